@@ -1,0 +1,77 @@
+//! Attempt: one claim-and-execution of a job, as the ledger keeps it.
+
+use crate::decide::Why;
+use crate::job::words;
+use crate::time::{Millis, Timestamp};
+use std::fmt;
+
+words! {
+    /// How an attempt ended. One that was lost or cancelled reads `FAILED`, with a class that says so.
+    Status {
+        Succeeded = "SUCCESS",
+        Failed = "FAILED",
+        Snoozed = "SNOOZED",
+        Released = "RELEASED",
+    }
+}
+
+/// One line of a job's ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// Numbered from 1 without gaps; grows with every claim.
+    pub number: u32,
+    /// Failures counted before this attempt: 0 is the initial try, k is retry #k.
+    pub retry: u32,
+    pub status: Status,
+    pub started_at: Timestamp,
+    pub finished_at: Timestamp,
+    pub error_class: Option<String>,
+    pub error: Option<String>,
+    pub note: Option<String>,
+    pub worker: String,
+    /// When the next attempt is due, if the policy or the handler asked for one.
+    pub next_run_at: Option<Timestamp>,
+    pub delay: Option<Millis>,
+    /// Why the job went where it went, in words.
+    pub why: String,
+}
+
+impl Attempt {
+    /// `Initial`, `Retry #1`, …; `Snoozed` and `Released` attempts count for nothing and say so.
+    #[must_use]
+    pub fn label(&self) -> String {
+        label(self.retry, self.status)
+    }
+
+    #[must_use]
+    pub fn duration(&self) -> Millis {
+        self.finished_at.since(self.started_at)
+    }
+}
+
+/// The label people read in an execution log.
+#[must_use]
+pub fn label(retry: u32, status: Status) -> String {
+    match (status, retry) {
+        (Status::Snoozed, _) => "Snoozed".into(),
+        (Status::Released, _) => "Released".into(),
+        (Status::Succeeded | Status::Failed, 0) => "Initial".into(),
+        (Status::Succeeded | Status::Failed, k) => format!("Retry #{k}"),
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Succeeded => f.write_str("succeeded"),
+            Self::Backoff { retry, of, base } => write!(f, "retry {retry}/{of}: backoff {base}, jittered"),
+            Self::RetryAfter { retry, of, asked } => write!(f, "retry {retry}/{of}: Retry-After {asked}"),
+            Self::RetryIn { retry, of } => write!(f, "retry {retry}/{of}: the failure asked for exactly this delay"),
+            Self::Snoozed => f.write_str("snoozed by the handler"),
+            Self::Released => f.write_str("released by a stopping worker"),
+            Self::CancelRequested => f.write_str("cancel was requested"),
+            Self::CancelledByHandler => f.write_str("cancelled by the handler"),
+            Self::GaveUp(reason) => write!(f, "gave up: {reason}"),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Failure: why an attempt failed, and what it asks of the retry policy.
+
+use crate::time::Millis;
+
+/// Class of an attempt whose lease ran out.
+pub const WORKER_LOST: &str = "WorkerLost";
+/// Class of a handler that panicked.
+pub const PANIC: &str = "Panic";
+/// Class of an attempt that took longer than its timeout, on either side of the network.
+pub const TIMEOUT: &str = "Timeout";
+/// Class of a job whose kind no handler of this worker knows; retried, because a rolling deploy may bring one.
+pub const UNKNOWN_KIND: &str = "UnknownKind";
+/// Class of a payload its handler cannot decode; permanent.
+pub const BAD_PAYLOAD: &str = "BadPayload";
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// A plain name such as `Timeout` or `ValidationError`: what policies match on.
+    pub class: String,
+    /// What happened, for people.
+    pub message: String,
+    /// The HTTP status, where there was one: policies match on it too.
+    pub status: Option<u16>,
+    /// What the failure asks of the policy.
+    pub advice: Advice,
+}
+
+/// What a failure asks of the retry policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Advice {
+    /// Nothing: the policy alone decides.
+    #[default]
+    None,
+    /// Never try again.
+    Permanent,
+    /// Wait at least this long (bounded by the policy's `maxRetryAfter`).
+    RetryAfter(Millis),
+    /// Wait exactly this long.
+    RetryIn(Millis),
+}
+
+/// The class of a failure that names none.
+pub const ERROR: &str = "Error";
+
+impl Failure {
+    /// A retryable failure of class `Error`.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { class: ERROR.into(), message: message.into(), status: None, advice: Advice::None }
+    }
+
+    /// A failure that is never retried.
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self { advice: Advice::Permanent, ..Self::new(message) }
+    }
+
+    /// Names its class, which the policy's `giveUpOn` and `retryOn` match on.
+    #[must_use]
+    pub fn class(mut self, class: impl Into<String>) -> Self {
+        self.class = class.into();
+        self
+    }
+
+    /// Asks to wait at least `span` before the next attempt.
+    #[must_use]
+    pub fn retry_after(mut self, span: impl Into<Millis>) -> Self {
+        self.advice = Advice::RetryAfter(span.into());
+        self
+    }
+
+    /// Asks to wait exactly `span` before the next attempt.
+    #[must_use]
+    pub fn retry_in(mut self, span: impl Into<Millis>) -> Self {
+        self.advice = Advice::RetryIn(span.into());
+        self
+    }
+}

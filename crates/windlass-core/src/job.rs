@@ -1,0 +1,280 @@
+//! The words of a job: ids, names, priority, delivery, states and reasons. Closed sets are enums;
+//! names are parsed once, at the edge, into types that cannot hold a wrong one.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The number of a job or schedule. Made by the store, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub i64);
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A text that is not a name, and what one looks like.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} `{text}` is not a name; names match {form}")]
+pub struct NameError {
+    what: &'static str,
+    text: String,
+    form: &'static str,
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident, $what:literal, $form:literal, $also:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(std::sync::Arc<str>);
+
+        impl $type {
+            /// Takes a text that is a name.
+            ///
+            /// # Errors
+            /// What a name looks like.
+            pub fn new(text: &str) -> Result<Self, NameError> {
+                if is_name(text, $also) {
+                    Ok(Self(text.into()))
+                } else {
+                    Err(NameError { what: $what, text: text.chars().take(80).collect(), form: $form })
+                }
+            }
+
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = NameError;
+            fn from_str(text: &str) -> Result<Self, NameError> {
+                Self::new(text)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+name!(
+    /// The owner of jobs; the boundary of isolation.
+    Tenant, "tenant", "[a-z0-9][a-z0-9._-]{0,63}", |_| false
+);
+name!(
+    /// A queue's name, unique within a tenant and executor.
+    QueueName, "queue", "[a-z0-9][a-z0-9._-]{0,63}", |_| false
+);
+name!(
+    /// The name that chooses a job's handler.
+    Kind, "kind", "[A-Za-z0-9][A-Za-z0-9._:-]{0,63}", |b: u8| b.is_ascii_uppercase() || b == b':'
+);
+
+impl Default for Tenant {
+    /// The tenant of whoever names none: `default`.
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+impl Default for QueueName {
+    /// The queue of jobs that name none: `default`.
+    fn default() -> Self {
+        Self("default".into())
+    }
+}
+
+fn is_name(text: &str, also: fn(u8) -> bool) -> bool {
+    let first = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || (also(b) && b.is_ascii_alphanumeric());
+    let rest = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"._-".contains(&b) || also(b);
+    text.len() <= 64 && text.bytes().next().is_some_and(first) && text.bytes().all(rest)
+}
+
+/// Defines an enum whose variants each have one word, used in SQL, JSON, logs and on the command line alike.
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type { $($(#[$vdoc])* $variant),+ }
+
+        impl $type {
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The one word for it, everywhere.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// Reads the word back.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words! {
+    /// Where a job stands.
+    State {
+        /// Waiting for its time, now or later.
+        Queued = "queued",
+        /// Claimed; an attempt is under way.
+        Running = "running",
+        /// An attempt failed; waiting for the next one.
+        Retrying = "retrying",
+        /// Done.
+        Succeeded = "succeeded",
+        /// Given up; final for the machine, a dead letter for people.
+        Failed = "failed",
+        /// Ended by a person, the caller or the handler.
+        Cancelled = "cancelled",
+    }
+}
+
+impl State {
+    /// Live jobs are still to be worked on; the others are in the archive.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        match self {
+            Self::Queued | Self::Running | Self::Retrying => true,
+            Self::Succeeded | Self::Failed | Self::Cancelled => false,
+        }
+    }
+}
+
+words! {
+    /// Why a job was given up.
+    Reason {
+        /// The failure said so, or its class is given up on.
+        Permanent = "permanent",
+        /// The policy's retries are used up.
+        Exhausted = "exhausted",
+        /// The next attempt would start later than `maxElapsed` allows.
+        Deadline = "deadline",
+        /// Not started by its `startBy`.
+        Expired = "expired",
+        /// An at-most-once job whose one attempt did not succeed.
+        AtMostOnce = "at_most_once",
+        /// Its worker was lost too many times in a row.
+        CrashLoop = "crash_loop",
+    }
+}
+
+words! {
+    /// How often a job may start.
+    Delivery {
+        /// Until it succeeds or the policy gives up; a crash may repeat an effect.
+        AtLeastOnce = "AT_LEAST_ONCE",
+        /// Once, whatever happens; only a person's replay starts it again.
+        AtMostOnce = "AT_MOST_ONCE",
+    }
+}
+
+words! {
+    /// Who carries out a queue's attempts.
+    Executor {
+        /// Whoever works the queue: an in-process handler or a remote worker.
+        Worker = "worker",
+        /// Windlass itself, by calling a URL.
+        Http = "http",
+    }
+}
+
+/// A small closed scale ordering due jobs inside one queue; higher runs first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Priority {
+    Lowest = -2,
+    Low = -1,
+    #[default]
+    Normal = 0,
+    High = 1,
+    Highest = 2,
+}
+
+impl Priority {
+    /// All priorities, in the order they are served.
+    pub const HIGHEST_FIRST: [Self; 5] = [Self::Highest, Self::High, Self::Normal, Self::Low, Self::Lowest];
+
+    /// The number stored: -2..=2.
+    #[must_use]
+    pub const fn rank(self) -> i16 {
+        self as i16
+    }
+
+    #[must_use]
+    pub fn from_rank(rank: i64) -> Option<Self> {
+        Self::HIGHEST_FIRST.into_iter().find(|p| i64::from(p.rank()) == rank)
+    }
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lowest => "lowest",
+            Self::Low => "low",
+            Self::Normal => "normal",
+            Self::High => "high",
+            Self::Highest => "highest",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::HIGHEST_FIRST.into_iter().find(|p| p.as_str() == word)
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_lower_case_and_kinds_may_have_capitals_and_colons() {
+        for good in ["email", "0", "a.b-c_d", &"x".repeat(64)] {
+            assert!(QueueName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Email", ".a", "-a", "_a", "a b", "a/b", "é", &"x".repeat(65)] {
+            assert!(QueueName::new(bad).is_err(), "{bad}");
+        }
+        assert!(Kind::new("Billing::Invoice").is_ok());
+        assert!(Kind::new(":Invoice").is_err());
+    }
+
+    #[test]
+    fn words_read_back() {
+        for state in State::ALL {
+            assert_eq!(State::parse(state.as_str()), Some(*state));
+        }
+        for priority in Priority::HIGHEST_FIRST {
+            assert_eq!(Priority::parse(priority.as_str()), Some(priority));
+            assert_eq!(Priority::from_rank(priority.rank().into()), Some(priority));
+        }
+        assert_eq!(Priority::from_rank(3), None);
+    }
+}

@@ -1,0 +1,24 @@
+//! The rules of Windlass: when to try again, when to give up, when a schedule fires.
+//!
+//! Everything here is pure. Nothing reads a clock, draws a random number or does I/O: `now` and `roll`
+//! come in as values, so whatever happened can be computed again from what was recorded.
+//!
+//! Start with [`decide()`]: every change of a job's state after a claim is made there.
+
+pub mod attempt;
+pub mod backoff;
+pub mod decide;
+pub mod failure;
+pub mod jitter;
+pub mod job;
+pub mod policy;
+pub mod time;
+
+pub use attempt::{Attempt, Status};
+pub use backoff::Backoff;
+pub use decide::{Next, Outcome, Progress, Running, Transition, Why, decide};
+pub use failure::{Advice, Failure};
+pub use jitter::{Jitter, Roll, Window};
+pub use job::{Delivery, Executor, JobId, NameError, Priority, Reason, State};
+pub use policy::{Policy, PolicyError};
+pub use time::{Millis, Timestamp};

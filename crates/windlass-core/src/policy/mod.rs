@@ -1,0 +1,163 @@
+//! Policy: the retry rules of a job, complete and checked. Levels of partial policies are merged in
+//! `partial`; `preset` holds the named ones; `line` and `object` read and print them.
+
+mod partial;
+mod preset;
+
+pub use partial::{Bound, Partial, Strategy};
+pub use preset::{PRESETS, Preset, Role};
+
+use crate::backoff::Backoff;
+use crate::failure::Failure;
+use crate::jitter::{Jitter, Window};
+use crate::time::Millis;
+use std::fmt;
+
+/// The most retries a policy can allow.
+pub const MAX_RETRIES: u32 = 1000;
+/// Lost leases in a row before a job is quarantined, unless the policy says otherwise: one crash is bad
+/// luck, two may be a deploy, three point at the job.
+pub const DEFAULT_MAX_CRASHES: u32 = 3;
+/// How far a server's Retry-After is believed, unless the policy says otherwise.
+pub const DEFAULT_MAX_RETRY_AFTER: Millis = Millis::from_secs(3600);
+
+/// The complete retry rules of a job, frozen into it when it is first stored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Policy {
+    pub backoff: Backoff,
+    /// No delay chosen by the policy, jitter included, exceeds this.
+    pub max_delay: Option<Millis>,
+    pub jitter: Jitter,
+    pub max_retries: u32,
+    /// Give up when the next attempt would start later than the first attempt plus this.
+    pub max_elapsed: Option<Millis>,
+    pub max_crashes: u32,
+    /// Failures that are never retried.
+    pub give_up_on: Vec<Pattern>,
+    /// If given, only these are retried.
+    pub retry_on: Option<Vec<Pattern>>,
+    pub max_retry_after: Millis,
+}
+
+impl Policy {
+    #[must_use]
+    pub const fn max_attempts(&self) -> u32 {
+        self.max_retries + 1
+    }
+
+    /// The cap, or the longest span there is.
+    pub(crate) fn cap(&self) -> Millis {
+        self.max_delay.unwrap_or(Millis::MAX)
+    }
+
+    /// The delay of retry `n` before jitter, capped.
+    #[must_use]
+    pub fn delay(&self, n: u32) -> Millis {
+        self.backoff.delay(n).min(self.cap())
+    }
+
+    /// The delays retry `n` may get, given the delay before it.
+    #[must_use]
+    pub fn window(&self, n: u32, previous: Millis) -> Window {
+        self.jitter.window(self.delay(n), self.cap(), self.backoff.base(), previous)
+    }
+
+    /// The same, when a server or handler asked to wait at least `asked`.
+    #[must_use]
+    pub fn window_after(&self, n: u32, previous: Millis, asked: Millis) -> Window {
+        self.window(n, previous).above(asked.min(self.max_retry_after))
+    }
+
+    /// Whether a failure of this class and status is one the policy gives up on at once.
+    #[must_use]
+    pub fn gives_up_on(&self, failure: &Failure) -> bool {
+        self.gives_up(&failure.class, failure.status)
+    }
+
+    /// The same, for a class without a status.
+    #[must_use]
+    pub fn gives_up_on_class(&self, class: &str) -> bool {
+        self.gives_up(class, None)
+    }
+
+    fn gives_up(&self, class: &str, status: Option<u16>) -> bool {
+        let listed = |patterns: &[Pattern]| patterns.iter().any(|p| p.matches(class, status));
+        listed(&self.give_up_on) || self.retry_on.as_deref().is_some_and(|only| !listed(only))
+    }
+}
+
+/// What a policy lists: an error class, an HTTP status, or a hundred of statuses.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Pattern {
+    Class(String),
+    Status(u16),
+    /// `4xx`
+    Hundred(u16),
+}
+
+impl Pattern {
+    /// Reads `ValidationError`, `404` or `4xx`. `None` if it is none of them.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_status = |s: u16| (100..=599).contains(&s);
+        if let Some(hundred) = text.strip_suffix("xx")
+            && let Ok(h @ 1..=5) = hundred.parse::<u16>()
+        {
+            return Some(Self::Hundred(h));
+        }
+        if text.bytes().all(|b| b.is_ascii_digit()) {
+            return text.parse().ok().filter(|s| is_status(*s)).map(Self::Status);
+        }
+        let is_class = text.len() <= 128 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-<>".contains(&b));
+        is_class.then(|| Self::Class(text.into()))
+    }
+
+    fn matches(&self, class: &str, status: Option<u16>) -> bool {
+        match self {
+            Self::Class(name) => name == class,
+            Self::Status(code) => status == Some(*code),
+            Self::Hundred(h) => status.is_some_and(|s| s / 100 == *h),
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class(name) => f.write_str(name),
+            Self::Status(code) => code.fmt(f),
+            Self::Hundred(h) => write!(f, "{h}xx"),
+        }
+    }
+}
+
+/// A policy that cannot be: which field, where, and what would be accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyError {
+    /// The field as its writer spelled it, or empty if it is the policy as a whole.
+    pub field: String,
+    /// Byte position in a one-line policy.
+    pub position: Option<usize>,
+    /// What is wrong and what is accepted.
+    pub message: String,
+}
+
+impl PolicyError {
+    pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), position: None, message: message.into() }
+    }
+}
+
+impl std::error::Error for PolicyError {}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(position) = self.position {
+            write!(f, "at position {}: ", position + 1)?;
+        }
+        if !self.field.is_empty() {
+            write!(f, "{}: ", self.field)?;
+        }
+        f.write_str(&self.message)
+    }
+}
