@@ -1,0 +1,77 @@
+//! Fingerprints: failures that are the same but for their numbers, ids and names get the same one, so that a thousand
+//! dead letters of one cause are one line to a person.
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use windlass_core::job::{Kind, QueueName};
+
+/// Longest normalised message.
+const MESSAGE_LIMIT: usize = 200;
+
+/// A message without what varies between occurrences: quoted texts, numbers and long hexadecimal words become `…`.
+#[must_use]
+pub fn normalise(message: &str) -> String {
+    let mut out = String::new();
+    let mut rest = message.lines().next().unwrap_or_default().trim();
+    while let Some(first) = rest.chars().next() {
+        if out.chars().count() >= MESSAGE_LIMIT {
+            break;
+        }
+        let taken = if let Some(length) = quoted(rest, first) {
+            out.push('…');
+            length
+        } else if first.is_ascii_alphanumeric() {
+            let length = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+            out.push_str(if varies(&rest[..length]) { "…" } else { &rest[..length] });
+            length
+        } else {
+            out.push(first);
+            first.len_utf8()
+        };
+        rest = &rest[taken..];
+    }
+    out
+}
+
+/// A short stable name for class, normalised message, kind and queue.
+#[must_use]
+pub fn fingerprint(class: &str, message: &str, kind: &Kind, queue: &QueueName) -> String {
+    let mut hash = Sha256::new();
+    for part in [class, &normalise(message), kind.as_str(), queue.as_str()] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn quoted(rest: &str, first: char) -> Option<usize> {
+    if !matches!(first, '"' | '`' | '\'') {
+        return None;
+    }
+    rest[1..].find(first).map(|end| end + 2)
+}
+
+fn varies(word: &str) -> bool {
+    let has_digit = word.bytes().any(|b| b.is_ascii_digit());
+    let is_hex = word.len() >= 8 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    has_digit || is_hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_varies_between_occurrences_is_left_out() {
+        let a = normalise("order 123 of \"ann\" at 10.0.0.1:80 refused by 3f2a9c1e77");
+        let b = normalise("order 9 of \"bob\" at 10.2.0.7:8080 refused by deadbeef00");
+        assert_eq!(a, b);
+        assert_eq!(a, "order … of … at ….….….…:… refused by …");
+        assert_ne!(normalise("card declined"), normalise("card expired"));
+        assert_eq!(normalise("it's broken"), "it's broken");
+    }
+}

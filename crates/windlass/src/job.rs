@@ -1,0 +1,226 @@
+//! Jobs as the library knows them: what a caller asks to be stored, and what a store tells about it.
+
+use std::sync::Arc;
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, Reason, Running, State, Timestamp};
+
+/// JSON text that Windlass stores and never interprets.
+pub type Payload = Arc<str>;
+
+/// How long an idempotency key is remembered, unless its caller says otherwise.
+pub const DEFAULT_KEY_WINDOW: Millis = Millis::from_secs(86_400);
+
+/// A job to be stored: complete, checked, its policy effective.
+#[derive(Debug, Clone)]
+pub struct NewJob {
+    pub tenant: Tenant,
+    pub queue: QueueName,
+    pub executor: Executor,
+    pub kind: Kind,
+    pub payload: Payload,
+    pub priority: Priority,
+    pub run_at: RunAt,
+    /// Not started by then: failed (`expired`).
+    pub start_by: Option<Timestamp>,
+    pub policy: Arc<Policy>,
+    pub delivery: Delivery,
+    /// Longest an attempt may take.
+    pub timeout: Option<Millis>,
+    pub idempotency: Option<Idempotency>,
+    /// What to call, for the executor `http`.
+    pub http: Option<Arc<HttpCall>>,
+    pub webhook: Option<Arc<Webhook>>,
+    /// The schedule this is a run of.
+    pub schedule: Option<JobId>,
+    /// The job whose completion this delivery tells about.
+    pub parent: Option<JobId>,
+    /// W3C trace context of whoever enqueued it.
+    pub traceparent: Option<Arc<str>>,
+}
+
+impl NewJob {
+    /// A job with nothing special about it: default tenant and queue, due now.
+    #[must_use]
+    pub fn new(kind: Kind, payload: impl Into<Payload>, policy: Arc<Policy>) -> Self {
+        Self {
+            tenant: Tenant::default(),
+            queue: QueueName::default(),
+            executor: Executor::Worker,
+            kind,
+            payload: payload.into(),
+            priority: Priority::Normal,
+            run_at: RunAt::Now,
+            start_by: None,
+            policy,
+            delivery: Delivery::AtLeastOnce,
+            timeout: None,
+            idempotency: None,
+            http: None,
+            webhook: None,
+            schedule: None,
+            parent: None,
+            traceparent: None,
+        }
+    }
+}
+
+/// When a new job is first due. Relative times are measured by the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunAt {
+    Now,
+    At(Timestamp),
+    After(Millis),
+}
+
+impl RunAt {
+    #[must_use]
+    pub fn moment(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Now => now,
+            Self::At(moment) => moment,
+            Self::After(span) => now + span,
+        }
+    }
+}
+
+/// The caller's name for a job within its tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Idempotency {
+    pub key: Arc<str>,
+    pub window: KeyWindow,
+}
+
+/// How long a key stands for its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyWindow {
+    For(Millis),
+    /// As long as the job is live.
+    Live,
+}
+
+/// A call to a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpCall {
+    pub method: String,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    /// Signs the call by the Standard Webhooks scheme: `whsec_…`. Deliveries and alert notices have one.
+    pub secret: Option<String>,
+    /// The stable `webhook-id` of a signed call.
+    pub webhook_id: Option<String>,
+}
+
+/// A completion webhook: whom to tell when a job finishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    pub url: String,
+    /// The finished states to tell about.
+    pub events: Vec<State>,
+    /// `whsec_…`; unsigned without.
+    pub secret: Option<String>,
+    /// The delivery's policy.
+    pub policy: Arc<Policy>,
+}
+
+/// A job as its store knows it, live or archived.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub id: JobId,
+    pub tenant: Tenant,
+    pub queue: QueueName,
+    pub queue_id: QueueId,
+    pub executor: Executor,
+    pub kind: Kind,
+    pub payload: Payload,
+    pub priority: Priority,
+    pub state: State,
+    /// Why it was given up; set exactly if `state` is `failed`.
+    pub reason: Option<Reason>,
+    pub delivery: Delivery,
+    pub policy: Arc<Policy>,
+    /// Attempts claimed so far; the number of the current one while running.
+    pub attempt: u32,
+    pub failures: u32,
+    pub crashes: u32,
+    pub replays: u32,
+    pub created_at: Timestamp,
+    /// When it is, or was last, due.
+    pub due_at: Timestamp,
+    /// When the first attempt of the present allowance was claimed.
+    pub first_attempt_at: Option<Timestamp>,
+    /// When the current or last attempt was claimed.
+    pub claimed_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    /// The delay before the current or last attempt; zero before the first.
+    pub previous_delay: Millis,
+    pub start_by: Option<Timestamp>,
+    pub timeout: Option<Millis>,
+    pub idempotency_key: Option<Arc<str>>,
+    pub cancel_requested: bool,
+    /// The lease of the running attempt.
+    pub lease: Option<LeaseId>,
+    /// Class and message of the last failure.
+    pub error_class: Option<String>,
+    pub error: Option<String>,
+    /// JSON left by the handler on success.
+    pub result: Option<Payload>,
+    /// When and why a person declared this dead letter dealt with.
+    pub discarded_at: Option<Timestamp>,
+    pub discard_reason: Option<String>,
+    pub http: Option<Arc<HttpCall>>,
+    pub webhook: Option<Arc<Webhook>>,
+    pub schedule: Option<JobId>,
+    pub parent: Option<JobId>,
+    pub traceparent: Option<Arc<str>>,
+}
+
+impl Job {
+    /// What the decision needs to know of a claimed job.
+    #[must_use]
+    pub fn running(&self) -> Running<'_> {
+        Running {
+            failures: self.failures,
+            crashes: self.crashes,
+            first_attempt_at: self.first_attempt_at.unwrap_or(self.created_at),
+            previous_delay: self.previous_delay,
+            delivery: self.delivery,
+            cancel_requested: self.cancel_requested,
+            policy: &self.policy,
+        }
+    }
+
+    /// The key that is the same for every attempt: the caller's, or one made of the job's id.
+    #[must_use]
+    pub fn stable_key(&self) -> String {
+        self.idempotency_key.as_deref().map_or_else(|| format!("windlass-{}", self.id), str::to_owned)
+    }
+}
+
+/// The number of a queue in its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub i64);
+
+/// A lease's random number, drawn by the worker; with the attempt number it is the fence. Positive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaseId(pub i64);
+
+impl LeaseId {
+    #[must_use]
+    pub fn draw(dice: &crate::dice::Dice) -> Self {
+        Self((dice.number() >> 1) as i64)
+    }
+
+    /// Reads what [`std::fmt::Display`] prints.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = i64::from_str_radix(text, 16).ok()?;
+        (text.len() == 16 && number >= 0).then_some(Self(number))
+    }
+}
+
+/// Sixteen hexadecimal digits.
+impl std::fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}

@@ -1,0 +1,96 @@
+//! Committing: transitions, fenced by attempt and lease.
+
+use crate::job::{Job, LeaseId, NewJob, Payload, QueueId};
+use windlass_core::job::Kind;
+use windlass_core::{Delivery, JobId, Next, Timestamp, Transition};
+
+/// One transition to apply, if the attempt still holds.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    pub job: JobId,
+    /// With the lease, the fence.
+    pub attempt: u32,
+    pub lease: LeaseId,
+    pub queue: QueueId,
+    pub kind: Kind,
+    pub delivery: Delivery,
+    pub transition: Transition,
+    /// Failures counted before this attempt; the ledger's `retry`.
+    pub retry: u32,
+    pub started_at: Timestamp,
+    pub finished_at: Timestamp,
+    /// How long the job had waited beyond its due time when it was claimed.
+    pub due_at: Timestamp,
+    pub worker: String,
+    pub error_class: Option<String>,
+    pub error: Option<String>,
+    pub note: Option<String>,
+    pub result: Option<Payload>,
+    /// Jobs that exist exactly if this commit happened: the webhook delivery.
+    pub follow_ups: Vec<NewJob>,
+}
+
+impl Commit {
+    /// A commit of `transition` for a claimed job; the caller adds what the attempt left behind.
+    ///
+    /// # Panics
+    /// If the job carries no lease: only claimed jobs can be committed.
+    #[must_use]
+    pub fn new(
+        job: &Job,
+        transition: Transition,
+        worker: String,
+        started_at: Timestamp,
+        finished_at: Timestamp,
+    ) -> Self {
+        Self {
+            job: job.id,
+            attempt: job.attempt,
+            lease: job.lease.expect("a claimed job has a lease"),
+            queue: job.queue_id,
+            kind: job.kind.clone(),
+            delivery: job.delivery,
+            transition,
+            retry: job.failures,
+            started_at,
+            finished_at,
+            due_at: job.due_at,
+            worker,
+            error_class: None,
+            error: None,
+            note: None,
+            result: None,
+            follow_ups: Vec::new(),
+        }
+    }
+
+    /// Whether a cancel request that its decider did not know of changes nothing about this transition.
+    #[must_use]
+    pub fn stands_despite_cancel(&self) -> bool {
+        match self.transition.next {
+            Next::Succeeded | Next::Cancelled => true,
+            Next::Failed(_) | Next::Wait { .. } => false,
+        }
+    }
+}
+
+/// What became of one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Committed {
+    /// Applied now; the ids of its follow-ups in order.
+    Applied(Vec<JobId>),
+    /// This very result had been applied before (same attempt, lease and status): nothing changed now.
+    Repeated,
+    /// The attempt is no longer the caller's, or ended otherwise: nothing changed.
+    Stale,
+    /// A cancel was requested that the transition does not honour: nothing changed; decide again.
+    CancelRequested,
+}
+
+/// A job that the store's own upkeep moved (reaped, expired), for logs, metrics and events.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    pub job: Job,
+    pub transition: Transition,
+    pub error_class: Option<String>,
+}

@@ -1,0 +1,90 @@
+//! Reading: scopes, filters and pages.
+
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::{Executor, JobId, State, Timestamp};
+
+/// Whose rows a caller may see and touch. Everything outside it does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    All,
+    Tenant(Tenant),
+}
+
+impl Scope {
+    #[must_use]
+    pub fn covers(&self, tenant: &Tenant) -> bool {
+        match self {
+            Self::All => true,
+            Self::Tenant(own) => own == tenant,
+        }
+    }
+}
+
+/// Which jobs to list. Empty lists and `None` filter nothing.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    pub states: Vec<State>,
+    pub queue: Option<QueueName>,
+    pub tenant: Option<Tenant>,
+    pub kind: Option<Kind>,
+    /// Class of the last failure.
+    pub error_class: Option<String>,
+    /// Created (live jobs) or finished (archived ones) at or after.
+    pub since: Option<Timestamp>,
+    pub schedule: Option<JobId>,
+    pub parent: Option<JobId>,
+    pub executor: Option<Executor>,
+    /// Only failed jobs that no person has dealt with. Implies the state `failed`.
+    pub dead_letters: bool,
+    /// Only dead letters of this failure fingerprint.
+    pub fingerprint: Option<String>,
+}
+
+/// In which order ids are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    #[default]
+    NewestFirst,
+    OldestFirst,
+}
+
+/// A page by keyset: ids strictly beyond `after`, in `order`. Stable under writes: no row twice, none skipped
+/// that existed throughout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    pub after: Option<JobId>,
+    pub limit: u32,
+    pub order: Order,
+}
+
+/// Dead letters that failed alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadGroup {
+    pub fingerprint: String,
+    pub tenant: Tenant,
+    pub queue: QueueName,
+    pub kind: Kind,
+    pub error_class: String,
+    /// The normalised message they share.
+    pub message: String,
+    pub count: u64,
+    pub first_seen: Timestamp,
+    pub last_seen: Timestamp,
+    /// One of them, to look at: the latest.
+    pub example: JobId,
+}
+
+/// How full a queue is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Depth {
+    pub queue: crate::job::QueueId,
+    /// Due and waiting for a worker.
+    pub due: u64,
+    /// Waiting for their time, first or next.
+    pub later: u64,
+    pub running: u64,
+    /// Dead letters.
+    pub dead: u64,
+    /// Due time of the job that has been due longest.
+    pub oldest_due: Option<Timestamp>,
+}

@@ -1,0 +1,121 @@
+//! Schedules as a store keeps them. When they fire is core's arithmetic; that they fire once is the store's promise.
+
+use crate::job::NewJob;
+use windlass_core::job::Tenant;
+use windlass_core::{JobId, Timestamp};
+
+/// A schedule: a cadence and the job it enqueues.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// Drawn from the same sequence as jobs.
+    pub id: JobId,
+    pub spec: ScheduleSpec,
+    pub paused: bool,
+    /// The next nominal firing; `None` when there is none left.
+    pub next_at: Option<Timestamp>,
+    /// The last nominal firing.
+    pub last_at: Option<Timestamp>,
+    /// The run enqueued last.
+    pub last_job: Option<JobId>,
+    pub created_at: Timestamp,
+}
+
+/// What a caller says of a schedule.
+#[derive(Debug, Clone)]
+pub struct ScheduleSpec {
+    pub tenant: Tenant,
+    /// A cron line or `every 30s`, as core's cadence reads it.
+    pub cadence: String,
+    /// IANA time zone of a cron line.
+    pub zone: String,
+    pub recurrence: Recurrence,
+    pub overlap: Overlap,
+    pub missed: Missed,
+    /// The job each firing enqueues. Its `run_at`, `schedule` and idempotency key are set by the firing.
+    pub template: NewJob,
+}
+
+/// Whether a schedule goes on after its first firing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recurrence {
+    Recurring,
+    /// Removed when its run has ended; the run stays in history.
+    OneShot,
+}
+
+/// What to do when the last run is still live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overlap {
+    Skip,
+    Allow,
+}
+
+/// What to do with firings that nobody was up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// One run for all of them.
+    One,
+    Skip,
+}
+
+macro_rules! word_pair {
+    ($type:ident, $a:ident = $wa:literal, $b:ident = $wb:literal) => {
+        impl $type {
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    Self::$a => $wa,
+                    Self::$b => $wb,
+                }
+            }
+
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                match word {
+                    $wa => Some(Self::$a),
+                    $wb => Some(Self::$b),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+word_pair!(Recurrence, Recurring = "recurring", OneShot = "one_shot");
+word_pair!(Overlap, Skip = "skip", Allow = "allow");
+word_pair!(Missed, One = "one", Skip = "skip");
+
+/// One firing, to happen at most once on any number of nodes.
+#[derive(Debug, Clone)]
+pub struct Firing {
+    pub schedule: JobId,
+    pub trigger: Trigger,
+    /// The run to enqueue; `None` skips this firing.
+    pub job: Option<NewJob>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// The cadence: happens only if the schedule's `next_at` is still `nominal` and it is not paused; then sets `next_at`.
+    Due { nominal: Timestamp, next_at: Option<Timestamp> },
+    /// A person: now, whatever the cadence says, paused or not, overlapping or not.
+    Person,
+}
+
+/// What became of a firing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fired {
+    Enqueued(JobId),
+    /// The firing is used up, but no run was enqueued: the last one is live, or the firing was to be skipped.
+    Skipped,
+    /// Another node fired it, or it was changed, paused or removed meanwhile: nothing happened.
+    NotOurs,
+}
+
+/// A change to a schedule. `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct ScheduleChange {
+    pub spec: Option<ScheduleSpec>,
+    pub paused: Option<bool>,
+    /// Set whenever the cadence changes or the schedule resumes.
+    pub next_at: Option<Option<Timestamp>>,
+}

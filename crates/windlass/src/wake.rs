@@ -1,0 +1,38 @@
+//! Wake-ups: tell waiting workers of this process that work may have become due. Losing one changes latency only.
+
+use tokio::sync::watch;
+
+/// A bell that anyone can ring and anyone can wait for.
+#[derive(Debug, Clone)]
+pub struct Wake(watch::Sender<u64>);
+
+/// Waits for the bell. Rings between two waits are seen as one.
+#[derive(Debug)]
+pub struct Waker(watch::Receiver<u64>);
+
+impl Default for Wake {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Wake {
+    pub fn ring(&self) {
+        self.0.send_modify(|rings| *rings = rings.wrapping_add(1));
+    }
+
+    #[must_use]
+    pub fn subscribe(&self) -> Waker {
+        Waker(self.0.subscribe())
+    }
+}
+
+impl Waker {
+    /// Returns when the bell has rung since the last return. Cancel-safe.
+    pub async fn rung(&mut self) {
+        if self.0.changed().await.is_err() {
+            // The store is gone: there is nothing left to wait for.
+            std::future::pending::<()>().await;
+        }
+    }
+}
