@@ -2,6 +2,7 @@
 
 use crate::backoff::Ratio;
 use crate::time::Millis;
+use std::fmt;
 
 /// How a delay is spread, so that jobs that failed together do not come back together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,14 +50,6 @@ impl Window {
         self.max.get() - self.min.get()
     }
 
-    /// Shifted down whole until its top is `cap`, never below zero: the cap is a promise, and delays at
-    /// the cap still spread.
-    #[must_use]
-    pub(crate) fn under(self, cap: Millis) -> Self {
-        let excess = self.max - cap;
-        Self { min: self.min - excess, max: self.max - excess }
-    }
-
     /// Shifted up whole until its bottom is `floor`: a wait that was asked for is kept, and still spreads.
     #[must_use]
     pub(crate) fn above(self, floor: Millis) -> Self {
@@ -65,7 +58,36 @@ impl Window {
     }
 }
 
+/// The window from `min` to `max`, shifted down whole until its top is `cap`, never below zero: the cap is a
+/// promise, and delays at the cap still spread.
+fn shifted_under(cap: Millis, min: u64, max: u64) -> Window {
+    let excess = max.saturating_sub(cap.get());
+    Window { min: Millis::new(min.saturating_sub(excess)), max: Millis::new(max - excess) }
+}
+
 impl Jitter {
+    /// The widest accepted share of `spread` and of `additive`.
+    pub const MAX_SPREAD: Ratio = Ratio::ONE;
+    pub const MAX_ADDITIVE: Ratio = Ratio::from_millionths(10_000_000);
+
+    /// Reads `none`, `full`, `equal`, `decorrelated`, `spread(0.2)` or `additive(0.3)`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "none" => return Some(Self::None),
+            "full" => return Some(Self::Full),
+            "equal" => return Some(Self::Equal),
+            "decorrelated" => return Some(Self::Decorrelated),
+            _ => {}
+        }
+        let share = |name: &str, most: Ratio| {
+            let inner = text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')?;
+            Ratio::parse(inner.trim()).filter(|f| *f <= most)
+        };
+        let spread = share("spread", Self::MAX_SPREAD).map(Self::Spread);
+        spread.or_else(|| share("additive", Self::MAX_ADDITIVE).map(Self::Additive))
+    }
+
     /// The window around the capped delay `d`. `base` and `previous` matter to decorrelated jitter only.
     #[must_use]
     pub(crate) fn window(self, d: Millis, cap: Millis, base: Millis, previous: Millis) -> Window {
@@ -74,16 +96,27 @@ impl Jitter {
             Self::None => Window::only(d),
             Self::Full => Window { min: Millis::ZERO, max: d },
             Self::Equal => Window { min: Millis::new(ms / 2), max: d },
-            Self::Spread(f) => {
-                Window { min: Millis::new(ms - f.of(ms).min(ms)), max: Millis::new(ms.saturating_add(f.of(ms))) }
-                    .under(cap)
-            }
-            Self::Additive(f) => Window { min: d, max: Millis::new(ms.saturating_add(f.of(ms))) }.under(cap),
+            Self::Spread(f) => shifted_under(cap, ms.saturating_sub(f.of(ms)), ms.saturating_add(f.of(ms))),
+            Self::Additive(f) => shifted_under(cap, ms, ms.saturating_add(f.of(ms))),
             Self::Decorrelated => {
                 let min = base.min(cap);
                 let top = Millis::new(previous.get().saturating_mul(3)).min(cap);
                 Window { min, max: top.max(min) }
             }
+        }
+    }
+}
+
+/// The form that [`Jitter::parse`] reads back.
+impl fmt::Display for Jitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Full => f.write_str("full"),
+            Self::Equal => f.write_str("equal"),
+            Self::Decorrelated => f.write_str("decorrelated"),
+            Self::Spread(share) => write!(f, "spread({share})"),
+            Self::Additive(share) => write!(f, "additive({share})"),
         }
     }
 }

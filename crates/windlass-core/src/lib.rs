@@ -11,6 +11,7 @@ pub mod decide;
 pub mod failure;
 pub mod jitter;
 pub mod job;
+pub mod nearest;
 pub mod policy;
 pub mod time;
 

@@ -12,8 +12,8 @@ pub struct Timestamp(i64);
 pub struct Millis(u64);
 
 impl Timestamp {
-    /// The latest moment that RFC 3339 can write (end of the year 9999), so that every stored time can be shown.
-    pub const MAX: Self = Self(253_402_300_799_999);
+    /// The latest moment: RFC 3339 can write it in every time zone, so that every stored time can be shown.
+    pub const MAX: Self = Self(253_402_207_200_000);
     /// The earliest moment Windlass deals with.
     pub const EPOCH: Self = Self(0);
 
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(noon.to_string(), "2026-01-01T12:00:00Z");
         assert_eq!((noon + Millis::new(1)).to_string(), "2026-01-01T12:00:00.001Z");
         assert_eq!(Timestamp::parse("2026-01-01T13:00:00+01:00"), Some(noon));
-        assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T22:00:00Z");
         assert_eq!(Timestamp::parse("1960-01-01T00:00:00Z"), None);
     }
 

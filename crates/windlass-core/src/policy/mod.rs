@@ -1,9 +1,15 @@
 //! Policy: the retry rules of a job, complete and checked. Levels of partial policies are merged in
 //! `partial`; `preset` holds the named ones; `line` and `object` read and print them.
 
+mod family;
+mod field;
+mod line;
+mod object;
 mod partial;
 mod preset;
 
+pub use family::FAMILY_FIELDS;
+pub use line::{Names, no_names};
 pub use partial::{Bound, Partial, Strategy};
 pub use preset::{PRESETS, Preset, Role};
 
@@ -15,6 +21,8 @@ use std::fmt;
 
 /// The most retries a policy can allow.
 pub const MAX_RETRIES: u32 = 1000;
+/// The most patterns in `giveUpOn` or `retryOn`.
+pub const MAX_PATTERNS: usize = 100;
 /// Lost leases in a row before a job is quarantined, unless the policy says otherwise: one crash is bad
 /// luck, two may be a deploy, three point at the job.
 pub const DEFAULT_MAX_CRASHES: u32 = 3;
@@ -42,7 +50,7 @@ pub struct Policy {
 impl Policy {
     #[must_use]
     pub const fn max_attempts(&self) -> u32 {
-        self.max_retries + 1
+        self.max_retries.saturating_add(1)
     }
 
     /// The cap, or the longest span there is.
@@ -99,14 +107,18 @@ impl Pattern {
     /// Reads `ValidationError`, `404` or `4xx`. `None` if it is none of them.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let is_status = |s: u16| (100..=599).contains(&s);
-        if let Some(hundred) = text.strip_suffix("xx")
-            && let Ok(h @ 1..=5) = hundred.parse::<u16>()
-        {
-            return Some(Self::Hundred(h));
+        let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        if is_number(text) {
+            return text.parse().ok().filter(|status| (100..=599).contains(status)).map(Self::Status);
         }
-        if text.bytes().all(|b| b.is_ascii_digit()) {
-            return text.parse().ok().filter(|s| is_status(*s)).map(Self::Status);
+        if let Some(hundred) = text.strip_suffix("xx").or_else(|| text.strip_suffix("XX"))
+            && is_number(hundred)
+        {
+            return hundred.parse().ok().filter(|h| (1..=5).contains(h)).map(Self::Hundred);
+        }
+        // `none` is the word for an empty list.
+        if text.is_empty() || text == field::NONE {
+            return None;
         }
         let is_class = text.len() <= 128 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:-<>".contains(&b));
         is_class.then(|| Self::Class(text.into()))

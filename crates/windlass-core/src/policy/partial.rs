@@ -1,6 +1,6 @@
 //! Partial policies: what one level (job, named policy, kind, queue, server) says, and how levels merge.
 
-use super::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, MAX_RETRIES, Pattern, Policy, PolicyError};
+use super::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, MAX_PATTERNS, MAX_RETRIES, Pattern, Policy, PolicyError};
 use crate::backoff::{Backoff, Ratio};
 use crate::jitter::Jitter;
 use crate::time::Millis;
@@ -209,6 +209,12 @@ fn check(policy: &Policy) -> Result<(), PolicyError> {
         && (steps.is_empty() || steps.len() > MAX_RETRIES as usize)
     {
         return outside("steps", "1 to 1000 delays");
+    }
+    if policy.give_up_on.len() > MAX_PATTERNS {
+        return outside("giveUpOn", "at most 100 classes and statuses");
+    }
+    if policy.retry_on.as_ref().is_some_and(|only| only.len() > MAX_PATTERNS) {
+        return outside("retryOn", "at most 100 classes and statuses");
     }
     match policy.jitter {
         Jitter::Spread(f) if f > Ratio::ONE => outside("jitter", "spread(0) to spread(1)"),
