@@ -4,6 +4,7 @@
 mod claim;
 mod commit;
 mod error;
+pub mod json;
 mod people;
 mod read;
 mod schedule;
@@ -21,7 +22,8 @@ pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, Schedul
 pub use settings::{Keep, Queue, Retention, SettingKey};
 
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob, QueueId};
+use crate::dice::Dice;
+use crate::job::{Job, LeaseId, NewJob};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -170,6 +172,39 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     fn wake(&self) -> &Wake;
 }
 
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub clock: Clock,
+    pub dice: Dice,
+    pub migrations: Migrations,
+    /// Postgres: the schema that holds the tables.
+    pub schema: String,
+    /// Postgres: connections for ordinary statements (the listener and worker locks have their own).
+    pub connections: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            dice: Dice::system(),
+            migrations: Migrations::Run,
+            schema: "windlass".into(),
+            connections: 8,
+        }
+    }
+}
+
+/// Who brings the schema up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Migrations {
+    /// Opening the store does.
+    Run,
+    /// The operator does, with `windlass migrate`; opening an older schema is refused.
+    LeaveToOperator,
+}
+
 /// Whether a batch stands or falls together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Atomicity {
@@ -220,11 +255,3 @@ pub struct Health {
     /// Things to know and do about it: a setting that weakens durability, a clock that is off, stray leases.
     pub warnings: Vec<String>,
 }
-
-/// For the queue's own rows: which ids the store has given to which names.
-pub(crate) fn queue_key(job: &NewJob) -> (Tenant, QueueName, Executor) {
-    (job.tenant.clone(), job.queue.clone(), job.executor)
-}
-
-/// Kept here so that every store names the type alike.
-pub(crate) type QueueIds = std::collections::HashMap<(Tenant, QueueName, Executor), QueueId>;

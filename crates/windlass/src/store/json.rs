@@ -1,0 +1,176 @@
+//! JSON texts that the SQL stores keep in columns: calls, webhooks, job templates, retention. This file owns those
+//! formats; domain types know nothing of them.
+
+use super::{Keep, Retention, StoreError};
+use crate::job::{HttpCall, NewJob, RunAt, Webhook};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, State};
+
+/// A call as text, with everything it needs to be made again.
+#[must_use]
+pub fn call_to_text(call: &HttpCall) -> String {
+    call_to_json(call).to_string()
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`] if the text is not one of [`call_to_text`]'s.
+pub fn call_from_text(text: &str) -> Result<HttpCall, StoreError> {
+    call_from_json(&parse(text)?).ok_or_else(|| corrupt(text))
+}
+
+#[must_use]
+pub fn webhook_to_text(webhook: &Webhook) -> String {
+    webhook_to_json(webhook).to_string()
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`] if the text is not one of [`webhook_to_text`]'s.
+pub fn webhook_from_text(text: &str) -> Result<Webhook, StoreError> {
+    webhook_from_json(&parse(text)?).ok_or_else(|| corrupt(text))
+}
+
+/// A schedule's job template. Times are relative to the firing, so `run_at` and `start_by` are not kept, nor is a key.
+#[must_use]
+pub fn template_to_text(job: &NewJob) -> String {
+    json!({
+        "tenant": job.tenant.as_str(),
+        "queue": job.queue.as_str(),
+        "executor": job.executor.as_str(),
+        "kind": job.kind.as_str(),
+        // As text inside text: the payload's own bytes are what the handler gets.
+        "payload": &*job.payload,
+        "priority": job.priority.rank(),
+        "policy": job.policy.to_string(),
+        "delivery": job.delivery.as_str(),
+        "timeout": job.timeout.map(Millis::get),
+        "http": job.http.as_deref().map(call_to_json),
+        "webhook": job.webhook.as_deref().map(webhook_to_json),
+        "traceparent": job.traceparent.as_deref(),
+    })
+    .to_string()
+}
+
+/// # Errors
+/// [`StoreError::Corrupt`] if the text is not one of [`template_to_text`]'s.
+pub fn template_from_text(text: &str, schedule: JobId) -> Result<NewJob, StoreError> {
+    template_from_json(&parse(text)?, schedule).ok_or_else(|| corrupt(text))
+}
+
+/// The retention in a queue's setting: `{"retention":{"succeeded":"7d","failed":"forever",…}}`. What is left out or unreadable
+/// falls back to `base`.
+#[must_use]
+pub fn retention_in(setting: &str, base: Retention) -> Retention {
+    let value: Value = serde_json::from_str(setting).unwrap_or_default();
+    let keep = |name: &str, fallback| {
+        let text = value.get("retention").and_then(|r| r.get(name)).and_then(Value::as_str);
+        text.and_then(Keep::parse).unwrap_or(fallback)
+    };
+    Retention {
+        succeeded: keep("succeeded", base.succeeded),
+        cancelled: keep("cancelled", base.cancelled),
+        failed: keep("failed", base.failed),
+    }
+}
+
+/// Whether two payloads are the same JSON value.
+#[must_use]
+pub fn same_payload(a: &str, b: &str) -> bool {
+    if a == b {
+        return true;
+    }
+    match (serde_json::from_str::<Value>(a), serde_json::from_str::<Value>(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn call_to_json(call: &HttpCall) -> Value {
+    json!({
+        "method": call.method,
+        "url": call.url,
+        "headers": call.headers,
+        "secret": call.secret,
+        "webhookId": call.webhook_id,
+    })
+}
+
+fn call_from_json(value: &Value) -> Option<HttpCall> {
+    let fields = value.as_object()?;
+    let header = |pair: &Value| Some((pair.get(0)?.as_str()?.to_owned(), pair.get(1)?.as_str()?.to_owned()));
+    Some(HttpCall {
+        method: text(fields, "method")?,
+        url: text(fields, "url")?,
+        headers: fields.get("headers")?.as_array()?.iter().map(header).collect::<Option<_>>()?,
+        secret: text(fields, "secret"),
+        webhook_id: text(fields, "webhookId"),
+    })
+}
+
+fn webhook_to_json(webhook: &Webhook) -> Value {
+    let events: Vec<&str> = webhook.events.iter().map(|state| state.as_str()).collect();
+    json!({ "url": webhook.url, "events": events, "secret": webhook.secret, "policy": webhook.policy.to_string() })
+}
+
+fn webhook_from_json(value: &Value) -> Option<Webhook> {
+    let fields = value.as_object()?;
+    let event = |word: &Value| State::parse(word.as_str()?);
+    Some(Webhook {
+        url: text(fields, "url")?,
+        events: fields.get("events")?.as_array()?.iter().map(event).collect::<Option<_>>()?,
+        secret: text(fields, "secret"),
+        policy: Arc::new(Policy::parse_canonical(fields.get("policy")?.as_str()?).ok()?),
+    })
+}
+
+fn template_from_json(value: &Value, schedule: JobId) -> Option<NewJob> {
+    let fields = value.as_object()?;
+    let present = |name: &str| fields.get(name).filter(|v| !v.is_null());
+    let policy = Policy::parse_canonical(fields.get("policy")?.as_str()?).ok()?;
+    Some(NewJob {
+        tenant: Tenant::new(fields.get("tenant")?.as_str()?).ok()?,
+        queue: QueueName::new(fields.get("queue")?.as_str()?).ok()?,
+        executor: Executor::parse(fields.get("executor")?.as_str()?)?,
+        priority: Priority::from_rank(fields.get("priority")?.as_i64()?)?,
+        run_at: RunAt::Now,
+        delivery: Delivery::parse(fields.get("delivery")?.as_str()?)?,
+        timeout: present("timeout").and_then(Value::as_u64).map(Millis::new),
+        http: present("http").map(|v| call_from_json(v).map(Arc::new)).transpose_some()?,
+        webhook: present("webhook").map(|v| webhook_from_json(v).map(Arc::new)).transpose_some()?,
+        schedule: Some(schedule),
+        traceparent: text(fields, "traceparent").map(Into::into),
+        ..NewJob::new(
+            Kind::new(fields.get("kind")?.as_str()?).ok()?,
+            fields.get("payload")?.as_str()?,
+            Arc::new(policy),
+        )
+    })
+}
+
+/// `Option<Option<T>>` where the inner `None` is a fault and the outer one an absence.
+trait TransposeSome<T> {
+    fn transpose_some(self) -> Option<Option<T>>;
+}
+
+impl<T> TransposeSome<T> for Option<Option<T>> {
+    fn transpose_some(self) -> Option<Option<T>> {
+        match self {
+            None => Some(None),
+            Some(inner) => inner.map(Some),
+        }
+    }
+}
+
+fn text(fields: &Map<String, Value>, name: &str) -> Option<String> {
+    fields.get(name).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn parse(text: &str) -> Result<Value, StoreError> {
+    serde_json::from_str(text).map_err(|_| corrupt(text))
+}
+
+fn corrupt(text: &str) -> StoreError {
+    let start: String = text.chars().take(40).collect();
+    StoreError::corrupt(format!("JSON column starting `{start}`"), "columns hold what Windlass wrote")
+}
