@@ -38,7 +38,7 @@ pub enum Cadence {
 #[derive(Clone, PartialEq, Eq)]
 pub struct CronLine {
     text: String,
-    cron: Cron,
+    cron: Box<Cron>,
     zone: TimeZone,
     zone_name: String,
     kind: Kind,
@@ -145,7 +145,7 @@ impl CronLine {
             return Err(refuse("it has the wrong number of fields"));
         }
         let parser = CronParser::builder().year(Year::Disallowed).build();
-        let cron = parser.parse(&fields.join(" ")).map_err(|e| refuse(&e.to_string()))?;
+        let cron = parser.parse(&fields.join(" ")).map(Box::new).map_err(|e| refuse(&e.to_string()))?;
         let zone =
             TimeZoneDatabase::bundled().get(zone).map_err(|_| CadenceError::Zone(zone.chars().take(80).collect()))?;
         // Only a date that never comes has no firing in the three thousand years that are searched.
