@@ -1,6 +1,8 @@
 //! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`. Behaviour of
 //! stores is tested here and nowhere for one backend alone.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
 mod model;
 mod world;
 
