@@ -2,7 +2,7 @@ use super::world;
 use crate::world::*;
 use std::collections::HashSet;
 use windlass::core::job::QueueName;
-use windlass::core::{Delivery, Executor, Millis, Outcome, Priority, State};
+use windlass::core::{Delivery, Executor, Millis, Outcome, Priority, Reason, State};
 use windlass::job::{LeaseId, NewJob, RunAt};
 use windlass::store::{Claim, Leases, Scope, Turn};
 
@@ -219,7 +219,7 @@ async fn a_job_not_started_in_time_expires_and_is_never_claimed() {
     assert_eq!(expired.len(), 1);
     assert_eq!(expired[0].job.id, id);
     let job = w.get(id).await;
-    assert_eq!((job.state, job.reason.map(|r| r.as_str()), job.attempt), (State::Failed, Some("expired"), 0));
+    assert_eq!((job.state, job.reason.map(Reason::as_str), job.attempt), (State::Failed, Some("expired"), 0));
     assert_applied(&w.commit(&started, Outcome::Snoozed(SECOND)).await);
     w.advance(SECOND);
     assert_eq!(w.claim_one().await.id, in_time, "a job that started in time may go on");

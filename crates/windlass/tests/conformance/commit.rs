@@ -1,6 +1,6 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{Millis, Outcome, Progress, State, Status};
+use windlass::core::{Millis, Outcome, Progress, Reason, State, Status};
 use windlass::job::{LeaseId, NewJob};
 use windlass::store::{Commit, Committed};
 
@@ -178,7 +178,7 @@ async fn exhausted_retries_end_in_failed_with_the_reason() {
         w.advance(Millis::from_secs(10));
     }
     let dead = w.get(id).await;
-    assert_eq!((dead.state, dead.reason.map(|r| r.as_str()), dead.failures), (State::Failed, Some("exhausted"), 4));
+    assert_eq!((dead.state, dead.reason.map(Reason::as_str), dead.failures), (State::Failed, Some("exhausted"), 4));
     assert_eq!((dead.error_class.as_deref(), dead.error.as_deref()), (Some("Error"), Some("boom")));
     assert!(w.claim(&["default"], 1).await.jobs.is_empty());
 }

@@ -1,6 +1,6 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{Delivery, Millis, State};
+use windlass::core::{Delivery, Millis, Reason, State};
 use windlass::job::NewJob;
 use windlass::store::{Committed, Reap, Renewed, WorkerId};
 
@@ -94,7 +94,7 @@ async fn an_at_most_once_job_whose_worker_is_lost_never_runs_again() {
     w.advance(LEASE + SECOND);
     w.reap().await;
     let job = w.get(id).await;
-    assert_eq!((job.state, job.reason.map(|r| r.as_str())), (State::Failed, Some("at_most_once")));
+    assert_eq!((job.state, job.reason.map(Reason::as_str)), (State::Failed, Some("at_most_once")));
     w.advance(Millis::from_secs(86_400));
     assert!(w.claim(&["default"], 1).await.jobs.is_empty());
 }
@@ -109,7 +109,7 @@ async fn three_lost_workers_in_a_row_quarantine_a_job() {
         w.reap().await;
     }
     let job = w.get(id).await;
-    assert_eq!((job.state, job.reason.map(|r| r.as_str())), (State::Failed, Some("crash_loop")));
+    assert_eq!((job.state, job.reason.map(Reason::as_str)), (State::Failed, Some("crash_loop")));
     assert_eq!(w.ledger(id).await.len(), 3);
 }
 

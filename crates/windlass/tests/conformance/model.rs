@@ -5,7 +5,7 @@ use crate::world::*;
 use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
 use windlass::dice::Dice;
 use windlass::job::{Idempotency, Job, KeyWindow, NewJob, RunAt};
-use windlass::store::{Discard, Reap, Replay, ReplayOnly, Scope, Turn, WorkerId};
+use windlass::store::{Discard, Enqueued, Reap, Replay, ReplayOnly, Scope, Turn, WorkerId};
 
 const STEPS: usize = 300;
 
@@ -21,7 +21,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
             0..=2 => {
                 let jobs: Vec<NewJob> = (0..=pick(4)).map(|_| random_job(&pick)).collect();
                 let stored = w.store.enqueue(jobs, windlass::store::Atomicity::Each).await.unwrap();
-                made.extend(stored.iter().filter_map(|e| e.id()));
+                made.extend(stored.iter().filter_map(Enqueued::id));
                 format!("{stored:?}")
             }
             3..=4 => claim(w, &pick, &mut held).await,

@@ -191,7 +191,7 @@ async fn of_several_nodes_one_changes_an_alert_and_its_notices_come_with_it() {
         made += usize::from(node.await.unwrap());
     }
     assert_eq!(made, 1);
-    assert_eq!(w.store.alerts().await.unwrap(), [change.after.clone()]);
+    assert_eq!(w.store.alerts().await.unwrap(), std::slice::from_ref(&change.after));
     assert_eq!(w.claim(&["notices"], 5).await.jobs.len(), 1);
     let resolved = Alert { status: AlertStatus::Resolved, resolved_at: Some(START), ..change.after.clone() };
     let resolve = AlertChange { before: Some((AlertStatus::Firing, 1)), after: resolved.clone(), notices: vec![] };
