@@ -1,7 +1,10 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
 
+pub mod alert;
+pub mod catalogue;
 pub mod clock;
 pub mod dice;
+pub mod draft;
 pub mod fingerprint;
 pub mod job;
 pub mod settle;
