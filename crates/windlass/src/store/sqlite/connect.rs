@@ -20,8 +20,8 @@ const CHECKPOINT_PAGES: i32 = 4_000;
 /// The connection that writes.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     create(path)?;
-    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    prepare(&conn)?;
+    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(&mut conn)?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -30,13 +30,19 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
 
 /// A connection that reads. It could not write if it tried.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
-    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    prepare(&conn)?;
+    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(&mut conn)?;
     conn.pragma_update(None, "query_only", true)?;
     Ok(conn)
 }
 
-fn prepare(conn: &Connection) -> Result<(), StoreError> {
+/// A new file to copy into.
+pub(super) fn backup(path: &Path) -> Result<Connection, StoreError> {
+    create(path)?;
+    Ok(Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+fn prepare(conn: &mut Connection) -> Result<(), StoreError> {
     conn.busy_handler(Some(|tries: i32| {
         std::thread::sleep(BUSY_STEP);
         tries < BUSY_TRIES
