@@ -26,8 +26,9 @@ impl Tx<'_> {
     }
 
     fn store_all(&mut self, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        let mut next = self.draw_ids(jobs.len())?;
         let conn = self.conn;
+        let last: i64 = conn.prepare_cached(sql!("ids_last"))?.query_row([], |row| row.get(0))?;
+        let mut next = JobId(last + 1);
         let mut insert = conn.prepare_cached(sql!("job_insert"))?;
         let mut stored = Vec::with_capacity(jobs.len());
         for job in jobs {
@@ -35,11 +36,16 @@ impl Tx<'_> {
                 Some(idempotency) => self.known(job, idempotency)?,
                 None => None,
             };
-            stored.push(match known {
+            let one = match known {
                 Some(known) => known,
                 None => self.insert(&mut insert, next, job)?,
-            });
-            next.0 += 1;
+            };
+            next.0 += i64::from(matches!(one, Enqueued::Created { .. }));
+            stored.push(one);
+        }
+        let used = next.0 - last - 1;
+        if used > 0 {
+            self.draw_ids(used)?;
         }
         Ok(stored)
     }

@@ -39,10 +39,10 @@ impl<'t> Tx<'t> {
     }
 
     /// The first of `count` fresh ids in a row.
-    pub(super) fn draw_ids(&self, count: usize) -> Result<JobId, StoreError> {
+    pub(super) fn draw_ids(&self, count: i64) -> Result<JobId, StoreError> {
         let last: i64 =
-            self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count as i64], |row| row.get(0))?;
-        Ok(JobId(last - count as i64 + 1))
+            self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count], |row| row.get(0))?;
+        Ok(JobId(last - count + 1))
     }
 
     /// Does `work` whole or not at all: if it fails or says so, everything it wrote is taken back.
