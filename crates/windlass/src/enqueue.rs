@@ -86,6 +86,7 @@ pub struct Enqueue<'a> {
 impl Windlass {
     /// A job of `J`'s kind, due now, in the queue `default`, unless the builder says otherwise. Once the builder's
     /// future returns, the job survives a crash.
+    #[allow(clippy::needless_pass_by_value)] // A job is handed over: `enqueue(SendEmail { to })`.
     pub fn enqueue<J: JobKind>(&self, job: J) -> Enqueue<'_> {
         self.enqueue_payload(J::KIND, serde_json::to_string(&job).map(Payload::from))
     }

@@ -41,7 +41,7 @@ struct Running {
     fetch: JoinSet<()>,
     commit: JoinSet<()>,
     others: JoinSet<()>,
-    _identity: Identity,
+    identity: Identity,
 }
 
 pub(super) async fn run(worker: Worker, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
@@ -71,77 +71,40 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
     let reporter = Reporter { attempts: worker.attempt_log, ..windlass.reporter(identity.id.0.clone()) };
     let book = Arc::new(Book::default());
     windlass.know_book(&book);
-    let abort = CancellationToken::new();
-    let lanes = TaskTracker::new();
-    let context = Arc::new(LaneContext {
-        reporter: reporter.clone(),
-        book: book.clone(),
-        abort: abort.clone(),
-        tracker: lanes.clone(),
-    });
-    let groups = groups(&worker.wishes, worker.handlers, worker.http, &context)?;
-    let (done, outcomes) = mpsc::unbounded_channel();
-    let shared = Shared { clock: windlass.clock().clone(), worker: identity.id.0.clone(), state: worker.state };
-    let fetch = Fetch {
-        worker: identity.id.clone(),
-        lease_for: worker.lease,
-        poll: worker.poll,
-        wishes: worker.wishes.clone(),
-        groups: groups.clone(),
-        book: book.clone(),
-        shared: Arc::new(shared),
-        done,
-        turns: Turns::default(),
-        waker: windlass.store().wake().subscribe(),
-        stop: CancellationToken::new(),
-        windlass: windlass.clone(),
-    };
-    let committer =
-        Committer { windlass: windlass.clone(), book: book.clone(), reporter: reporter.clone(), done: outcomes };
-    let renewer = Renewer {
-        windlass: windlass.clone(),
-        book: book.clone(),
-        worker: identity.id.clone(),
-        lease_for: worker.lease,
-        queues: worker.wishes.iter().map(|wish| (wish.name(), wish.concurrency)).collect(),
-        groups: groups.clone(),
-        host: identity.host.clone(),
-        started_at: windlass.clock().now(),
-    };
+    let (abort, lanes) = (CancellationToken::new(), TaskTracker::new());
+    let context =
+        LaneContext { reporter: reporter.clone(), book: book.clone(), abort: abort.clone(), tracker: lanes.clone() };
+    let groups =
+        groups(&worker.wishes, std::mem::take(&mut worker.handlers), worker.http.as_ref(), &Arc::new(context))?;
     let mut running = Running {
         grace: worker.grace,
         book,
         groups,
         lanes,
         abort,
-        stop_fetch: fetch.stop.clone(),
+        stop_fetch: CancellationToken::new(),
         stop_others: CancellationToken::new(),
         fetch: JoinSet::new(),
         commit: JoinSet::new(),
         others: JoinSet::new(),
-        _identity: identity,
-        windlass: windlass.clone(),
+        identity,
+        windlass,
     };
-    running.fetch.spawn(fetch.run());
-    running.commit.spawn(committer.run());
-    running.others.spawn(renewer.run(running.stop_others.clone()));
-    if worker.upkeep == Upkeep::Here {
-        running.others.spawn(Keeper::new(windlass, reporter).run(running.stop_others.clone()));
-    }
+    running.spawn(worker, &reporter);
     Ok(running)
 }
 
 fn groups(
     wishes: &[Wish],
     handlers: super::Handlers,
-    http: Option<Arc<dyn Run>>,
+    http: Option<&Arc<dyn Run>>,
     context: &Arc<LaneContext>,
 ) -> Result<Vec<Arc<Group>>, WorkerError> {
     let handlers: Arc<dyn Run> = Arc::new(handlers);
     let group = |wish: &Wish| {
         let run = match wish.executor {
             Executor::Worker => handlers.clone(),
-            Executor::Http => http.clone().ok_or(WorkerError::NoHttp)?,
+            Executor::Http => http.cloned().ok_or(WorkerError::NoHttp)?,
         };
         Ok(Group::new(run, wish.concurrency, context.clone()))
     };
@@ -149,6 +112,44 @@ fn groups(
 }
 
 impl Running {
+    fn spawn(&mut self, worker: Worker, reporter: &Reporter) {
+        let (windlass, id) = (self.windlass.clone(), self.identity.id.clone());
+        let (done, outcomes) = mpsc::unbounded_channel();
+        let shared = Shared { clock: windlass.clock().clone(), worker: id.0.clone(), state: worker.state };
+        let fetch = Fetch {
+            windlass: windlass.clone(),
+            worker: id.clone(),
+            lease_for: worker.lease,
+            poll: worker.poll,
+            wishes: worker.wishes.clone(),
+            groups: self.groups.clone(),
+            book: self.book.clone(),
+            shared: Arc::new(shared),
+            done,
+            turns: Turns::default(),
+            waker: windlass.store().wake().subscribe(),
+            stop: self.stop_fetch.clone(),
+        };
+        let (book, reporter) = (self.book.clone(), reporter.clone());
+        let committer = Committer { windlass: windlass.clone(), book, reporter: reporter.clone(), done: outcomes };
+        let renewer = Renewer {
+            windlass: windlass.clone(),
+            book: self.book.clone(),
+            worker: id,
+            lease_for: worker.lease,
+            queues: worker.wishes.iter().map(|wish| (wish.name(), wish.concurrency)).collect(),
+            groups: self.groups.clone(),
+            host: self.identity.host.clone(),
+            started_at: windlass.clock().now(),
+        };
+        self.fetch.spawn(fetch.run());
+        self.commit.spawn(committer.run());
+        self.others.spawn(renewer.run(self.stop_others.clone()));
+        if worker.upkeep == Upkeep::Here {
+            self.others.spawn(Keeper::new(windlass, reporter).run(self.stop_others.clone()));
+        }
+    }
+
     /// Stops claiming, lets attempts finish within the grace time, drops the rest, commits everything.
     async fn drain(mut self) -> Result<(), WorkerError> {
         let clock = self.windlass.clock().clone();
