@@ -23,6 +23,7 @@
 //! # }).unwrap();
 //! ```
 
+pub mod alert;
 pub mod attempt;
 pub mod catalogue;
 pub mod clock;
