@@ -1,0 +1,4 @@
+-- held: the running jobs under a lease.
+SELECT {live}
+FROM {schema}.leases l JOIN {schema}.jobs j ON j.id = ANY (l.job_ids) AND j.lease_id = l.id AND j.state = 'running'
+WHERE l.id = $1::bigint

@@ -1,0 +1,2 @@
+-- prune_workers: workers long gone.
+DELETE FROM {schema}.workers WHERE seen_at < $1::bigint
