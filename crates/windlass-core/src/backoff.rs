@@ -62,6 +62,10 @@ fn exponential(base: Millis, factor: Ratio, power: u32) -> Millis {
         if value >= limit {
             return Millis::MAX;
         }
+        // Only a factor below one gets here, which no checked policy has; it must not take for ever either.
+        if value == 0 {
+            break;
+        }
     }
     let half = 1 << (FRACTION_BITS - 1);
     Millis::new(((value + half) >> FRACTION_BITS) as u64)

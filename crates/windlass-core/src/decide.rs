@@ -184,7 +184,7 @@ impl Running<'_> {
         let window = self.policy.window(retry, self.previous_delay);
         match advice {
             Advice::RetryIn(exactly) => (Window::only(exactly), Why::RetryIn { retry, of }),
-            Advice::RetryAfter(asked) if asked > window.min => {
+            Advice::RetryAfter(asked) if asked.min(self.policy.max_retry_after) > window.min => {
                 (self.policy.window_after(retry, self.previous_delay, asked), Why::RetryAfter { retry, of, asked })
             }
             Advice::RetryAfter(_) | Advice::None | Advice::Permanent => {

@@ -8,18 +8,26 @@
 pub mod attempt;
 pub mod backoff;
 pub mod decide;
+pub mod explain;
 pub mod failure;
 pub mod jitter;
 pub mod job;
 pub mod nearest;
 pub mod policy;
+pub mod preview;
+pub mod schedule;
+pub mod signature;
 pub mod time;
 
 pub use attempt::{Attempt, Status};
 pub use backoff::Backoff;
 pub use decide::{Next, Outcome, Progress, Running, Transition, Why, decide};
+pub use explain::explain;
 pub use failure::{Advice, Failure};
 pub use jitter::{Jitter, Roll, Window};
 pub use job::{Delivery, Executor, JobId, NameError, Priority, Reason, State};
 pub use policy::{Policy, PolicyError};
+pub use preview::{Preview, preview};
+pub use schedule::{Cadence, CadenceError};
+pub use signature::Secret;
 pub use time::{Millis, Timestamp};

@@ -1,7 +1,9 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
 
+pub mod catalogue;
 pub mod clock;
 pub mod dice;
+pub mod draft;
 pub mod fingerprint;
 pub mod job;
 pub mod settle;

@@ -51,9 +51,9 @@ pub enum Leases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     pub queue: QueueId,
-    /// Free slots: jobs that start at once. At-most-once jobs are only ever taken into these.
+    /// Free slots: the first this many jobs of the turn start at once. An at-most-once job further back is passed over.
     pub slots: u32,
-    /// How many more to take ahead of free slots (at-least-once jobs only).
+    /// How many more to take ahead of free slots.
     pub ahead: u32,
 }
 
@@ -62,8 +62,8 @@ pub struct Turn {
 pub struct Claimed {
     /// Running jobs, turn by turn; within a queue by priority, then due time, then id. Their `lease` is set.
     pub jobs: Vec<Job>,
-    /// The earliest moment a waiting job of these (unpaused) queues falls due, if the claim left any turn unfilled.
-    /// A moment that has passed means: claim again at once.
+    /// The earliest moment after now at which a waiting job falls due in those of the (unpaused) queues whose turn was not
+    /// filled: until then, or until a wake-up, there is nothing more to take from them.
     pub next_due: Option<Timestamp>,
 }
 

@@ -5,6 +5,7 @@ mod claim;
 mod commit;
 mod error;
 pub mod json;
+pub mod memory;
 mod people;
 mod read;
 mod schedule;

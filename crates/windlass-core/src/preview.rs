@@ -1,0 +1,72 @@
+//! Preview: what a policy will do, before it does it. The same arithmetic as the decision, so what is
+//! previewed is what happens.
+
+use crate::jitter::{Jitter, Window};
+use crate::policy::Policy;
+use crate::time::Millis;
+use serde_json::{Value, json};
+
+/// The most retries a preview shows: as many as a policy can allow.
+pub const MAX_PREVIEW: u32 = crate::policy::MAX_RETRIES;
+
+/// The retries of a policy, one after another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    pub delays: Vec<Delay>,
+}
+
+/// One retry of a preview.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delay {
+    /// 1 is the first retry.
+    pub retry: u32,
+    /// The wait before it, before jitter. Decorrelated jitter has no such number: the middle of its window.
+    pub delay: Millis,
+    /// What jitter can make of it. Decorrelated: the widest it can be, every delay before having been the longest.
+    pub window: Window,
+    /// The delays so far, this one included.
+    pub total: Millis,
+}
+
+/// The first `count` retries of a policy (at most [`MAX_PREVIEW`]), whether or not it allows that many.
+#[must_use]
+pub fn preview(policy: &Policy, count: u32) -> Preview {
+    let mut previous = Millis::ZERO;
+    let mut total = Millis::ZERO;
+    let delays = (1..=count.min(MAX_PREVIEW)).map(|retry| {
+        let window = policy.window(retry, previous);
+        previous = window.max;
+        let delay = match policy.jitter {
+            Jitter::Decorrelated => Millis::new(window.min.get() + window.width() / 2),
+            Jitter::None | Jitter::Full | Jitter::Equal | Jitter::Spread(_) | Jitter::Additive(_) => {
+                policy.delay(retry)
+            }
+        };
+        total = total + delay;
+        Delay { retry, delay, window, total }
+    });
+    Preview { delays: delays.collect() }
+}
+
+impl Preview {
+    /// The longest all these waits can take together.
+    #[must_use]
+    pub fn longest(&self) -> Millis {
+        self.delays.iter().fold(Millis::ZERO, |sum, d| sum + d.window.max)
+    }
+
+    /// `{"policy":…,"delays":[{"retry":1,"delayMs":…,"minMs":…,"maxMs":…,"totalMs":…},…]}`
+    #[must_use]
+    pub fn to_json(&self, policy: &Policy) -> Value {
+        let delay = |d: &Delay| {
+            json!({
+                "retry": d.retry,
+                "delayMs": d.delay.get(),
+                "minMs": d.window.min.get(),
+                "maxMs": d.window.max.get(),
+                "totalMs": d.total.get(),
+            })
+        };
+        json!({ "policy": policy.to_json(), "delays": self.delays.iter().map(delay).collect::<Vec<_>>() })
+    }
+}

@@ -1,0 +1,241 @@
+//! Each rule of the decision, and their order.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use windlass_core::decide::{Progress, Why};
+use windlass_core::policy::{Partial, Policy};
+use windlass_core::{
+    Delivery, Failure, Millis, Next, Outcome, Reason, Roll, Running, State, Status, Timestamp, Transition, decide,
+};
+
+const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
+const ROLL: Roll = Roll(u64::MAX);
+
+fn policy(line: &str) -> Policy {
+    Partial::resolve(&[Partial::parse_line(line).unwrap()], &[]).unwrap()
+}
+
+fn job(policy: &Policy) -> Running<'_> {
+    Running {
+        failures: 0,
+        crashes: 0,
+        first_attempt_at: START,
+        previous_delay: Millis::ZERO,
+        delivery: Delivery::AtLeastOnce,
+        cancel_requested: false,
+        policy,
+    }
+}
+
+fn failed(class: &str) -> Outcome {
+    Outcome::Failed(Failure::new("no").class(class))
+}
+
+fn run(job: &Running<'_>, outcome: &Outcome) -> Transition {
+    decide(job, outcome, START, ROLL)
+}
+
+fn every_outcome_but_success() -> [Outcome; 7] {
+    [
+        failed("Timeout"),
+        Outcome::Failed(Failure::permanent("no")),
+        Outcome::Snoozed(Millis::from_secs(5)),
+        Outcome::Released(Progress::Started),
+        Outcome::Released(Progress::NotStarted),
+        Outcome::Cancelled,
+        Outcome::Lost,
+    ]
+}
+
+#[test]
+fn success_is_success_whatever_else_was_asked() {
+    let p = policy("once");
+    let base = Running { failures: 9, crashes: 9, cancel_requested: true, delivery: Delivery::AtMostOnce, ..job(&p) };
+    let step = run(&base, &Outcome::Succeeded);
+    assert_eq!((step.next, step.status, step.why), (Next::Succeeded, Status::Succeeded, Why::Succeeded));
+    assert_eq!((step.failures, step.crashes), (9, 0));
+}
+
+#[test]
+fn a_requested_cancel_ends_everything_but_success() {
+    let p = policy("http");
+    for delivery in [Delivery::AtLeastOnce, Delivery::AtMostOnce] {
+        let asked = Running { cancel_requested: true, delivery, failures: 99, crashes: 99, ..job(&p) };
+        for outcome in every_outcome_but_success() {
+            assert_eq!(run(&asked, &outcome).next, Next::Cancelled, "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_handler_can_end_its_job() {
+    let p = policy("http");
+    let step = run(&job(&p), &Outcome::Cancelled);
+    assert_eq!((step.next, step.why, step.failures), (Next::Cancelled, Why::CancelledByHandler, 0));
+}
+
+#[test]
+fn snooze_and_release_wait_and_count_nothing() {
+    let p = policy("once");
+    let tired = Running { failures: 5, crashes: 2, ..job(&p) };
+    let span = Millis::from_secs(5);
+    let step = run(&tired, &Outcome::Snoozed(span));
+    assert_eq!(step.next, Next::Wait { state: State::Queued, due_at: START + span, delay: span });
+    assert_eq!((step.status, step.failures, step.crashes), (Status::Snoozed, 5, 0));
+    for progress in [Progress::Started, Progress::NotStarted] {
+        let step = run(&tired, &Outcome::Released(progress));
+        assert_eq!(step.next, Next::Wait { state: State::Queued, due_at: START, delay: Millis::ZERO });
+        assert_eq!((step.status, step.failures, step.crashes), (Status::Released, 5, 0));
+    }
+}
+
+#[test]
+fn an_at_most_once_job_that_started_never_starts_again() {
+    let p = policy("http");
+    let once = Running { delivery: Delivery::AtMostOnce, ..job(&p) };
+    for outcome in [
+        failed("Timeout"),
+        Outcome::Failed(Failure::permanent("no")),
+        Outcome::Failed(Failure::new("no").retry_in(Millis::ZERO)),
+        Outcome::Snoozed(Millis::ZERO),
+        Outcome::Released(Progress::Started),
+        Outcome::Lost,
+    ] {
+        assert_eq!(run(&once, &outcome).next, Next::Failed(Reason::AtMostOnce), "{outcome:?}");
+    }
+    assert_eq!(run(&once, &Outcome::Released(Progress::NotStarted)).next.state(), State::Queued);
+}
+
+#[test]
+fn a_permanent_failure_or_a_listed_class_is_given_up_at_once() {
+    let p = policy("http:giveUpOn=ValidationError|404|5xx");
+    let with_status = |status| Outcome::Failed(Failure { status: Some(status), ..Failure::new("no") });
+    for (outcome, reason) in [
+        (Outcome::Failed(Failure::permanent("no")), Some(Reason::Permanent)),
+        (failed("ValidationError"), Some(Reason::Permanent)),
+        (failed("validationerror"), None),
+        (with_status(404), Some(Reason::Permanent)),
+        (with_status(403), None),
+        (with_status(599), Some(Reason::Permanent)),
+        (with_status(600), None),
+        (failed("Timeout"), None),
+    ] {
+        let step = run(&job(&p), &outcome);
+        let expected = reason.map_or(State::Retrying, |_| State::Failed);
+        assert_eq!(step.next.state(), expected, "{outcome:?}");
+        assert_eq!(matches!(step.next, Next::Failed(Reason::Permanent)), reason.is_some(), "{outcome:?}");
+        assert_eq!(step.failures, 1);
+    }
+}
+
+#[test]
+fn with_retry_on_only_those_are_retried() {
+    let p = policy("http:retryOn=Timeout|5xx,giveUpOn=504");
+    let with_status = |status| Outcome::Failed(Failure { status: Some(status), ..Failure::new("no") });
+    assert_eq!(run(&job(&p), &failed("Timeout")).next.state(), State::Retrying);
+    assert_eq!(run(&job(&p), &with_status(503)).next.state(), State::Retrying);
+    assert_eq!(run(&job(&p), &with_status(504)).next, Next::Failed(Reason::Permanent));
+    assert_eq!(run(&job(&p), &failed("Error")).next, Next::Failed(Reason::Permanent));
+    assert_eq!(run(&job(&p), &Outcome::Lost).next, Next::Failed(Reason::Permanent));
+}
+
+#[test]
+fn a_job_that_loses_its_worker_too_often_in_a_row_is_quarantined() {
+    let p = policy("http:retries=1000");
+    let lost = |crashes| run(&Running { crashes, ..job(&p) }, &Outcome::Lost);
+    assert_eq!((lost(0).next.state(), lost(0).crashes, lost(0).failures), (State::Retrying, 1, 1));
+    assert_eq!((lost(1).next.state(), lost(1).crashes), (State::Retrying, 2));
+    assert_eq!((lost(2).next, lost(2).crashes), (Next::Failed(Reason::CrashLoop), 3));
+    // Any other outcome breaks the row.
+    assert_eq!(run(&Running { crashes: 2, ..job(&p) }, &failed("Error")).crashes, 0);
+}
+
+#[test]
+fn retries_run_out() {
+    let p = policy("http:retries=2");
+    let at = |failures| run(&Running { failures, ..job(&p) }, &failed("Error")).next;
+    assert_eq!((at(0).state(), at(1).state()), (State::Retrying, State::Retrying));
+    assert_eq!(at(2), Next::Failed(Reason::Exhausted));
+    assert_eq!(at(u32::MAX), Next::Failed(Reason::Exhausted));
+}
+
+#[test]
+fn the_deadline_counts_from_the_first_attempt_to_the_start_of_the_next() {
+    let p = policy("http:base=10s,maxElapsed=30s");
+    let ended = |seconds| decide(&job(&p), &failed("Error"), START + Millis::from_secs(seconds), ROLL).next;
+    assert_eq!(ended(20).state(), State::Retrying);
+    let too_late = decide(&job(&p), &failed("Error"), START + Millis::new(20_001), ROLL).next;
+    assert_eq!(too_late, Next::Failed(Reason::Deadline));
+}
+
+#[test]
+fn a_retry_says_which_it_is_and_what_the_delay_was_before_jitter() {
+    let p = policy("full-jitter");
+    let step = decide(&Running { failures: 1, ..job(&p) }, &failed("Error"), START, Roll(0));
+    let wait = Next::Wait { state: State::Retrying, due_at: START, delay: Millis::ZERO };
+    assert_eq!(step.next, wait);
+    assert_eq!(step.why, Why::Backoff { retry: 2, of: 3, base: Millis::from_secs(1) });
+}
+
+#[test]
+fn retry_after_raises_the_delay_up_to_its_bound_and_keeps_the_jitters_width() {
+    let p = policy("queue-worker:maxRetryAfter=10m");
+    let after = |asked: u64, roll| {
+        let outcome = Outcome::Failed(Failure::new("no").retry_after(Millis::from_secs(asked)));
+        decide(&job(&p), &outcome, START, roll)
+    };
+    let delay = |t: Transition| t.next.wait().map(|(_, d)| d.get());
+    // The policy alone would wait 1000 to 1300 ms; the cap is 60 s.
+    assert_eq!((delay(after(90, Roll(0))), delay(after(90, ROLL))), (Some(90_000), Some(90_300)));
+    assert_eq!((delay(after(3600, Roll(0))), delay(after(3600, ROLL))), (Some(600_000), Some(600_300)));
+    assert_eq!((delay(after(0, Roll(0))), delay(after(0, ROLL))), (Some(1000), Some(1300)));
+    assert_eq!(after(90, ROLL).why, Why::RetryAfter { retry: 1, of: 4, asked: Millis::from_secs(90) });
+    assert_eq!(after(1, ROLL).why, Why::Backoff { retry: 1, of: 4, base: Millis::from_secs(1) });
+}
+
+#[test]
+fn a_retry_after_that_is_not_believed_is_not_named_as_the_reason() {
+    let p = policy("http:maxRetryAfter=0");
+    let step = run(&job(&p), &Outcome::Failed(Failure::new("no").retry_after(Millis::from_secs(90))));
+    assert_eq!(step.why, Why::Backoff { retry: 1, of: 3, base: Millis::from_secs(1) });
+}
+
+#[test]
+fn retry_in_is_followed_exactly_and_still_counts() {
+    let p = policy("queue-worker");
+    for asked in [Millis::ZERO, Millis::new(7), Millis::from_secs(86_400)] {
+        let step = run(&job(&p), &Outcome::Failed(Failure::new("no").retry_in(asked)));
+        assert_eq!(step.next, Next::Wait { state: State::Retrying, due_at: START + asked, delay: asked });
+        assert_eq!((step.failures, step.why), (1, Why::RetryIn { retry: 1, of: 4 }));
+    }
+    let spent = Running { failures: 4, ..job(&p) };
+    assert_eq!(
+        run(&spent, &Outcome::Failed(Failure::new("no").retry_in(Millis::ZERO))).next,
+        Next::Failed(Reason::Exhausted)
+    );
+}
+
+/// A job to which every rule applies at once; taking the first away leaves the next in force.
+#[test]
+fn the_rules_apply_in_their_order() {
+    let p = policy("http:retries=0,maxCrashes=1,maxElapsed=0,giveUpOn=WorkerLost");
+    let all = Running { cancel_requested: true, delivery: Delivery::AtMostOnce, ..job(&p) };
+    let next = |job: &Running<'_>| run(job, &Outcome::Lost).next;
+    assert_eq!(next(&all), Next::Cancelled);
+    let job = Running { cancel_requested: false, ..all };
+    assert_eq!(next(&job), Next::Failed(Reason::AtMostOnce));
+    let job = Running { delivery: Delivery::AtLeastOnce, ..job };
+    assert_eq!(next(&job), Next::Failed(Reason::Permanent));
+    let p = Policy { give_up_on: vec![], ..p.clone() };
+    let job = Running { policy: &p, ..job };
+    assert_eq!(next(&job), Next::Failed(Reason::CrashLoop));
+    let p = Policy { max_crashes: 2, ..p.clone() };
+    let job = Running { policy: &p, ..job };
+    assert_eq!(next(&job), Next::Failed(Reason::Exhausted));
+    let p = Policy { max_retries: 1, ..p.clone() };
+    let job = Running { policy: &p, ..job };
+    assert_eq!(next(&job), Next::Failed(Reason::Deadline));
+    let p = Policy { max_elapsed: None, ..p.clone() };
+    let job = Running { policy: &p, ..job };
+    assert_eq!(next(&job).state(), State::Retrying);
+}

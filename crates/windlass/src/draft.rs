@@ -1,0 +1,84 @@
+//! Drafts: what a caller asks for, before the levels of policy are merged and the job is whole.
+
+use crate::job::{HttpCall, Idempotency, Payload, RunAt};
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::policy::Partial;
+use windlass_core::{Delivery, JobId, Millis, Priority, State, Timestamp};
+
+/// Largest payload, in bytes of JSON text.
+pub const MAX_PAYLOAD: usize = 256 * 1024;
+/// Deepest nesting of a payload.
+pub const MAX_DEPTH: usize = 64;
+/// Longest idempotency key, in bytes.
+pub const MAX_KEY: usize = 255;
+
+/// A job as its caller describes it.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    pub tenant: Tenant,
+    pub queue: Option<QueueName>,
+    pub kind: Kind,
+    pub payload: Payload,
+    pub priority: Priority,
+    pub run_at: RunAt,
+    pub start_by: Option<Timestamp>,
+    /// The job's own fields over the policy it names.
+    pub retry: Partial,
+    pub delivery: Delivery,
+    pub timeout: Option<Millis>,
+    pub idempotency: Option<Idempotency>,
+    /// Makes it a job that Windlass runs itself, by calling a URL.
+    pub http: Option<HttpCall>,
+    pub webhook: Option<WebhookDraft>,
+    pub schedule: Option<JobId>,
+    pub traceparent: Option<String>,
+}
+
+impl Draft {
+    /// A job with nothing special about it.
+    #[must_use]
+    pub fn new(kind: Kind, payload: impl Into<Payload>) -> Self {
+        Self {
+            tenant: Tenant::default(),
+            queue: None,
+            kind,
+            payload: payload.into(),
+            priority: Priority::Normal,
+            run_at: RunAt::Now,
+            start_by: None,
+            retry: Partial::default(),
+            delivery: Delivery::AtLeastOnce,
+            timeout: None,
+            idempotency: None,
+            http: None,
+            webhook: None,
+            schedule: None,
+            traceparent: None,
+        }
+    }
+}
+
+/// A completion webhook as its caller describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookDraft {
+    pub url: String,
+    pub events: Vec<State>,
+    pub secret: Option<String>,
+    /// The delivery's own fields over the policy it names.
+    pub policy: Partial,
+}
+
+/// A draft that cannot become a job: which field, and what would be accepted. Nothing was stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct DraftError {
+    /// The field, as a path with slashes: `retry/base`.
+    pub field: String,
+    pub message: String,
+}
+
+impl DraftError {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}

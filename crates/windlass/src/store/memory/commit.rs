@@ -1,0 +1,140 @@
+//! Commit, reap and expire: transitions, the ledger and what follows.
+
+use super::super::{Commit, Committed, Reap, Settled};
+use super::claim::is_held;
+use super::state::{Line, State};
+use crate::job::{Job, LeaseId};
+use crate::settle;
+use crate::tally::Tally;
+use windlass_core::{Attempt, JobId, Next, State as JobState, Timestamp, Transition};
+
+impl State {
+    pub(super) fn commit(&mut self, commits: Vec<Commit>, ended: &[LeaseId], now: Timestamp) -> Vec<Committed> {
+        let committed = commits.into_iter().map(|commit| self.commit_one(commit, now)).collect();
+        for lease in ended {
+            self.leases.remove(lease);
+        }
+        committed
+    }
+
+    fn commit_one(&mut self, commit: Commit, now: Timestamp) -> Committed {
+        let held = self.live.get(&commit.job).filter(|job| is_held(job, commit.lease) && job.attempt == commit.attempt);
+        let Some(job) = held.cloned() else { return self.unheld(&commit) };
+        if job.cancel_requested && !commit.stands_despite_cancel() {
+            return Committed::CancelRequested;
+        }
+        self.ledger.entry(job.id).or_default().push(line(&commit));
+        self.count(now, commit.queue, &commit.kind, Tally::of(&commit));
+        let follow_ups = commit.follow_ups.iter().filter_map(|new| self.store(new, now).id()).collect();
+        self.apply(job, commit, now);
+        Committed::Applied(follow_ups)
+    }
+
+    fn apply(&mut self, mut job: Job, commit: Commit, now: Timestamp) {
+        move_to(&mut job, &commit.transition, now);
+        job.lease = None;
+        if commit.error_class.is_some() {
+            job.error_class = commit.error_class;
+            job.error = commit.error;
+        }
+        job.result = commit.result;
+        if job.state.is_live() { self.put(job) } else { self.finish(job) }
+    }
+
+    /// The attempt is not running under this lease: did this very result end it before?
+    fn unheld(&self, commit: &Commit) -> Committed {
+        let lines = self.ledger.get(&commit.job).map_or(&[][..], Vec::as_slice);
+        let same = |line: &&Line| {
+            line.attempt.number == commit.attempt
+                && line.lease == commit.lease
+                && line.attempt.status == commit.transition.status
+        };
+        if lines.iter().any(|line| same(&line)) { Committed::Repeated } else { Committed::Stale }
+    }
+
+    pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Settled> {
+        let over = self.leases.iter().filter(|(_, lease)| match reap {
+            Reap::Expired { contact } => lease.expires_at <= now && lease.length <= *contact,
+            Reap::Of(worker) => lease.worker == *worker,
+        });
+        let over: Vec<LeaseId> = over.map(|(id, _)| *id).take(limit as usize).collect();
+        let mut settled = Vec::new();
+        for id in over {
+            let jobs = self.held(id);
+            let lease = self.leases.remove(&id).expect("the lease was just listed");
+            for job in jobs {
+                let commit = settle::lost(&job, &lease.worker.0, now, self.dice.roll());
+                settled.push(Settled::new(job, &commit));
+                self.commit_one(commit, now);
+            }
+        }
+        settled
+    }
+
+    pub(super) fn expire(&mut self, limit: u32, now: Timestamp) -> Vec<Settled> {
+        let late = |job: &&Job| {
+            job.state == JobState::Queued && job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now)
+        };
+        let late: Vec<JobId> = self.live.values().filter(late).map(|job| job.id).take(limit as usize).collect();
+        late.into_iter().map(|id| self.end_waiting(id, settle::EXPIRED, now)).collect()
+    }
+
+    /// Ends a waiting job without an attempt.
+    pub(super) fn end_waiting(&mut self, id: JobId, next: Next, now: Timestamp) -> Settled {
+        let before = self.live[&id].clone();
+        let (transition, delivery) = settle::ended_waiting(&before, next, now);
+        let mut job = before.clone();
+        move_to(&mut job, &transition, now);
+        let delta = match next {
+            Next::Failed(_) => Tally { failed: 1, ..Tally::default() },
+            Next::Succeeded | Next::Cancelled | Next::Wait { .. } => Tally { cancelled: 1, ..Tally::default() },
+        };
+        self.count(now, job.queue_id, &job.kind.clone(), delta);
+        if let Some(new) = delivery {
+            self.store(&new, now);
+        }
+        self.finish(job);
+        Settled { job: before, transition, error_class: None }
+    }
+}
+
+fn move_to(job: &mut Job, transition: &Transition, now: Timestamp) {
+    job.state = transition.next.state();
+    job.failures = transition.failures;
+    job.crashes = transition.crashes;
+    match transition.next {
+        Next::Wait { due_at, delay, state } => {
+            job.due_at = due_at;
+            // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
+            if state == JobState::Retrying {
+                job.previous_delay = delay;
+            }
+        }
+        Next::Failed(reason) => {
+            job.reason = Some(reason);
+            job.finished_at = Some(now);
+        }
+        Next::Succeeded | Next::Cancelled => job.finished_at = Some(now),
+    }
+}
+
+fn line(commit: &Commit) -> Line {
+    let wait = commit.transition.next.wait();
+    Line {
+        lease: commit.lease,
+        attempt: Attempt {
+            number: commit.attempt,
+            retry: commit.retry,
+            status: commit.transition.status,
+            started_at: commit.started_at,
+            finished_at: commit.finished_at,
+            error_class: commit.error_class.clone(),
+            error: commit.error.clone(),
+            note: commit.note.clone(),
+            worker: commit.worker.clone(),
+            next_run_at: wait.map(|(due_at, _)| due_at),
+            delay: wait.map(|(_, delay)| delay),
+            why: commit.transition.why.to_string(),
+        },
+    }
+}

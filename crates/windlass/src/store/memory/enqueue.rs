@@ -1,0 +1,108 @@
+//! Enqueue: new jobs and their idempotency keys.
+
+use super::super::{Atomicity, Enqueued, json};
+use super::state::{Key, State};
+use crate::job::{Job, KeyWindow, NewJob};
+use crate::tally::Tally;
+use std::collections::HashMap;
+use std::sync::Arc;
+use windlass_core::job::Tenant;
+use windlass_core::{JobId, Millis, State as JobState, Timestamp};
+
+impl State {
+    pub(super) fn enqueue(&mut self, jobs: &[NewJob], atomicity: Atomicity, now: Timestamp) -> Vec<Enqueued> {
+        if atomicity == Atomicity::All && self.would_refuse(jobs, now) {
+            return jobs.iter().map(|job| self.known(job, now).unwrap_or(Enqueued::NotStored)).collect();
+        }
+        jobs.iter().map(|job| self.known(job, now).unwrap_or_else(|| self.store(job, now))).collect()
+    }
+
+    /// Stores a job unasked: its key, if any, is free.
+    pub(super) fn store(&mut self, new: &NewJob, now: Timestamp) -> Enqueued {
+        let id = self.draw_id();
+        let due_at = new.run_at.moment(now);
+        let queue_id = self.queue(&new.tenant, &new.queue, new.executor, now).id;
+        if let Some(idempotency) = &new.idempotency {
+            let until = match idempotency.window {
+                KeyWindow::For(span) => Some(now + span),
+                KeyWindow::Live => None,
+            };
+            self.keys.insert((new.tenant.clone(), idempotency.key.clone()), Key { job: id, until });
+        }
+        self.put(Job {
+            id,
+            tenant: new.tenant.clone(),
+            queue: new.queue.clone(),
+            queue_id,
+            executor: new.executor,
+            kind: new.kind.clone(),
+            payload: new.payload.clone(),
+            priority: new.priority,
+            state: JobState::Queued,
+            reason: None,
+            delivery: new.delivery,
+            policy: new.policy.clone(),
+            attempt: 0,
+            failures: 0,
+            crashes: 0,
+            replays: 0,
+            created_at: now,
+            due_at,
+            first_attempt_at: None,
+            claimed_at: None,
+            finished_at: None,
+            previous_delay: Millis::ZERO,
+            start_by: new.start_by,
+            timeout: new.timeout,
+            idempotency_key: new.idempotency.as_ref().map(|i| i.key.clone()),
+            cancel_requested: false,
+            lease: None,
+            error_class: None,
+            error: None,
+            result: None,
+            discarded_at: None,
+            discard_reason: None,
+            http: new.http.clone(),
+            webhook: new.webhook.clone(),
+            schedule: new.schedule,
+            parent: new.parent,
+            traceparent: new.traceparent.clone(),
+        });
+        self.count(now, queue_id, &new.kind, Tally { enqueued: 1, ..Tally::default() });
+        Enqueued::Created { id, created_at: now, due_at }
+    }
+
+    /// What the job's key stands for already, if it does.
+    fn known(&self, new: &NewJob, now: Timestamp) -> Option<Enqueued> {
+        let key = &new.idempotency.as_ref()?.key;
+        let held = self.keys.get(&(new.tenant.clone(), key.clone()))?;
+        let stands = held.until.map_or_else(|| self.live.contains_key(&held.job), |until| until > now);
+        stands.then(|| self.compare(held.job, new))
+    }
+
+    fn compare(&self, id: JobId, new: &NewJob) -> Enqueued {
+        // A job that its queue no longer keeps was accepted once: it must not be accepted again.
+        let same = self
+            .live
+            .get(&id)
+            .or_else(|| self.archive.get(&id))
+            .is_none_or(|first| alike(&first.kind, &first.payload, new));
+        if same { Enqueued::Existing(id) } else { Enqueued::KeyConflict(id) }
+    }
+
+    fn would_refuse(&self, jobs: &[NewJob], now: Timestamp) -> bool {
+        let mut in_batch: HashMap<(Tenant, Arc<str>), &NewJob> = HashMap::new();
+        jobs.iter().any(|job| {
+            if let Some(known) = self.known(job, now) {
+                return matches!(known, Enqueued::KeyConflict(_));
+            }
+            let Some(idempotency) = &job.idempotency else { return false };
+            let first = in_batch.entry((job.tenant.clone(), idempotency.key.clone())).or_insert(job);
+            !alike(&first.kind, &first.payload, job)
+        })
+    }
+}
+
+fn alike(kind: &windlass_core::job::Kind, payload: &str, new: &NewJob) -> bool {
+    *kind == new.kind && json::same_payload(payload, &new.payload)
+}

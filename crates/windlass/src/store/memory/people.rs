@@ -1,0 +1,149 @@
+//! What people do: cancel, replay, discard, amend; tokens and alerts.
+
+use super::super::{
+    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope,
+};
+use super::state::State;
+use crate::tally::Tally;
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::{JobId, Millis, Next, State as JobState, Timestamp};
+
+impl State {
+    pub(super) fn cancel(&mut self, scope: &Scope, ids: &[JobId], now: Timestamp) -> Vec<Cancelled> {
+        ids.iter().map(|id| self.cancel_one(scope, *id, now)).collect()
+    }
+
+    fn cancel_one(&mut self, scope: &Scope, id: JobId, now: Timestamp) -> Cancelled {
+        let Some(state) = self.find(scope, id).map(|job| job.state) else { return Cancelled::NotFound };
+        match state {
+            JobState::Queued | JobState::Retrying => {
+                self.end_waiting(id, Next::Cancelled, now);
+                Cancelled::Now
+            }
+            JobState::Running => {
+                self.live.get_mut(&id).expect("a running job is live").cancel_requested = true;
+                Cancelled::Requested
+            }
+            JobState::Succeeded | JobState::Failed | JobState::Cancelled => Cancelled::Finished(state),
+        }
+    }
+
+    pub(super) fn replay(&mut self, scope: &Scope, replay: &Replay, now: Timestamp) -> Vec<Replayed> {
+        let mut due_at = now;
+        let mut replayed = Vec::with_capacity(replay.ids.len());
+        for id in &replay.ids {
+            let result = self.replay_one(scope, *id, replay.only, due_at, now);
+            if result == Replayed::Queued {
+                due_at = due_at + replay.spacing;
+            }
+            replayed.push(result);
+        }
+        let count = replayed.iter().filter(|r| **r == Replayed::Queued).count() as u64;
+        self.note(now, &replay.by, "replay", count, "");
+        replayed
+    }
+
+    fn replay_one(
+        &mut self,
+        scope: &Scope,
+        id: JobId,
+        only: ReplayOnly,
+        due_at: Timestamp,
+        now: Timestamp,
+    ) -> Replayed {
+        let Some(job) = self.find(scope, id) else { return Replayed::NotFound };
+        if job.state == JobState::Running {
+            return Replayed::Running;
+        }
+        let mut job = job.clone();
+        if job.state.is_live() {
+            if only == ReplayOnly::Any {
+                job.due_at = job.due_at.min(now);
+                self.put(job);
+            }
+            return Replayed::AlreadyLive;
+        }
+        if only == ReplayOnly::DeadLetters && (job.state != JobState::Failed || job.discarded_at.is_some()) {
+            return Replayed::AlreadyLive;
+        }
+        self.archive.remove(&id);
+        job.state = JobState::Queued;
+        job.due_at = due_at;
+        job.replays += 1;
+        (job.failures, job.crashes, job.previous_delay) = (0, 0, Millis::ZERO);
+        (job.reason, job.first_attempt_at, job.finished_at, job.result) = (None, None, None, None);
+        (job.discarded_at, job.discard_reason, job.cancel_requested) = (None, None, false);
+        job.start_by = job.start_by.filter(|by| *by > now);
+        self.count(now, job.queue_id, &job.kind.clone(), Tally { replayed: 1, ..Tally::default() });
+        self.put(job);
+        Replayed::Queued
+    }
+
+    pub(super) fn discard(&mut self, scope: &Scope, discard: &Discard, now: Timestamp) -> Vec<Discarded> {
+        let mut count = 0;
+        let mut discarded = Vec::with_capacity(discard.ids.len());
+        for id in &discard.ids {
+            let result = match self.find(scope, *id).map(|job| job.state) {
+                None => Discarded::NotFound,
+                Some(JobState::Failed) => Discarded::Done,
+                Some(_) => Discarded::NotDead,
+            };
+            if result == Discarded::Done {
+                let job = self.archive.get_mut(id).expect("a failed job is archived");
+                if job.discarded_at.is_none() {
+                    job.discarded_at = Some(now);
+                    job.discard_reason = Some(discard.reason.clone());
+                    count += 1;
+                }
+            }
+            discarded.push(result);
+        }
+        self.note(now, &discard.by, "discard", count, &discard.reason);
+        discarded
+    }
+
+    pub(super) fn amend(&mut self, scope: &Scope, id: JobId, change: Amend) -> Amended {
+        let Some(job) = self.find(scope, id) else { return Amended::NotFound };
+        if !matches!(job.state, JobState::Queued | JobState::Retrying) {
+            return Amended::NotWaiting(job.state);
+        }
+        let mut job = job.clone();
+        job.priority = change.priority.unwrap_or(job.priority);
+        job.due_at = change.run_at.unwrap_or(job.due_at);
+        self.put(job);
+        Amended::Done
+    }
+
+    pub(super) fn pause(&mut self, tenant: &Tenant, name: &QueueName, paused: bool) -> u64 {
+        let mut count = 0;
+        for queue in self.queues.iter_mut().filter(|q| q.tenant == *tenant && q.name == *name) {
+            queue.paused = paused;
+            count += 1;
+        }
+        count
+    }
+
+    pub(super) fn revoke_token(&mut self, id: &str, now: Timestamp) -> bool {
+        let token = self.tokens.iter_mut().find(|t| t.id == id && t.revoked_at.is_none());
+        token.map(|t| t.revoked_at = Some(now)).is_some()
+    }
+
+    pub(super) fn change_alert(&mut self, change: &AlertChange, now: Timestamp) -> bool {
+        let key = (change.after.rule.clone(), change.after.subject.clone());
+        if self.alerts.get(&key).map(|alert| (alert.status, alert.incident)) != change.before {
+            return false;
+        }
+        self.alerts.insert(key, change.after.clone());
+        for notice in &change.notices {
+            self.store(notice, now);
+        }
+        true
+    }
+
+    /// An audit line, unless nothing was done.
+    fn note(&mut self, at: Timestamp, by: &str, action: &str, count: u64, detail: &str) {
+        if count > 0 {
+            self.audits.push(Audit { at, by: by.into(), action: action.into(), count, detail: detail.into() });
+        }
+    }
+}

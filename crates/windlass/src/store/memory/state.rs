@@ -1,0 +1,155 @@
+//! What the reference model keeps, and the few moves that keep its maps in step with one another.
+
+use super::super::{Alert, Audit, Queue, Retention, Schedule, Scope, SettingKey, Token, WorkerId, WorkerReport, json};
+use crate::dice::Dice;
+use crate::job::{Job, LeaseId, QueueId};
+use crate::store::Keep;
+use crate::tally::Tally;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::{Attempt, Executor, JobId, Millis, Priority, State as JobState, Timestamp};
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub dice: Dice,
+    last_id: i64,
+    /// Live jobs.
+    pub live: BTreeMap<JobId, Job>,
+    /// Live jobs that are not running, in claim order.
+    pub waiting: BTreeSet<Place>,
+    pub archive: BTreeMap<JobId, Job>,
+    /// Attempts of live and archived jobs.
+    pub ledger: HashMap<JobId, Vec<Line>>,
+    pub leases: BTreeMap<LeaseId, Lease>,
+    pub queues: Vec<Queue>,
+    pub keys: HashMap<(Tenant, Arc<str>), Key>,
+    pub schedules: BTreeMap<JobId, Schedule>,
+    pub settings: BTreeMap<SettingKey, String>,
+    pub tokens: Vec<Token>,
+    pub workers: BTreeMap<WorkerId, WorkerReport>,
+    pub alerts: BTreeMap<(String, String), Alert>,
+    pub audits: Vec<Audit>,
+    pub counts: Vec<(Timestamp, QueueId, Kind, Tally)>,
+}
+
+/// A waiting job's place in its queue.
+pub(super) type Place = (QueueId, Reverse<Priority>, Timestamp, JobId);
+
+#[derive(Debug)]
+pub(super) struct Line {
+    pub attempt: Attempt,
+    pub lease: LeaseId,
+}
+
+#[derive(Debug)]
+pub(super) struct Lease {
+    pub worker: WorkerId,
+    pub expires_at: Timestamp,
+    pub length: Millis,
+    pub jobs: Vec<JobId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Key {
+    pub job: JobId,
+    /// `None`: as long as the job is live.
+    pub until: Option<Timestamp>,
+}
+
+impl State {
+    pub(super) fn new(dice: Dice) -> Self {
+        Self {
+            dice,
+            last_id: 0,
+            live: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            archive: BTreeMap::new(),
+            ledger: HashMap::new(),
+            leases: BTreeMap::new(),
+            queues: Vec::new(),
+            keys: HashMap::new(),
+            schedules: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            tokens: Vec::new(),
+            workers: BTreeMap::new(),
+            alerts: BTreeMap::new(),
+            audits: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    pub(super) fn draw_id(&mut self) -> JobId {
+        self.last_id += 1;
+        JobId(self.last_id)
+    }
+
+    pub(super) fn queue(&mut self, tenant: &Tenant, name: &QueueName, executor: Executor, now: Timestamp) -> &Queue {
+        let found = self.queues.iter().position(|q| q.tenant == *tenant && q.name == *name && q.executor == executor);
+        let index = found.unwrap_or_else(|| {
+            let id = QueueId(self.queues.len() as i64 + 1);
+            let queue =
+                Queue { id, tenant: tenant.clone(), name: name.clone(), executor, paused: false, created_at: now };
+            self.queues.push(queue);
+            self.queues.len() - 1
+        });
+        &self.queues[index]
+    }
+
+    pub(super) fn is_paused(&self, id: QueueId) -> bool {
+        self.queues.iter().any(|q| q.id == id && q.paused)
+    }
+
+    /// Puts a live job in its place. Every change of a live job goes through here.
+    pub(super) fn put(&mut self, job: Job) {
+        if let Some(before) = self.live.get(&job.id) {
+            self.waiting.remove(&place(before));
+        }
+        if job.state != JobState::Running {
+            self.waiting.insert(place(&job));
+        }
+        self.live.insert(job.id, job);
+    }
+
+    /// Moves a job that has finished to the archive, or away if its queue keeps none.
+    pub(super) fn finish(&mut self, job: Job) {
+        if let Some(before) = self.live.remove(&job.id) {
+            self.waiting.remove(&place(&before));
+        }
+        if let Some(schedule) = job.schedule {
+            self.end_one_shot(schedule);
+        }
+        if self.keep(&job) == Keep::Drop {
+            self.ledger.remove(&job.id);
+        } else {
+            self.archive.insert(job.id, job);
+        }
+    }
+
+    pub(super) fn keep(&self, job: &Job) -> Keep {
+        let name = job.queue.as_str().to_owned();
+        let setting = |tenant| self.settings.get(&SettingKey::Queue { tenant, name: name.clone() });
+        let shared =
+            setting(None).map_or_else(Retention::default, |text| json::retention_in(text, Retention::default()));
+        let own = setting(Some(job.tenant.clone())).map_or(shared, |text| json::retention_in(text, shared));
+        match job.state {
+            JobState::Succeeded => own.succeeded,
+            JobState::Cancelled => own.cancelled,
+            JobState::Failed | JobState::Queued | JobState::Running | JobState::Retrying => own.failed,
+        }
+    }
+
+    pub(super) fn count(&mut self, now: Timestamp, queue: QueueId, kind: &Kind, delta: Tally) {
+        self.counts.push((now, queue, kind.clone(), delta));
+    }
+
+    /// A job, live or archived, if the scope covers it.
+    pub(super) fn find(&self, scope: &Scope, id: JobId) -> Option<&Job> {
+        self.live.get(&id).or_else(|| self.archive.get(&id)).filter(|job| scope.covers(&job.tenant))
+    }
+}
+
+fn place(job: &Job) -> Place {
+    (job.queue_id, Reverse(job.priority), job.due_at, job.id)
+}

@@ -1,0 +1,24 @@
+//! Prune: what is past its retention goes.
+
+use super::state::State;
+use crate::job::Job;
+use crate::store::Keep;
+use windlass_core::{JobId, Timestamp};
+
+impl State {
+    pub(super) fn prune(&mut self, now: Timestamp) -> u64 {
+        let is_past = |job: &&Job| match self.keep(job) {
+            Keep::Drop => true,
+            Keep::Forever => false,
+            Keep::For(span) => job.finished_at.is_some_and(|at| at + span <= now),
+        };
+        let past: Vec<JobId> = self.archive.values().filter(is_past).map(|job| job.id).collect();
+        for id in &past {
+            self.archive.remove(id);
+            self.ledger.remove(id);
+        }
+        let (live, keys) = (&self.live, &mut self.keys);
+        keys.retain(|_, key| key.until.map_or_else(|| live.contains_key(&key.job), |until| until > now));
+        past.len() as u64
+    }
+}
