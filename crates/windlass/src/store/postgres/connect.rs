@@ -81,11 +81,7 @@ impl Connector {
     }
 }
 
-fn link<S, T>(
-    client: Client,
-    mut connection: tokio_postgres::Connection<S, T>,
-    heard: Option<mpsc::Sender<()>>,
-) -> Link
+fn link<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>, heard: Option<mpsc::Sender<()>>) -> Link
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -124,7 +120,9 @@ fn read(url: &str) -> Result<(Config, Option<String>), StoreError> {
     for (name, value) in pairs {
         match (name.as_str(), value.as_str()) {
             ("sslrootcert", _) => root = Some(value),
-            ("sslmode", "verify-ca" | "verify-full") => drop(parsed.query_pairs_mut().append_pair("sslmode", "require")),
+            ("sslmode", "verify-ca" | "verify-full") => {
+                drop(parsed.query_pairs_mut().append_pair("sslmode", "require"))
+            }
             ("sslmode", "allow") => drop(parsed.query_pairs_mut().append_pair("sslmode", "prefer")),
             _ => drop(parsed.query_pairs_mut().append_pair(&name, &value)),
         }
@@ -164,8 +162,9 @@ fn from_environment() -> Result<(Config, Option<String>), StoreError> {
 fn verified(root: Option<&str>) -> Result<MakeRustlsConnect, StoreError> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(path) = root {
-        let unreadable =
-            |error: &dyn std::fmt::Display| StoreError::Invalid(format!("sslrootcert `{path}` cannot be read: {error}"));
+        let unreadable = |error: &dyn std::fmt::Display| {
+            StoreError::Invalid(format!("sslrootcert `{path}` cannot be read: {error}"))
+        };
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
             roots.add(certificate.map_err(|error| unreadable(&error))?).map_err(|error| unreadable(&error))?;
         }

@@ -2,15 +2,17 @@
 
 use super::Inner;
 use super::fault::again;
-use super::pool::On;
+use super::pool::{On, Params};
 use super::rows::{self, Columns, Known};
 use super::sql::Sql;
+use crate::catalogue::Catalogue;
 use crate::job::{Job, NewJob};
-use crate::store::{Queue, SettingKey, StoreError};
+use crate::store::{Queue, StoreError};
+use futures_util::join;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio_postgres::Row;
-use windlass_core::job::{QueueName, Tenant};
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Role};
 use windlass_core::{Executor, Policy};
 
@@ -118,18 +120,23 @@ impl Inner {
         name: &QueueName,
         executor: Executor,
     ) -> Result<Arc<Queue>, StoreError> {
+        let (tenant, name, executor) = (tenant.as_str(), name.as_str(), executor.as_str());
+        let (find, now): (Params<'_>, _) = (&[&tenant, &name, &executor], self.fixed());
+        let row = self.find_or_add(Sql::QueueFind, find, Sql::QueueAdd, &[&now, &tenant, &name, &executor]).await?;
+        Ok(self.names.learn_queue(rows::queue(&row)?))
+    }
+
+    /// Finds a row, or adds it. On a connection kept for this: a caller that holds one of the pool must not wait for another.
+    async fn find_or_add(&self, find: Sql, by: Params<'_>, add: Sql, with: Params<'_>) -> Result<Row, StoreError> {
         again(|| async {
-            let lent = self.pool.get().await?;
-            let (tenant, name, executor) = (tenant.as_str(), name.as_str(), executor.as_str());
-            let find = || lent.query(Sql::QueueFind, &[&tenant, &name, &executor]);
-            let mut found = find().await?;
-            if found.is_empty() {
-                // Adding it twice does no harm, so an unknown outcome is none.
-                lent.query(Sql::QueueAdd, &[&self.fixed(), &tenant, &name, &executor]).await?;
-                found = find().await?;
+            let lent = self.registry.get().await?;
+            if let Some(row) = lent.query(find, by).await?.pop() {
+                return Ok(row);
             }
-            let row = found.first().ok_or_else(|| StoreError::unavailable("the queue could not be registered"))?;
-            Ok(self.names.learn_queue(rows::queue(row)?))
+            let (begun, added) = join!(lent.begin(), lent.query(add, with));
+            lent.conclude(begun, added).await?;
+            let lent = self.registry.get().await?;
+            lent.query(find, by).await?.pop().ok_or_else(|| StoreError::unavailable("it could not be registered"))
         })
         .await
     }
@@ -139,18 +146,8 @@ impl Inner {
             return Ok(id);
         }
         let line = policy.to_string();
-        let id = again(|| async {
-            let lent = self.pool.get().await?;
-            let find = || lent.query(Sql::PolicyFind, &[&line]);
-            let mut found = find().await?;
-            if found.is_empty() {
-                lent.query(Sql::PolicyAdd, &[&line]).await?;
-                found = find().await?;
-            }
-            let row = found.first().ok_or_else(|| StoreError::unavailable("the policy could not be stored"))?;
-            Columns::new(row).next::<i64>()
-        })
-        .await?;
+        let row = self.find_or_add(Sql::PolicyFind, &[&line], Sql::PolicyAdd, &[&line]).await?;
+        let id = Columns::new(&row).next()?;
         self.names.learn_policy(id, policy);
         Ok(id)
     }
@@ -166,23 +163,25 @@ impl Inner {
         let mut policies = HashSet::new();
         let mut lines = HashSet::new();
         for row in rows {
-            let (queue, policy, line) = rows::references(row, first)?;
+            let (queue, policy) = rows::references(row, first)?;
             queues.insert(queue);
             match policy {
-                Some(id) => drop(policies.insert(id)),
-                None => drop(lines.insert((queue, line.unwrap_or_default()))),
+                Ok(id) => drop(policies.insert(id)),
+                Err(line) => drop(lines.insert(line)),
             }
         }
         let mut known = Known { queues: HashMap::new(), policies: HashMap::new(), lines: HashMap::new() };
         self.look_up_queues(on, &queues).await?;
         known.queues.extend(queues.into_iter().filter_map(|id| Some((id, self.names.queue(id)?))));
         known.policies = self.look_up_policies(on, policies).await?;
-        for (queue, line) in lines {
-            let policy = match known.queues.get(&queue) {
-                Some(found) => self.settle_line(on, found, &line).await?,
-                None => continue,
-            };
-            known.lines.insert((queue, line), policy);
+        if !lines.is_empty() {
+            let catalogue = Catalogue::load(&self.settings_on(on).await?);
+            for line in lines {
+                if let Some(queue) = known.queues.get(&line.0) {
+                    let policy = settle_line(&catalogue, queue, &line.1, &line.2)?;
+                    known.lines.insert(line, Arc::new(policy));
+                }
+            }
         }
         Ok(known)
     }
@@ -215,33 +214,26 @@ impl Inner {
         }
         Ok(found)
     }
+}
 
-    /// The policy that a line written by an SQL caller means: the line, over the queue's, over the default. A line that
-    /// cannot be read falls back to the default, because the job must still run.
-    async fn settle_line(&self, on: On<'_>, queue: &Queue, line: &str) -> Result<Arc<Policy>, StoreError> {
-        let settings = self.settings_on(on).await?;
-        let named = |name: &str| {
-            let key = SettingKey::Policy { name: name.into() };
-            let text = settings.iter().find(|(known, _)| *known == key).map(|(_, value)| value)?;
-            let value: serde_json::Value = serde_json::from_str(text).ok()?;
-            Partial::from_json(&value, &windlass_core::policy::no_names).ok()
-        };
-        let role = match queue.executor {
-            Executor::Worker => Role::Handler,
-            Executor::Http => Role::Http,
-        };
-        let mut levels = Vec::new();
-        if !line.is_empty() {
-            match Partial::parse_line_with(line, &named) {
-                Ok(level) => levels.push(level),
-                Err(error) => tracing::warn!(queue = %queue.name, %error, "a job's retry line cannot be read"),
-            }
-        }
-        levels.push(role.default_policy());
-        let settled = Partial::resolve(&levels, &role.default_give_up_on()).or_else(|error| {
-            tracing::warn!(queue = %queue.name, %error, "a job's retry line makes no policy");
-            Partial::resolve(&[role.default_policy()], &role.default_give_up_on())
-        });
-        settled.map(Arc::new).map_err(|error| StoreError::corrupt("default policy", error.to_string()))
-    }
+/// The policy that a line written by an SQL caller means, merged with what is set for its kind, queue and server. A line that
+/// cannot be read falls back to those, because the job must still run.
+fn settle_line(catalogue: &Catalogue, queue: &Queue, kind: &str, line: &str) -> Result<Policy, StoreError> {
+    let role = match queue.executor {
+        Executor::Worker => Role::Handler,
+        Executor::Http => Role::Http,
+    };
+    let kind = Kind::new(kind).map_err(|error| StoreError::corrupt(format!("kind `{kind}`"), error.to_string()))?;
+    let effective = |own: &Partial| catalogue.effective(&queue.tenant, &queue.name, &kind, role, own);
+    let own = match line {
+        "" => Ok(Partial::default()),
+        line => Partial::parse_line_with(line, &|name| catalogue.named(name)),
+    };
+    own.and_then(|own| effective(&own))
+        .or_else(|error| {
+            tracing::warn!(queue = %queue.name, %kind, %error, "a job's retry line makes no policy: using the default");
+            effective(&Partial::default())
+        })
+        .or_else(|_| Partial::resolve(&[role.default_policy()], &role.default_give_up_on()))
+        .map_err(|error| StoreError::corrupt("default policy", error.to_string()))
 }

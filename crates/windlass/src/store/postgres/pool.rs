@@ -5,7 +5,6 @@ use super::connect::{Connector, Link};
 use super::fault::{Phase, before, classify};
 use super::sql::{BEGIN, Sql, Texts};
 use crate::store::StoreError;
-use futures_util::future::try_join_all;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -97,11 +96,6 @@ impl Lent {
         &self.conn().link.client
     }
 
-    /// Prepares what a pipeline will use: what is sent in one go must not stop to prepare.
-    pub(super) async fn prepare(&self, statements: &[Sql]) -> Result<(), StoreError> {
-        try_join_all(statements.iter().map(|sql| self.statement(*sql))).await.map(drop).map_err(before)
-    }
-
     async fn statement(&self, sql: Sql) -> Result<Statement, tokio_postgres::Error> {
         let conn = self.conn();
         let lock = || conn.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +107,8 @@ impl Lent {
         Ok(statement)
     }
 
-    /// Opens a transaction; its statements may be sent along without waiting.
+    /// Opens a transaction. Its statements may be sent along without waiting: polled after this, they arrive after it, and if
+    /// it fails they fail.
     pub(super) async fn begin(&self) -> Result<(), StoreError> {
         self.is_open.store(true, Ordering::Release);
         self.client().batch_execute(BEGIN).await.map_err(before)
@@ -124,8 +119,23 @@ impl Lent {
         self.client().query(&statement, params).await.map_err(before)
     }
 
+    /// Ends a transaction whose work is done or has failed.
+    pub(super) async fn conclude<T>(
+        self,
+        begun: Result<(), StoreError>,
+        done: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match begun.and(done) {
+            Ok(done) => self.commit().await.map(|()| done),
+            Err(error) => {
+                self.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
     /// Commits. An error after this was sent means: unknown.
-    pub(super) async fn commit(self) -> Result<(), StoreError> {
+    async fn commit(self) -> Result<(), StoreError> {
         let warned = &self.conn().link.warned;
         warned.store(false, Ordering::Release);
         self.client().batch_execute("COMMIT").await.map_err(|error| classify(error, Phase::Commit))?;
@@ -137,7 +147,7 @@ impl Lent {
     }
 
     /// Ends the transaction without effect and gives the connection back.
-    pub(super) async fn rollback(self) {
+    async fn rollback(self) {
         if self.client().batch_execute("ROLLBACK").await.is_ok() {
             self.is_open.store(false, Ordering::Release);
         }

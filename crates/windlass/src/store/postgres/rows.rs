@@ -32,6 +32,10 @@ impl<'a> Columns<'a> {
         self.row.try_get(place).map_err(|error| StoreError::corrupt(format!("column {place}"), error.to_string()))
     }
 
+    fn skip(&mut self) {
+        self.place += 1;
+    }
+
     pub(super) fn text(&mut self) -> Result<&'a str, StoreError> {
         self.next()
     }
@@ -76,14 +80,22 @@ pub(super) struct Known {
     pub(super) queues: HashMap<i64, Arc<Queue>>,
     pub(super) policies: HashMap<i64, Arc<Policy>>,
     /// Policies of jobs that the SQL function enqueued and nobody has claimed yet, by their line.
-    pub(super) lines: HashMap<(i64, String), Arc<Policy>>,
+    pub(super) lines: HashMap<Line, Arc<Policy>>,
 }
 
+/// The queue, kind and retry line of a job whose policy is not settled yet.
+pub(super) type Line = (i64, String, String);
+
 /// Where a job's queue, policy and line stand in a row that begins with a job at `first`.
-pub(super) fn references(row: &Row, first: usize) -> Result<(i64, Option<i64>, Option<String>), StoreError> {
+pub(super) fn references(row: &Row, first: usize) -> Result<(i64, Result<i64, Line>), StoreError> {
     let broken = |error: tokio_postgres::Error| StoreError::corrupt("job", error.to_string());
     let queue = row.try_get(first + 1).map_err(broken)?;
-    Ok((queue, row.try_get(first + 8).map_err(broken)?, row.try_get(first + 9).map_err(broken)?))
+    if let Some(policy) = row.try_get(first + 8).map_err(broken)? {
+        return Ok((queue, Ok(policy)));
+    }
+    let kind = row.try_get(first + 2).map_err(broken)?;
+    let line: Option<String> = row.try_get(first + 9).map_err(broken)?;
+    Ok((queue, Err((queue, kind, line.unwrap_or_default()))))
 }
 
 /// A job, in the order of `sql::JOB`, from column `first` on.
@@ -102,9 +114,13 @@ pub(super) fn job(row: &Row, first: usize, known: &Known) -> Result<Job, StoreEr
         payload: Payload::from(c.text()?),
         priority: Priority::from_rank(c.next::<i16>()?.into()).ok_or_else(|| missing(id, "priorities are -2..=2"))?,
         state: c.word(State::parse)?,
-        reason: c.next::<Option<&str>>()?.map(|word| Reason::parse(word).ok_or_else(|| unknown_word(word))).transpose()?,
+        reason: c
+            .next::<Option<&str>>()?
+            .map(|word| Reason::parse(word).ok_or_else(|| unknown_word(word)))
+            .transpose()?,
         delivery: if c.next()? { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
-        policy: policy(&mut c, queue_id, known).and_then(|found| found.ok_or_else(|| missing(id, "its policy exists")))?,
+        policy: policy(&mut c, row, first, known)
+            .and_then(|found| found.ok_or_else(|| missing(id, "its policy exists")))?,
         attempt: c.count()?,
         failures: c.count()?,
         crashes: c.count()?,
@@ -133,12 +149,15 @@ pub(super) fn job(row: &Row, first: usize, known: &Known) -> Result<Job, StoreEr
     })
 }
 
-fn policy(c: &mut Columns<'_>, queue: i64, known: &Known) -> Result<Option<Arc<Policy>>, StoreError> {
+fn policy(c: &mut Columns<'_>, row: &Row, first: usize, known: &Known) -> Result<Option<Arc<Policy>>, StoreError> {
     let id: Option<i64> = c.next()?;
-    let line: Option<&str> = c.next()?;
+    c.skip();
     Ok(match id {
         Some(id) => known.policies.get(&id).cloned(),
-        None => known.lines.get(&(queue, line.unwrap_or_default().to_owned())).cloned(),
+        None => match references(row, first)?.1 {
+            Ok(_) => None,
+            Err(line) => known.lines.get(&line).cloned(),
+        },
     })
 }
 

@@ -40,8 +40,9 @@ statements! {
     TokenPut = "token_put", Tokens = "tokens", TokenRevoke = "token_revoke",
     WorkerReport = "worker_report", Workers = "workers",
     Alerts = "alerts", AlertAdd = "alert_add", AlertChange = "alert_change", Audit = "audit", Audits = "audits",
-    PruneQueue = "prune_queue", PruneKeys = "prune_keys", PruneWorkers = "prune_workers",
-    Partitions = "partitions", PartitionCount = "partition_count",
+    PruneRows = "prune_rows", PruneKeys = "prune_keys", PruneWorkers = "prune_workers",
+    Partitions = "partitions", PartitionLock = "partition_lock", PartitionCount = "partition_count",
+    WorkerLock = "worker_lock", Notify = "notify",
     Pulse = "pulse", Server = "server", Migrations = "migrations",
 }
 
@@ -119,11 +120,6 @@ impl Texts {
     pub(super) fn schema(&self) -> &str {
         &self.schema
     }
-
-    /// The schema's name as SQL writes it.
-    pub(super) fn quoted(&self) -> String {
-        quoted(&self.schema)
-    }
 }
 
 fn quoted(schema: &str) -> String {
@@ -140,6 +136,7 @@ pub(super) fn fill(text: &str, schema: &str) -> String {
     let job = |column: &dyn Fn(&(&str, &str, &str)) -> String| JOB.iter().map(column).collect::<Vec<_>>().join(", ");
     let presets: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     text.replace("{schema}", &quoted(schema))
+        .replace("{channel}", &channel(schema))
         .replace("{now}", NOW)
         .replace("{live}", &job(&|(live, _, kind)| from("j", live, kind)))
         .replace("{archived}", &job(&|(_, archived, kind)| from("j", archived, kind)))
@@ -156,6 +153,13 @@ pub(super) fn fill(text: &str, schema: &str) -> String {
         )
         .replace("{tally_sums}", &tally(&|_, name| format!("sum(t.{name})::bigint")))
         .replace("{tally_adds}", &tally(&|_, name| format!("{name} = t.{name} + excluded.{name}")))
+}
+
+/// What listeners listen to. Longer names would be cut by the server.
+pub(super) fn channel(schema: &str) -> String {
+    let mut name = format!("windlass_{schema}");
+    name.truncate(63);
+    name
 }
 
 fn bare(name: &str) -> &str {

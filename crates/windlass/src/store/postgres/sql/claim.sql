@@ -21,7 +21,7 @@ plain AS MATERIALIZED (
             WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= t.now
               AND (j.due_at, j.id) >= (($11::bigint[])[(t.turn - 1) * 5 + level.place], ($12::bigint[])[(t.turn - 1) * 5 + level.place])
               AND j.state <> 'running' AND j.crashes = 0
-              AND (j.start_by IS NULL OR j.start_by >= t.now OR j.first_attempt_at IS NOT NULL)
+              AND (j.start_by IS NULL OR j.start_by > t.now OR j.first_attempt_at IS NOT NULL)
             ORDER BY j.due_at, j.id
             LIMIT t.wanted
             FOR UPDATE OF j SKIP LOCKED
@@ -47,7 +47,7 @@ behind AS MATERIALIZED (
             WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= t.now
               AND (j.due_at, j.id) >= (($11::bigint[])[(t.turn - 1) * 5 + level.place], ($12::bigint[])[(t.turn - 1) * 5 + level.place])
               AND j.state <> 'running' AND j.crashes = 0 AND NOT j.at_most_once
-              AND (j.start_by IS NULL OR j.start_by >= t.now OR j.first_attempt_at IS NOT NULL)
+              AND (j.start_by IS NULL OR j.start_by > t.now OR j.first_attempt_at IS NOT NULL)
             ORDER BY j.due_at, j.id
             LIMIT t.wanted
             FOR UPDATE OF j SKIP LOCKED
@@ -67,7 +67,7 @@ suspects AS MATERIALIZED (
             FROM {schema}.jobs j
             WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= t.now
               AND j.state <> 'running' AND j.crashes > 0
-              AND (j.start_by IS NULL OR j.start_by >= t.now OR j.first_attempt_at IS NOT NULL)
+              AND (j.start_by IS NULL OR j.start_by > t.now OR j.first_attempt_at IS NOT NULL)
             ORDER BY j.due_at, j.id
             LIMIT least(t.wanted, $6::bigint)
             FOR UPDATE OF j SKIP LOCKED
@@ -112,7 +112,7 @@ claimed AS (
 ),
 leased AS (
     INSERT INTO {schema}.leases (id, worker, expires_at, length_ms, job_ids)
-    SELECT c.lease_id, $7::text, clock.now + $8::bigint, $8::bigint, array_agg(c.id)
+    SELECT c.lease_id, $7::text, clock.now + $8::bigint, $8::bigint, array_agg(c.id ORDER BY c.rank)
     FROM claimed c, clock
     GROUP BY c.lease_id, clock.now
 )

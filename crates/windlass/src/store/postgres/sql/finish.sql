@@ -1,18 +1,19 @@
 -- finish: jobs whose attempt still holds leave for the archive with their ledger. No row back for an id: it does not hold, or
 -- a cancel was requested that it does not honour.
-WITH gone AS (
+WITH clock AS MATERIALIZED (SELECT {now} AS now),
+gone AS (
     DELETE FROM {schema}.jobs j
-    USING unnest($1::bigint[], $2::integer[], $3::bigint[], $4::boolean[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::integer[],
-                 $10::integer[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::boolean[], $17::boolean[],
-                 $18::text[], $19::integer[], $20::bigint[], $21::text[], $22::text[], $23::text[])
+    USING clock, unnest($2::bigint[], $3::integer[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::integer[],
+                 $11::integer[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[], $18::boolean[],
+                 $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[])
           AS i (id, attempt, lease_id, stands, class, state, reason, finished_at, failures, crashes, error_class, error, result,
                 fingerprint, message, keep, has_attempt, status, retry, started_at, worker, why, note)
     WHERE j.id = i.id AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id AND (i.stands OR NOT j.cancel_requested)
     RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
               j.start_by, j.timeout_ms, j.schedule_id, j.parent_id, j.attempt, j.replays, j.priority, j.at_most_once,
               j.cancel_requested, j.kind, j.payload, j.idempotency_key, j.http, j.webhook, j.traceparent, j.retry_line,
-              coalesce(i.error_class, j.error_class) AS last_class, coalesce(i.error, j.error) AS last_error,
-              i.class, i.state, i.reason, i.finished_at, i.failures, i.crashes, i.error_class, i.error, i.result, i.fingerprint,
+              coalesce(i.error_class, j.error_class) AS last_class, CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END AS last_error,
+              i.class, i.state, i.reason, clock.now AS finished_at, i.finished_at AS ended_at, i.failures, i.crashes, i.error_class, i.error, i.result, i.fingerprint,
               i.message, i.keep, i.has_attempt, i.status, i.retry, i.started_at, i.worker, i.why, i.note
 ),
 archived AS (
@@ -30,7 +31,7 @@ archived AS (
 ledger AS (
     INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, lease_id, status,
         worker, why, error_class, error, note)
-    SELECT g.class, g.finished_at, g.id, g.attempt, g.retry, g.started_at, g.finished_at, g.lease_id, g.status, g.worker, g.why,
+    SELECT g.class, g.finished_at, g.id, g.attempt, g.retry, g.started_at, g.ended_at, g.lease_id, g.status, g.worker, g.why,
         g.error_class, g.error, g.note
     FROM gone g
     WHERE g.keep AND g.has_attempt

@@ -1,5 +1,5 @@
--- partitions: the archive's partitions, by name.
-SELECT c.relname::text, i.inhdetachpending
+-- partitions: the archive's partitions by name, with how many rows each is thought to hold.
+SELECT c.relname::text, c.reltuples::bigint
 FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid
 JOIN pg_class p ON p.oid = i.inhparent

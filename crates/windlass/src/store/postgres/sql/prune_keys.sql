@@ -7,3 +7,4 @@ WHERE (k.tenant, k.key) IN (
     LIMIT $2::bigint
     FOR UPDATE SKIP LOCKED
 )
+RETURNING job_id

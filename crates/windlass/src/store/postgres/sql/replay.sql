@@ -11,7 +11,7 @@ back AS (
     INSERT INTO {schema}.jobs (id, queue_id, due_at, created_at, policy_id, claimed_at, start_by, timeout_ms, schedule_id, parent_id,
         attempt, replays, priority, at_most_once, state, kind, payload, idempotency_key, error_class, error, http, webhook, traceparent,
         retry_line)
-    SELECT t.id, t.queue_id, t.due_at, t.created_at, t.policy_id, t.claimed_at, CASE WHEN t.start_by < $3::bigint THEN NULL ELSE t.start_by END,
+    SELECT t.id, t.queue_id, t.due_at, t.created_at, t.policy_id, t.claimed_at, CASE WHEN t.start_by > $3::bigint THEN t.start_by END,
         t.timeout_ms, t.schedule_id, t.parent_id, t.attempt, t.replays + 1, t.priority, t.at_most_once, 'queued', t.kind, t.payload,
         t.idempotency_key, t.error_class, t.error, t.http, t.webhook, t.traceparent, t.retry_line
     FROM taken t

@@ -166,8 +166,6 @@ CREATE TABLE {schema}.keys (
     tenant     text NOT NULL,
     key        text NOT NULL,
     job_id     bigint NOT NULL,
-    kind       text NOT NULL,
-    payload    text NOT NULL,
     -- NULL: as long as the job is live.
     expires_at bigint,
     PRIMARY KEY (tenant, key)

@@ -60,9 +60,10 @@ BEGIN
 
     IF enqueue.idempotency_key IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock(hashtextextended('{schema}' || ' ' || enqueue.tenant || ' ' || enqueue.idempotency_key, 0));
-        SELECT k.job_id, k.kind, k.payload INTO known FROM {schema}.keys k
+        SELECT k.job_id, coalesce(j.kind, a.kind) AS kind, coalesce(j.payload, a.payload) AS payload INTO known
+        FROM {schema}.keys k LEFT JOIN {schema}.jobs j ON j.id = k.job_id LEFT JOIN {schema}.archive a ON a.id = k.job_id
         WHERE k.tenant = enqueue.tenant AND k.key = enqueue.idempotency_key
-          AND (k.expires_at > now_ms OR (k.expires_at IS NULL AND EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = k.job_id)));
+          AND (k.expires_at > now_ms OR (k.expires_at IS NULL AND j.id IS NOT NULL));
         IF FOUND THEN
             IF known.kind <> enqueue.kind OR known.payload::jsonb <> enqueue.payload::jsonb THEN
                 RAISE EXCEPTION 'idempotency key `%` stands for job %, with another kind or payload', enqueue.idempotency_key, known.job_id
@@ -89,11 +90,11 @@ BEGIN
     INSERT INTO {schema}.tally_deltas (at, queue_id, kind, enqueued) VALUES (now_ms, queue_no, enqueue.kind, 1);
 
     IF enqueue.idempotency_key IS NOT NULL THEN
-        INSERT INTO {schema}.keys AS k (tenant, key, job_id, kind, payload, expires_at)
-        VALUES (enqueue.tenant, enqueue.idempotency_key, job_id, enqueue.kind, enqueue.payload::text,
+        INSERT INTO {schema}.keys AS k (tenant, key, job_id, expires_at)
+        VALUES (enqueue.tenant, enqueue.idempotency_key, job_id,
                 now_ms + (extract(epoch FROM enqueue.key_window) * 1000)::bigint)
         ON CONFLICT ON CONSTRAINT keys_pkey DO UPDATE
-        SET job_id = excluded.job_id, kind = excluded.kind, payload = excluded.payload, expires_at = excluded.expires_at;
+        SET job_id = excluded.job_id, expires_at = excluded.expires_at;
     END IF;
     RETURN job_id;
 END
