@@ -12,6 +12,8 @@ pub mod postgres;
 mod read;
 mod schedule;
 mod settings;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use claim::{Claim, Claimed, Leases, Reap, Renewed, Turn, WorkerId};
 pub use commit::{Commit, Committed, Settled};

@@ -118,14 +118,16 @@ fn read(url: &str) -> Result<(Config, Option<String>), StoreError> {
     let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
     parsed.set_query(None);
     for (name, value) in pairs {
-        match (name.as_str(), value.as_str()) {
-            ("sslrootcert", _) => root = Some(value),
-            ("sslmode", "verify-ca" | "verify-full") => {
-                drop(parsed.query_pairs_mut().append_pair("sslmode", "require"))
+        let value = match (name.as_str(), value.as_str()) {
+            ("sslrootcert", _) => {
+                root = Some(value);
+                continue;
             }
-            ("sslmode", "allow") => drop(parsed.query_pairs_mut().append_pair("sslmode", "prefer")),
-            _ => drop(parsed.query_pairs_mut().append_pair(&name, &value)),
-        }
+            ("sslmode", "verify-ca" | "verify-full") => "require".to_owned(),
+            ("sslmode", "allow") => "prefer".to_owned(),
+            _ => value,
+        };
+        parsed.query_pairs_mut().append_pair(&name, &value);
     }
     let config = parsed.as_str().parse().map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
     Ok((config, root))

@@ -257,6 +257,6 @@ CREATE TABLE {schema}.tallies (
 
 -- One row that health checks write to.
 CREATE TABLE {schema}.pulse (
-    only    boolean PRIMARY KEY DEFAULT true CHECK (only),
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
     beat_at bigint NOT NULL
 ) WITH (fillfactor = 50);
