@@ -52,7 +52,7 @@ pub use attempt::Attempt;
 pub use enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
 pub use event::{AttemptLog, Event, Events, What};
 pub use executor::handlers::JobKind;
-pub use executor::{Ran, Run};
+pub use executor::{Ran, Run, Timeout};
 pub use handler_error::{HandlerError, cancel, snooze};
 pub use windlass::{OpenError, Windlass};
 pub use windlass_core as core;
