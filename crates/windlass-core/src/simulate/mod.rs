@@ -195,10 +195,7 @@ impl Answers {
         let down = Failure::new("the target is down").class("ConnectError");
         let advice = target.retry_after.map_or(Advice::None, Advice::RetryAfter);
         let busy = Failure::new("the target is busy").class("RateLimited");
-        Self {
-            down: Outcome::Failed(down),
-            refused: Outcome::Failed(Failure { status: Some(429), advice, ..busy }),
-        }
+        Self { down: Outcome::Failed(down), refused: Outcome::Failed(Failure { status: Some(429), advice, ..busy }) }
     }
 
     fn outcome(&self, answer: Answer) -> &Outcome {
