@@ -3,6 +3,7 @@
 mod plot;
 mod policy;
 mod screen;
+mod simulate;
 
 use clap::{Parser, Subcommand};
 use screen::Screen;
@@ -22,6 +23,8 @@ pub(crate) struct Cli {
 enum Verb {
     /// List, preview and explain retry policies.
     Policy(policy::Args),
+    /// Show what retry policies do to a service that is down for a while.
+    Simulate(simulate::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -44,6 +47,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.verb {
         Verb::Policy(args) => policy::run(args, &screen),
+        Verb::Simulate(args) => simulate::run(args, &screen),
     };
     match done {
         Ok(text) => print(&text),
