@@ -77,6 +77,13 @@ impl World {
         Self::new(self.inner.clone(), Dice::seeded(8), ())
     }
 
+    /// A process that no wake-up reaches.
+    pub(crate) fn without_wake_ups(&self) -> Self {
+        let other = self.other_process();
+        other.faults.lose_wake_ups();
+        other
+    }
+
     /// As if this process had been killed: nothing it does reaches the store any more.
     pub(crate) async fn kill(self, worker: Started) {
         self.faults.always(Fault::Unavailable);
@@ -129,7 +136,12 @@ impl World {
     }
 
     async fn step(&self) {
-        self.clock.advance(STEP);
+        self.advance(STEP).await;
+    }
+
+    /// Turns the clock once, and lets everyone act who waited for it.
+    pub(crate) async fn advance(&self, span: Millis) {
+        self.clock.advance(span);
         // On one thread, yielding lets everyone act who was woken; a write to the store comes back after theirs.
         for _ in 0..ROUNDS {
             for _ in 0..ROUNDS {
