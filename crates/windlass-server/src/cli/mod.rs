@@ -1,5 +1,6 @@
 //! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
 
+mod bench;
 mod plot;
 mod policy;
 mod screen;
@@ -25,6 +26,8 @@ enum Verb {
     Policy(policy::Args),
     /// Show what retry policies do to a service that is down for a while.
     Simulate(simulate::Args),
+    /// Measure what this build does on this machine, next to the bare database.
+    Bench(bench::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -48,6 +51,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     let done = match &cli.verb {
         Verb::Policy(args) => policy::run(args, &screen),
         Verb::Simulate(args) => simulate::run(args, &screen),
+        Verb::Bench(args) => bench::run(args),
     };
     match done {
         Ok(text) => print(&text),
