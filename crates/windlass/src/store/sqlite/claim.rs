@@ -21,6 +21,7 @@ struct Level {
 }
 
 /// What is still to be taken.
+#[derive(Debug, Clone, Copy)]
 struct Room {
     want: usize,
     slots: usize,
@@ -55,13 +56,7 @@ impl Tx<'_> {
         Ok(select.query_row([turn.queue.0], |row| row.get(0)).optional()?.unwrap_or(true))
     }
 
-    fn take_turn(
-        &mut self,
-        turn: &Turn,
-        room: Room,
-        claim: &Claim,
-        before: usize,
-    ) -> Result<Vec<Job>, StoreError> {
+    fn take_turn(&mut self, turn: &Turn, room: Room, claim: &Claim, before: usize) -> Result<Vec<Job>, StoreError> {
         let mut taken = Vec::new();
         if room.want == 0 {
             return Ok(taken);
@@ -101,13 +96,7 @@ impl Tx<'_> {
     }
 
     /// Takes from the streams of one priority, by due time and id.
-    fn pick(
-        &mut self,
-        turn: &Turn,
-        levels: &[Level],
-        room: &Room,
-        taken: &mut Vec<Job>,
-    ) -> Result<(), StoreError> {
+    fn pick(&mut self, turn: &Turn, levels: &[Level], room: &Room, taken: &mut Vec<Job>) -> Result<(), StoreError> {
         let mut suspects = room.suspects - taken.iter().filter(|job| job.crashes > 0).count();
         let mut due = Vec::new();
         for level in levels {

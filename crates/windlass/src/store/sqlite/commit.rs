@@ -8,7 +8,7 @@ use crate::fingerprint::fingerprint;
 use crate::job::{LeaseId, QueueId};
 use crate::store::{Commit, Committed, Enqueued, Keep, StoreError};
 use crate::tally::Tally;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{CachedStatement, OptionalExtension, params};
 use std::collections::HashSet;
 use windlass_core::job::Kind;
 use windlass_core::{JobId, Next, Reason, State, Timestamp, Why};
@@ -16,16 +16,22 @@ use windlass_core::{JobId, Next, Reason, State, Timestamp, Why};
 /// The one word that most attempts end with, ready to store.
 const SUCCEEDED: &str = "succeeded";
 
-/// One-shot schedules that end with their run: hardly ever any, so asked for once per batch.
-pub(super) type Ending = HashSet<JobId>;
+/// What a batch of endings needs, looked up once.
+pub(super) struct Batch<'t> {
+    /// One-shot schedules that end with their run: hardly ever any.
+    pub ending: HashSet<JobId>,
+    archive: CachedStatement<'t>,
+    delete: CachedStatement<'t>,
+    attempt: CachedStatement<'t>,
+}
 
-impl Tx<'_> {
+impl<'t> Tx<'t> {
     pub(super) fn commit(&mut self, commits: &[Commit], ended: &[LeaseId]) -> Result<Vec<Committed>, StoreError> {
-        let ending = self.ending_schedules()?;
+        let mut batch = self.batch()?;
         let mut kept_leases = Vec::new();
         let mut results = Vec::with_capacity(commits.len());
         for commit in commits {
-            let result = self.commit_one(commit, &ending)?;
+            let result = self.commit_one(commit, &mut batch)?;
             if result == Committed::CancelRequested {
                 // The job still runs under its lease: without it, nobody would miss a worker that dies now.
                 kept_leases.push(commit.lease);
@@ -39,13 +45,19 @@ impl Tx<'_> {
         Ok(results)
     }
 
-    pub(super) fn ending_schedules(&self) -> Result<Ending, StoreError> {
-        let mut select = self.conn.prepare_cached(sql!("one_shots_ending"))?;
+    pub(super) fn batch(&self) -> Result<Batch<'t>, StoreError> {
+        let conn = self.conn;
+        let mut select = conn.prepare_cached(sql!("one_shots_ending"))?;
         let ids: Vec<i64> = super::rows::column(select.query([])?)?;
-        Ok(ids.into_iter().map(JobId).collect())
+        Ok(Batch {
+            ending: ids.into_iter().map(JobId).collect(),
+            archive: conn.prepare_cached(sql!("archive_attempted"))?,
+            delete: conn.prepare_cached(sql!("job_delete"))?,
+            attempt: conn.prepare_cached(sql!("archive_attempts_insert"))?,
+        })
     }
 
-    pub(super) fn commit_one(&mut self, commit: &Commit, ending: &Ending) -> Result<Committed, StoreError> {
+    pub(super) fn commit_one(&mut self, commit: &Commit, batch: &mut Batch<'_>) -> Result<Committed, StoreError> {
         let is_applied = match commit.transition.next {
             Next::Wait { state, due_at, delay } => {
                 // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
@@ -54,8 +66,8 @@ impl Tx<'_> {
                 self.rings |= is_applied && due_at <= self.now;
                 is_applied
             }
-            Next::Succeeded | Next::Cancelled => self.end(commit, None, ending)?,
-            Next::Failed(reason) => self.end(commit, Some(reason), ending)?,
+            Next::Succeeded | Next::Cancelled => self.end(commit, None, batch)?,
+            Next::Failed(reason) => self.end(commit, Some(reason), batch)?,
         };
         if !is_applied {
             return self.unapplied(commit);
@@ -72,7 +84,8 @@ impl Tx<'_> {
     pub(super) fn store_follow_up(&mut self, job: &crate::job::NewJob) -> Result<Option<JobId>, StoreError> {
         match self.store(job)? {
             Enqueued::Refused(why) => Err(StoreError::Invalid(format!("a follow-up was refused: {why}"))),
-            stored => Ok(stored.id()),
+            Enqueued::KeyConflict(_) | Enqueued::NotStored => Ok(None),
+            Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(Some(id)),
         }
     }
 
@@ -97,16 +110,16 @@ impl Tx<'_> {
             commit.error,
         ])?;
         if changed == 1 {
-            insert_attempt(self.conn, sql!("attempts_insert"), commit)?;
+            insert_attempt(&mut self.conn.prepare_cached(sql!("attempts_insert"))?, commit)?;
         }
         Ok(changed == 1)
     }
 
     /// Ends a running job: to the archive with its attempts, or away if its queue keeps none.
-    fn end(&mut self, commit: &Commit, reason: Option<Reason>, ending: &Ending) -> Result<bool, StoreError> {
+    fn end(&mut self, commit: &Commit, reason: Option<Reason>, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
         let state = commit.transition.next.state();
         let retention = self.retentions.of(self.conn, self.names, commit.queue)?;
-        let schedule = self.schedule_of(commit.job, ending)?;
+        let schedule = self.schedule_of(commit.job, batch)?;
         // Success and cancellation stand whatever was asked; a failure must honour a cancel.
         let cancel_allowed = i64::from(commit.stands_despite_cancel());
         let is_applied = if keep(retention, state) == Keep::Drop {
@@ -118,7 +131,7 @@ impl Tx<'_> {
             }
             is_applied
         } else {
-            self.archive(commit, reason, cancel_allowed)?
+            self.archive(commit, reason, cancel_allowed, batch)?
         };
         if let Some(schedule) = schedule.filter(|_| is_applied) {
             self.end_one_shot(schedule)?;
@@ -126,13 +139,18 @@ impl Tx<'_> {
         Ok(is_applied)
     }
 
-    fn archive(&mut self, commit: &Commit, reason: Option<Reason>, cancel_allowed: i64) -> Result<bool, StoreError> {
+    fn archive(
+        &mut self,
+        commit: &Commit,
+        reason: Option<Reason>,
+        cancel_allowed: i64,
+        batch: &mut Batch<'_>,
+    ) -> Result<bool, StoreError> {
         let print = match reason {
             Some(_) => Some(self.fingerprint_of(commit)?),
             None => None,
         };
-        let mut insert = self.conn.prepare_cached(sql!("archive_attempted"))?;
-        let moved = insert.execute(params![
+        let moved = batch.archive.execute(params![
             commit.job.0,
             commit.attempt,
             commit.lease.0,
@@ -150,11 +168,11 @@ impl Tx<'_> {
         if moved == 0 {
             return Ok(false);
         }
-        self.conn.prepare_cached(sql!("job_delete"))?.execute([commit.job.0])?;
+        batch.delete.execute([commit.job.0])?;
         if commit.attempt > 1 {
             self.archive_attempts(commit.job)?;
         }
-        insert_attempt(self.conn, sql!("archive_attempts_insert"), commit)?;
+        insert_attempt(&mut batch.attempt, commit)?;
         Ok(true)
     }
 
@@ -167,13 +185,13 @@ impl Tx<'_> {
     }
 
     /// The schedule a job is a run of, if that is one that ends with it.
-    pub(super) fn schedule_of(&self, job: JobId, ending: &Ending) -> Result<Option<JobId>, StoreError> {
-        if ending.is_empty() {
+    pub(super) fn schedule_of(&self, job: JobId, batch: &Batch<'_>) -> Result<Option<JobId>, StoreError> {
+        if batch.ending.is_empty() {
             return Ok(None);
         }
         let mut select = self.conn.prepare_cached(sql!("job_schedule"))?;
         let schedule: Option<Option<i64>> = select.query_row([job.0], |row| row.get(0)).optional()?;
-        Ok(schedule.flatten().map(JobId).filter(|schedule| ending.contains(schedule)))
+        Ok(schedule.flatten().map(JobId).filter(|schedule| batch.ending.contains(schedule)))
     }
 
     pub(super) fn end_one_shot(&self, schedule: JobId) -> Result<(), StoreError> {
@@ -188,10 +206,8 @@ impl Tx<'_> {
         }
         // This attempt left no error: the job's last one counts.
         let mut select = self.conn.prepare_cached(sql!("job_error"))?;
-        let (class, error): (Option<String>, Option<String>) = select
-            .query_row([commit.job.0], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?
-            .unwrap_or_default();
+        let (class, error): (Option<String>, Option<String>) =
+            select.query_row([commit.job.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?.unwrap_or_default();
         self.fingerprint(commit.queue, &commit.kind, &class.unwrap_or_default(), &error.unwrap_or_default())
     }
 
@@ -218,7 +234,7 @@ impl Tx<'_> {
     }
 }
 
-fn insert_attempt(conn: &Connection, insert: &str, commit: &Commit) -> Result<(), StoreError> {
+fn insert_attempt(insert: &mut CachedStatement<'_>, commit: &Commit) -> Result<(), StoreError> {
     let transition = &commit.transition;
     let wait = transition.next.wait();
     let told;
@@ -228,7 +244,7 @@ fn insert_attempt(conn: &Connection, insert: &str, commit: &Commit) -> Result<()
         told = transition.why.to_string();
         &told
     };
-    conn.prepare_cached(insert)?.execute(params![
+    insert.execute(params![
         commit.job.0,
         commit.attempt,
         commit.lease.0,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 /// Statements kept prepared per connection: all there are.
 const STATEMENTS: usize = 160;
-/// How often a locked database is tried again, a millisecond apart, before the caller is told.
-const BUSY_TRIES: i32 = 5_000;
+/// How often a locked database is tried again, a millisecond apart, before the caller is told. Tests need not wait that long.
+const BUSY_TRIES: i32 = if cfg!(test) { 300 } else { 5_000 };
 /// How long to wait between two tries. Shorter than SQLite's own steps: whoever holds the lock lets go of it only briefly.
 const BUSY_STEP: Duration = Duration::from_millis(1);
 /// Pages kept in memory, in KiB.
@@ -20,7 +20,8 @@ const CHECKPOINT_PAGES: i32 = 4_000;
 /// The connection that writes.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     create(path)?;
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     prepare(&mut conn)?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
@@ -30,7 +31,8 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
 
 /// A connection that reads. It could not write if it tried.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     prepare(&mut conn)?;
     conn.pragma_update(None, "query_only", true)?;
     Ok(conn)

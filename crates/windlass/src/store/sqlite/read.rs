@@ -10,7 +10,7 @@ use crate::tally::Tally;
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 use std::collections::HashMap;
-use windlass_core::job::{Kind, Tenant};
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, State, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -98,7 +98,9 @@ impl Reader {
             let mut select = self.conn.prepare_cached(sql!("dead_groups"))?;
             let found = select.query(params_from_iter(&values))?;
             let moment = |row: &Row<'_>, column| Ok::<_, StoreError>(Timestamp::from_millis(row.get(column)?));
-            rows::all(found, |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(2)?, moment(row, 3)?, moment(row, 4)?, row.get(5)?)))?
+            rows::all(found, |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(2)?, moment(row, 3)?, moment(row, 4)?, row.get(5)?))
+            })?
         };
         let mut named = Vec::with_capacity(groups.len());
         for (fingerprint, count, first_seen, last_seen, example) in groups {
@@ -184,7 +186,7 @@ fn conditions(scope: &Scope, filter: &JobFilter) -> Option<Vec<Value>> {
     let states = (!states.is_empty()).then(|| serde_json::json!(states).to_string());
     Some(vec![
         text(own.or(filter.tenant.as_ref()).map(Tenant::as_str)),
-        text(filter.queue.as_ref().map(|queue| queue.as_str())),
+        text(filter.queue.as_ref().map(QueueName::as_str)),
         text(filter.executor.map(Executor::as_str)),
         states.map_or(Value::Null, Value::Text),
         text(filter.kind.as_ref().map(Kind::as_str)),

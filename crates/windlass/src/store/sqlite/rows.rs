@@ -3,13 +3,11 @@
 use super::names::Names;
 use crate::job::{Job, LeaseId, QueueId};
 use crate::store::{Queue, StoreError, json};
-use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{
-    Attempt, Delivery, Executor, JobId, Millis, Priority, Reason, State, Status, Timestamp,
-};
+use windlass_core::{Attempt, Delivery, Executor, JobId, Millis, Priority, Reason, State, Status, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -24,10 +22,8 @@ pub(super) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Resul
 pub(super) fn archived(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
     let mut job = shared(row, conn, names)?;
     job.finished_at = moment(row, 28)?;
-    job.reason = match row.get_ref(29)? {
-        ValueRef::Null => None,
-        _ => Some(word(row, 29, Reason::parse)?),
-    };
+    let is_failed = maybe(row, 29)?.is_some();
+    job.reason = is_failed.then(|| word(row, 29, Reason::parse)).transpose()?;
     job.discarded_at = moment(row, 30)?;
     job.discard_reason = row.get(31)?;
     job.result = text(row, 32)?;
@@ -139,10 +135,7 @@ fn maybe<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>> {
 }
 
 /// All rows of a query, each read by `read`.
-pub(super) fn all<T>(
-    mut rows: rusqlite::Rows<'_>,
-    mut read: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+pub(super) fn all<T>(mut rows: rusqlite::Rows<'_>, mut read: impl FnMut(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(read(row)?);

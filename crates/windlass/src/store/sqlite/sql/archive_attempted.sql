@@ -1,6 +1,6 @@
 -- archive_attempted: a running job that ends, if the attempt still holds (and no cancel was requested that its ending, unlike
--- a success, does not honour).
-INSERT INTO windlass_archive (id, queue_id, priority, once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays, previous_delay, cancel_requested, created_at,
+-- a success, does not honour). OR FAIL: it is one row, and ABORT would have SQLite keep a journal of pages for each statement.
+INSERT OR FAIL INTO windlass_archive (id, queue_id, priority, once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays, previous_delay, cancel_requested, created_at,
     policy_id, kind, start_by, timeout, idempotency_key, schedule_id, parent_id, traceparent, error_class, error, http, webhook,
     payload, finished_at, reason, fingerprint, result)
 SELECT id, queue_id, priority, once, ?4, due_at, attempt, claimed_at, first_attempt_at, ?5, ?6, replays, previous_delay,
