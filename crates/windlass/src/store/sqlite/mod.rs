@@ -8,6 +8,7 @@ mod commit;
 mod connect;
 mod enqueue;
 mod fault;
+mod finish;
 mod health;
 mod lock;
 mod migrate;

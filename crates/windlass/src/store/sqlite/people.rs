@@ -1,6 +1,6 @@
 //! What people do: cancel, replay, discard, amend.
 
-use super::commit::Batch;
+use super::finish::Batch;
 use super::rows;
 use super::sql::sql;
 use super::tx::Tx;

@@ -130,7 +130,7 @@ pub(super) fn must<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str> {
     maybe(row, column)?.ok_or_else(|| StoreError::corrupt(format!("column {column}"), "it is never empty"))
 }
 
-fn maybe<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>> {
+pub(super) fn maybe<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>> {
     row.get_ref(column)?.as_str_or_null().map_err(|error| StoreError::corrupt("a text column", error.to_string()))
 }
 

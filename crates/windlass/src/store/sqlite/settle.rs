@@ -1,8 +1,8 @@
 //! What the store settles by itself: lost attempts, jobs that were not started in time, waiting jobs that are cancelled.
 
 use super::claim::held;
-use super::commit::Batch;
 use super::enqueue::millis;
+use super::finish::Batch;
 use super::retention::keep;
 use super::rows;
 use super::sql::sql;
@@ -80,9 +80,8 @@ impl Tx<'_> {
         } else {
             let print = match reason {
                 Some(_) => {
-                    let class = job.error_class.as_deref().unwrap_or_default();
-                    let error = job.error.as_deref().unwrap_or_default();
-                    Some(self.fingerprint(job.queue_id, &job.kind, class, error)?)
+                    let told = (job.error_class.as_deref(), job.error.as_deref());
+                    Some(self.fingerprint(job.queue_id, &job.kind, told)?)
                 }
                 None => None,
             };
