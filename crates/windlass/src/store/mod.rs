@@ -7,9 +7,13 @@ mod error;
 pub mod json;
 pub mod memory;
 mod people;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod read;
 mod schedule;
 mod settings;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use claim::{Claim, Claimed, Leases, Reap, Renewed, Turn, WorkerId};
 pub use commit::{Commit, Committed, Settled};
