@@ -4,6 +4,7 @@ pub mod catalogue;
 pub mod clock;
 pub mod dice;
 pub mod draft;
+pub mod executor;
 pub mod fingerprint;
 pub mod job;
 pub mod settle;
