@@ -32,11 +32,15 @@ impl Faults {
         self.0.borrow().is_empty()
     }
 
+    /// The faults found, as the answer.
+    pub(crate) fn problem(&self) -> Problem {
+        Problem::invalid(self.0.borrow().clone())
+    }
+
     /// # Errors
     /// The faults, if there are any.
-    pub(crate) fn finish(self) -> Result<(), Problem> {
-        let faults = self.0.into_inner();
-        if faults.is_empty() { Ok(()) } else { Err(Problem::invalid(faults)) }
+    pub(crate) fn finish(&self) -> Result<(), Problem> {
+        if self.is_empty() { Ok(()) } else { Err(self.problem()) }
     }
 }
 
@@ -122,8 +126,29 @@ impl<'a> Fields<'a> {
             self.fault(name, format!("must be a text, not {}", kind_of(raw)));
             return None;
         }
-        let text = serde_json::from_str::<String>(raw.get());
-        text.map_err(|error| self.fault(name, unreadable(&error))).ok()
+        match serde_json::from_str::<String>(raw.get()) {
+            // Databases keep no NUL.
+            Ok(text) if text.contains('\0') => {
+                self.fault(name, "holds a NUL character, which cannot be kept");
+                None
+            }
+            Ok(text) => Some(text),
+            Err(error) => {
+                self.fault(name, unreadable(&error));
+                None
+            }
+        }
+    }
+
+    /// A text for people, whatever is in it: what a database cannot keep is replaced.
+    pub(crate) fn lossy_text(&self, name: &str) -> Option<String> {
+        let raw = self.raw(name)?;
+        if !raw.get().starts_with('"') {
+            self.fault(name, format!("must be a text, not {}", kind_of(raw)));
+            return None;
+        }
+        let text = serde_json::from_slice::<LossyText>(raw.get().as_bytes());
+        text.map(|text| text.0.replace('\0', "\u{FFFD}")).map_err(|error| self.fault(name, unreadable(&error))).ok()
     }
 
     /// A text that `parse` accepts.
@@ -213,6 +238,28 @@ impl<'a> Fields<'a> {
             }
         }
         (texts.len() == items.len()).then_some(texts)
+    }
+}
+
+/// A text whose halves of surrogate pairs are replaced.
+struct LossyText(String);
+
+impl<'de> serde::Deserialize<'de> for LossyText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = LossyText;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_bytes<E>(self, bytes: &[u8]) -> Result<LossyText, E> {
+                Ok(LossyText(String::from_utf8_lossy(bytes).into_owned()))
+            }
+        }
+        // As bytes, JSON texts may hold what is no character.
+        deserializer.deserialize_bytes(Text)
     }
 }
 

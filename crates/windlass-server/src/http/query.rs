@@ -25,6 +25,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let text = parts.uri.query().unwrap_or_default();
         let pairs = url::form_urlencoded::parse(text.as_bytes());
+        if pairs.clone().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
+            return Err(Problem::query("", "holds a NUL character"));
+        }
         Ok(Self(pairs.take(MAX_PARAMETERS).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use windlass::executor::http::mask_headers;
 use windlass::job::{HttpCall, Job, Webhook};
 use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
 
@@ -151,7 +152,7 @@ impl From<&Job> for JobView {
 
 impl From<&HttpCall> for CallView {
     fn from(call: &HttpCall) -> Self {
-        let shown = masked(&call.headers).into_iter().map(|(name, value)| (name, Value::String(value)));
+        let shown = mask_headers(&call.headers).into_iter().map(|(name, value)| (name, Value::String(value)));
         Self { method: call.method.clone(), url: call.url.clone(), headers: shown.collect() }
     }
 }
@@ -197,16 +198,4 @@ pub(crate) fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned())
         .or_else(|_| serde_json::value::to_raw_value(text))
         .expect("a text is a JSON value")
-}
-
-/// Words in the names of headers whose values are nobody's business.
-const SECRET_WORDS: &[&str] =
-    &["auth", "cookie", "token", "secret", "password", "passwd", "key", "signature", "credential", "session"];
-
-fn masked(headers: &[(String, String)]) -> Vec<(String, String)> {
-    let is_secret = |name: &str| SECRET_WORDS.iter().any(|word| name.to_ascii_lowercase().contains(word));
-    let show = |(name, value): &(String, String)| {
-        (name.clone(), if is_secret(name) { "***".to_owned() } else { value.clone() })
-    };
-    headers.iter().map(show).collect()
 }
