@@ -64,7 +64,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Succeeded => f.write_str("succeeded"),
-            Self::Backoff { retry, of, base } => write!(f, "retry {retry}/{of}: backoff {base}, jittered"),
+            Self::Backoff { retry, of, base } => write!(f, "retry {retry}/{of}: backoff {base}"),
             Self::RetryAfter { retry, of, asked } => write!(f, "retry {retry}/{of}: Retry-After {asked}"),
             Self::RetryIn { retry, of } => write!(f, "retry {retry}/{of}: the failure asked for exactly this delay"),
             Self::Snoozed => f.write_str("snoozed by the handler"),

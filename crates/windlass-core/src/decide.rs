@@ -127,6 +127,28 @@ pub enum Why {
 /// Success is success, whatever else was asked. A requested cancel ends everything else. Snooze and
 /// release wait and count nothing, unless the job may start only once. Any other outcome is a failure, and the
 /// first rule that applies decides: at-most-once, permanent, crash loop, exhausted, deadline, retry.
+///
+/// ```
+/// use windlass_core::policy::{Partial, Role};
+/// use windlass_core::*;
+///
+/// let policy = Partial::resolve(&[Role::Http.default_policy()], &[])?;
+/// let now = Timestamp::parse("2026-01-01T12:00:00Z").unwrap();
+/// let job = Running {
+///     failures: 1, // this is the first retry
+///     crashes: 0,
+///     first_attempt_at: now,
+///     previous_delay: Millis::from_secs(1),
+///     delivery: Delivery::AtLeastOnce,
+///     cancel_requested: false,
+///     policy: &policy,
+/// };
+/// let transition = decide(&job, &Outcome::Failed(Failure::new("503")), now, Roll(0));
+/// assert_eq!(transition.next.state(), State::Retrying);
+/// assert_eq!(transition.next.wait(), Some((now + Millis::from_secs(2), Millis::from_secs(2))));
+/// assert_eq!(transition.why.to_string(), "retry 2/3: backoff 2s");
+/// # Ok::<(), PolicyError>(())
+/// ```
 #[must_use]
 pub fn decide(job: &Running<'_>, outcome: &Outcome, now: Timestamp, roll: Roll) -> Transition {
     let once = job.delivery == Delivery::AtMostOnce;

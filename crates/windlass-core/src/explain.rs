@@ -19,7 +19,10 @@ pub fn explain(policy: &Policy) -> String {
             parts.push(format!("gives up if the next would start more than {} after the first", span(limit)));
         }
         if policy.max_crashes != DEFAULT_MAX_CRASHES {
-            parts.push(format!("quarantined after {} lost workers in a row", policy.max_crashes));
+            parts.push(match policy.max_crashes {
+                1 => "quarantined if its worker is lost once".into(),
+                n => format!("quarantined if its worker is lost {n} times in a row"),
+            });
         }
         if policy.max_retry_after != DEFAULT_MAX_RETRY_AFTER {
             parts.push(format!("a server's Retry-After is followed up to {}", span(policy.max_retry_after)));

@@ -39,7 +39,7 @@ fn policies_are_told_in_words() {
             Role::Http,
             "up to 9 attempts: at once, then 1 s, 2 s, 4 s, 8 s, 16 s, … 1 min later, up to 30 % longer, \
              but never more than 1 min; retries every failure; gives up if the next would start more than 1 min after \
-             the first; quarantined after 1 lost workers in a row; a server's Retry-After is followed up to 5 s; \
+             the first; quarantined if its worker is lost once; a server's Retry-After is followed up to 5 s; \
              worst case after 1 min",
         ),
         (

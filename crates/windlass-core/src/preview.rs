@@ -29,6 +29,15 @@ pub struct Delay {
 }
 
 /// The first `count` retries of a policy (at most [`MAX_PREVIEW`]), whether or not it allows that many.
+///
+/// ```
+/// use windlass_core::{Policy, preview};
+///
+/// let policy = Policy::parse_canonical("steps:30s/60s/120s")?;
+/// let totals: Vec<String> = preview(&policy, 4).delays.iter().map(|d| d.total.to_string()).collect();
+/// assert_eq!(totals, ["30s", "1m30s", "3m30s", "5m30s"]);
+/// # Ok::<(), windlass_core::PolicyError>(())
+/// ```
 #[must_use]
 pub fn preview(policy: &Policy, count: u32) -> Preview {
     let mut previous = Millis::ZERO;

@@ -76,6 +76,16 @@ pub enum CadenceError {
 impl Cadence {
     /// A cron line in a time zone given by its IANA name (`UTC` if absent).
     ///
+    /// ```
+    /// use windlass_core::{Cadence, Timestamp};
+    ///
+    /// let daily = Cadence::cron("30 2 * * *", Some("Europe/Berlin"))?;
+    /// let eve = Timestamp::parse("2026-03-28T12:00:00Z").unwrap();
+    /// // 02:30 is skipped that night; the firing comes when the gap ends, at 03:00 summer time.
+    /// assert_eq!(daily.next_after(eve).unwrap().to_string(), "2026-03-29T01:00:00Z");
+    /// # Ok::<(), windlass_core::CadenceError>(())
+    /// ```
+    ///
     /// # Errors
     /// Not a cron line, one that never fires, or not a time zone.
     pub fn cron(line: &str, zone: Option<&str>) -> Result<Self, CadenceError> {

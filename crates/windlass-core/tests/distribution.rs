@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use windlass_core::policy::{Partial, Policy};
 use windlass_core::{Delivery, Failure, Millis, Outcome, Roll, Running, Timestamp, decide};
 
-const SEED: u64 = 0x5EED_0F_317;
+const SEED: u64 = 0x5EED;
 const DRAWS: usize = 200_000;
 const BINS: usize = 20;
 

@@ -1,2 +1,10 @@
-//! stub
-fn main() {}
+//! The `windlass` binary. Everything it does is a verb under `cli`.
+
+mod cli;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run(&cli::Cli::parse())
+}

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::policy::{Partial, Pattern, Preset, Role};
+use windlass_core::policy::{Partial, Pattern, Preset, Role, usual_attempts};
 use windlass_core::{Executor, Policy, PolicyError, State};
 
 /// The name of the server-wide setting that holds the defaults: `{"policy":…,"giveUpOn":[…]}`.
@@ -74,10 +74,10 @@ impl Catalogue {
         Ok(())
     }
 
-    /// A policy by name: the operator's own, or a preset.
+    /// A policy by name: a preset, or the operator's own. A preset's name always means the preset.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<Partial> {
-        self.policies.get(name).cloned().or_else(|| Preset::find(name).map(Preset::partial))
+        Preset::find(name).map(Preset::partial).or_else(|| self.policies.get(name).cloned())
     }
 
     /// The names of the operator's own policies.
@@ -223,14 +223,11 @@ impl Catalogue {
     }
 }
 
-/// Queues of these names have their own number of attempts where the `queue-worker` preset is in force.
-const QUEUE_WORKER_RETRIES: [(&str, u32); 3] = [("email", 4), ("payments", 4), ("reports", 2)];
-
+/// Queues of the usual names have their own number of attempts where the `queue-worker` preset is in force.
 fn with_queue_attempts(level: Partial, queue: &QueueName) -> Partial {
     let preset = Preset::find("queue-worker").expect("queue-worker is a preset").partial();
-    let retries = QUEUE_WORKER_RETRIES.iter().find(|(name, _)| *name == queue.as_str());
-    match retries {
-        Some((_, retries)) if level == preset => Partial { max_retries: Some(*retries), ..level },
+    match usual_attempts(queue) {
+        Some(attempts) if level == preset => Partial { max_retries: Some(attempts - 1), ..level },
         Some(_) | None => level,
     }
 }

@@ -1,5 +1,6 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
 
+pub mod alert;
 pub mod catalogue;
 pub mod clock;
 pub mod dice;

@@ -21,6 +21,12 @@ impl Wake {
         self.0.send_modify(|rings| *rings = rings.wrapping_add(1));
     }
 
+    /// Whether anybody is waiting.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+
     #[must_use]
     pub fn subscribe(&self) -> Waker {
         Waker(self.0.subscribe())

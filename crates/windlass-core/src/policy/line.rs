@@ -42,6 +42,16 @@ impl Partial {
     /// Reads a preset's name or a line. Fields left out come from the preset of that name; `steps` has no
     /// jitter, no cap, and as many retries as steps.
     ///
+    /// ```
+    /// use windlass_core::policy::Partial;
+    ///
+    /// let level = Partial::parse_line("exponential:base=1s,cap=5m,jitter=full,retries=5")?;
+    /// assert_eq!(level.max_retries, Some(5));
+    /// let error = Partial::parse_line("exponential:base=soon").unwrap_err();
+    /// assert_eq!((error.position, error.field.as_str()), (Some(17), "base"));
+    /// # Ok::<(), windlass_core::PolicyError>(())
+    /// ```
+    ///
     /// # Errors
     /// What is wrong, at which byte, and what is accepted.
     pub fn parse_line(text: &str) -> Result<Self, PolicyError> {

@@ -1,6 +1,7 @@
 //! Policy: the retry rules of a job, complete and checked. Levels of partial policies are merged in
 //! `partial`; `preset` holds the named ones; `line` and `object` read and print them.
 
+mod environment;
 mod family;
 mod field;
 mod line;
@@ -8,6 +9,7 @@ mod object;
 mod partial;
 mod preset;
 
+pub use environment::{attempts_from_environment, usual_attempts};
 pub use family::FAMILY_FIELDS;
 pub use line::{Names, no_names};
 pub use partial::{Bound, Partial, Strategy};

@@ -10,6 +10,8 @@ mod people;
 mod read;
 mod schedule;
 mod settings;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use claim::{Claim, Claimed, Leases, Reap, Renewed, Turn, WorkerId};
 pub use commit::{Commit, Committed, Settled};

@@ -57,22 +57,17 @@ const DENIED_V4: &[Ipv4Net] = &[
     v4([240, 0, 0, 0], 4),
 ];
 
-/// As above. Wrappings of IPv4 that no public service is reached by (6to4, Teredo, the old `::a.b.c.d`, locally
-/// used NAT64) are denied whole, whatever they wrap.
+/// The only IPv6 that is public at all. Outside lie the unspecified address, loopback, `::a.b.c.d`, locally used
+/// NAT64, discard-only, segment routing, private (`fc00::/7`), link-local, site-local and multicast addresses.
+const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
+
+/// Not public, though inside. Wrappings of IPv4 that no public service is reached by are denied whole, whatever
+/// they wrap.
 const DENIED_V6: &[Ipv6Net] = &[
-    v6([0, 0, 0, 0, 0, 0, 0, 0], 96), // the unspecified address, loopback, IPv4-compatible
-    v6([0, 0, 0, 0, 0xffff, 0, 0, 0], 96), // IPv4-translated
-    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48),
-    v6([0x100, 0, 0, 0, 0, 0, 0, 0], 64),
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), // Teredo and other protocol assignments
     v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
     v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), // 6to4
     v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
-    v6([0x5f00, 0, 0, 0, 0, 0, 0, 0], 16),
-    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7),
-    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
-    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10),
-    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
 
 /// What [`Egress::AllowPrivate`] opens.
@@ -99,7 +94,7 @@ const INTERNAL_HOSTS: &[&str] = &["metadata.goog"];
 fn is_public(address: IpAddr) -> bool {
     match reached(address) {
         IpAddr::V4(v4) => !DENIED_V4.iter().any(|net| net.contains(&v4)),
-        IpAddr::V6(v6) => !DENIED_V6.iter().any(|net| net.contains(&v6)),
+        IpAddr::V6(v6) => GLOBAL_V6.contains(&v6) && !DENIED_V6.iter().any(|net| net.contains(&v6)),
     }
 }
 
@@ -130,7 +125,7 @@ fn reached(address: IpAddr) -> IpAddr {
             let [.., a, b, c, d] = v6.octets();
             IpAddr::V4(Ipv4Addr::new(a, b, c, d))
         }
-        plain => plain,
+        plain @ (IpAddr::V4(_) | IpAddr::V6(_)) => plain,
     }
 }
 

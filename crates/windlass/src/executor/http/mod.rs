@@ -51,9 +51,7 @@ pub use dial::{Dial, TcpDial};
 pub use fault::{BAD_CALL, CONNECT_ERROR, DNS_ERROR, EGRESS_DENIED, PROTOCOL_ERROR, TLS_ERROR};
 pub use headers::{MASK, MAX_HEADER_BYTES, MAX_HEADERS, mask_headers};
 pub use ipnet::IpNet;
-pub use options::{
-    DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_PATIENCE, DEFAULT_TIMEOUT, HttpOptions, RootsError,
-};
+pub use options::{DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_PATIENCE, DEFAULT_TIMEOUT, HttpOptions, RootsError};
 pub use resolve::{Resolve, SystemResolver};
 pub use target::MAX_URL_BYTES;
 

@@ -125,10 +125,5 @@ fn is_traceparent(text: &str) -> bool {
         part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
     };
     let is_some = |part: &str| part.bytes().any(|byte| byte != b'0');
-    version == "00"
-        && is_hex(trace, 32)
-        && is_hex(parent, 16)
-        && is_hex(flags, 2)
-        && is_some(trace)
-        && is_some(parent)
+    version == "00" && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2) && is_some(trace) && is_some(parent)
 }

@@ -1,0 +1,193 @@
+//! `windlass policy`: list, preview and explain retry policies.
+
+use super::screen::{Screen, wrap};
+use super::{Error, plot};
+use clap::{Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use windlass_core::policy::{PRESETS, Partial, Policy, PolicyError, Role};
+use windlass_core::{Jitter, explain, preview};
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass policy list
+  windlass policy preview full-jitter
+  windlass policy preview 'exponential:base=1s,factor=2,cap=5m,jitter=full,retries=5' --count 10
+  windlass policy preview 'steps:30s/60s/120s,retries=3' --json
+  windlass policy explain exponential
+
+A policy is a preset's name, or a line: STRATEGY:key=value,… with the strategies exponential,
+linear, fixed, fibonacci, steps (or a preset) and the keys base, factor, cap, jitter, retries or
+attempts, maxElapsed, maxCrashes, giveUpOn=A|B|4xx, retryOn=A|B, maxRetryAfter. Fields left out
+come from the preset of that name. Durations: 500ms, 30s, 1m30s, 2h, or whole milliseconds.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List the presets with their numbers.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a policy's delays, jitter windows and totals, with a plot of the windows.
+    #[command(after_help = EXAMPLES)]
+    Preview {
+        #[command(flatten)]
+        subject: Subject,
+        /// How many retries to show, 1 to 1000 [default: as many as the policy allows].
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        count: Option<u32>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say in words what a policy does.
+    #[command(after_help = EXAMPLES)]
+    Explain {
+        #[command(flatten)]
+        subject: Subject,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Subject {
+    /// A preset's name, or a line.
+    #[arg(value_name = "NAME|LINE")]
+    policy: String,
+    /// Who runs the jobs, which decides what is given up on where the policy does not say
+    /// [default: http for the preset `http`, delivery for `stepped`, else handler].
+    #[arg(long = "for", value_name = "WHO")]
+    runner: Option<Runner>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Runner {
+    Handler,
+    Http,
+    Delivery,
+}
+
+pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
+    match &args.verb {
+        Verb::List { json: true } => Ok(pretty(&json!({ "items": PRESETS.iter().map(listed).collect::<Vec<_>>() }))),
+        Verb::List { json: false } => Ok(list(screen)),
+        Verb::Preview { subject, count, json } => {
+            let policy = subject.read(screen)?;
+            let shown = preview(&policy, count.unwrap_or(policy.max_retries));
+            Ok(if *json { pretty(&shown.to_json(&policy)) } else { show(subject, &policy, &shown, screen) })
+        }
+        Verb::Explain { subject, json } => {
+            let policy = subject.read(screen)?;
+            let words = explain(&policy);
+            Ok(if *json {
+                pretty(&json!({ "policy": policy.to_json(), "line": policy.to_string(), "explanation": words }))
+            } else {
+                format!("{}\n", wrap(&words, screen.width))
+            })
+        }
+    }
+}
+
+impl Subject {
+    fn read(&self, screen: &Screen) -> Result<Policy, Error> {
+        let policy = Partial::parse_line(&self.policy).and_then(|level| resolve(&level, self.role()));
+        policy.map_err(|error| Error::BadInput(pointed_at(&self.policy, &error, screen)))
+    }
+
+    fn role(&self) -> Role {
+        let head = self.policy.split(':').next().unwrap_or_default().trim();
+        match self.runner {
+            Some(Runner::Handler) => Role::Handler,
+            Some(Runner::Http) => Role::Http,
+            Some(Runner::Delivery) => Role::Delivery,
+            None => match head {
+                "http" => Role::Http,
+                "stepped" => Role::Delivery,
+                _ => Role::Handler,
+            },
+        }
+    }
+}
+
+fn resolve(level: &Partial, role: Role) -> Result<Policy, PolicyError> {
+    Partial::resolve(std::slice::from_ref(level), &role.default_give_up_on())
+}
+
+/// The policy as it was written, with a caret under what is wrong, and then what is.
+fn pointed_at(line: &str, error: &PolicyError, screen: &Screen) -> String {
+    let what = if error.field.is_empty() { String::new() } else { format!("{}: ", error.field) };
+    let message = wrap(&format!("{what}{}", error.message), screen.width.saturating_sub("error: ".len()));
+    let Some(position) = error.position.filter(|p| line.is_char_boundary(*p)) else { return message };
+    // Line breaks and the like would move the caret away from its place.
+    let shown: String = line.chars().map(|c| if c.is_control() { '�' } else { c }).collect();
+    let column = line[..position].chars().count();
+    format!("wrong policy at position {}\n\n  {shown}\n  {}^\n\n{message}", column + 1, " ".repeat(column))
+}
+
+fn show(subject: &Subject, policy: &Policy, shown: &windlass_core::Preview, screen: &Screen) -> String {
+    let title = format!("{}: {}", subject.policy.trim(), explain(policy));
+    let mut text = format!("{}\n", wrap(&title, screen.width));
+    if !shown.delays.is_empty() {
+        text.push('\n');
+        text.push_str(&plot::table(shown, policy.max_retries, screen));
+    }
+    let mut notes = Vec::new();
+    if shown.delays.len() > policy.max_retries as usize {
+        notes.push(format!(
+            "The policy gives up after retry {}; the rest shows how it would go on.",
+            policy.max_retries
+        ));
+    }
+    if policy.jitter == Jitter::Decorrelated {
+        notes.push("Decorrelated jitter: each window is the widest it can be, `delay` its middle.".into());
+    }
+    for note in notes {
+        text.push_str(&format!("\n{}\n", wrap(&note, screen.width)));
+    }
+    text
+}
+
+fn listed(preset: &windlass_core::policy::Preset) -> Value {
+    // A preset leaves the lists of classes to whoever runs the job, so they are not shown as its own.
+    json!({ "name": preset.name, "purpose": preset.purpose, "policy": preset.partial().to_json() })
+}
+
+fn list(screen: &Screen) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["preset", "retries", "delays", "cap", "jitter", "for"]);
+    for preset in PRESETS {
+        let policy = resolve(&preset.partial(), Role::Http).expect("presets are whole");
+        let delays = preview(&policy, policy.max_retries).delays;
+        let delays: Vec<String> = delays.iter().map(|d| d.delay.to_string()).collect();
+        table.add_row([
+            preset.name.to_owned(),
+            policy.max_retries.to_string(),
+            delays.join(" "),
+            policy.max_delay.map_or_else(|| "none".to_owned(), |cap| cap.to_string()),
+            policy.jitter.to_string(),
+            preset.purpose.to_owned(),
+        ]);
+    }
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(screen.width).unwrap_or(u16::MAX));
+    let text = table.to_string();
+    let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
+    if let Some(head) = lines.first_mut() {
+        *head = screen.ink.bold(head);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
+}

@@ -1,0 +1,44 @@
+//! One look at the store: read, judge, change. Any node may do it at any time.
+
+use super::rules::{Picture, WINDOW};
+use super::{Operator, Rule, is_news, notices, step};
+use crate::store::{Alert, AlertChange, AlertStatus, Scope, Store, StoreError};
+
+/// Judges all rules once and makes the changes they call for. Answers the changes this node made that people should hear of.
+///
+/// # Errors
+/// The store's: nothing is decided from half a picture.
+pub async fn check(store: &dyn Store, rules: &[Rule], operators: &[Operator]) -> Result<Vec<Alert>, StoreError> {
+    let now = store.clock().now();
+    let picture = Picture {
+        queues: store.queues().await?,
+        depths: store.depths(&Scope::All).await?,
+        recent: store.tallies(&Scope::All, Some(now - WINDOW)).await?,
+    };
+    let known = store.alerts().await?;
+    let mut news = Vec::new();
+    for rule in rules {
+        let reading = rule.read(&picture, now);
+        let before = known.iter().find(|a| a.rule == rule.measure.as_str() && a.subject == reading.subject);
+        let Some(after) = step(before, rule, &reading, now) else { continue };
+        let is_news = is_news(before, &after);
+        let notices = if is_news { notices(&after, operators, now) } else { Vec::new() };
+        let before = before.map(|alert| (alert.status, alert.incident));
+        let changed = store.change_alert(AlertChange { before, after: after.clone(), notices }).await?;
+        if changed && is_news {
+            tell(&after);
+            news.push(after);
+        }
+    }
+    Ok(news)
+}
+
+fn tell(alert: &Alert) {
+    let Alert { rule, subject, detail, incident, .. } = alert;
+    match alert.status {
+        AlertStatus::Firing => tracing::error!(rule, subject, incident, detail, "alert {rule} fires: {detail}"),
+        AlertStatus::Resolved | AlertStatus::Pending => {
+            tracing::warn!(rule, subject, incident, "alert {rule} is resolved");
+        }
+    }
+}

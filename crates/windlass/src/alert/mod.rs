@@ -1,0 +1,116 @@
+//! Alerts: rules over what the store counts, judged on every node, fired once per incident across all of them. The rules are
+//! pure; that one node of many makes a change is the store's compare-and-set.
+
+mod check;
+mod rules;
+
+pub use check::check;
+pub use rules::{Measure, Reading, Rule, default_rules};
+
+use crate::job::{HttpCall, NewJob};
+use crate::store::{Alert, AlertStatus};
+use serde_json::json;
+use std::sync::Arc;
+use windlass_core::job::{Kind, QueueName};
+use windlass_core::policy::{Partial, Role};
+use windlass_core::{Executor, Millis, Timestamp};
+
+/// The queue that notices to operators go through.
+pub const NOTICE_QUEUE: &str = "alerts";
+/// The kind of a notice. Nothing of this kind is counted by any rule.
+pub const NOTICE_KIND: &str = "alert";
+
+/// Whom to tell, besides the log, the API and the metrics.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operator {
+    pub url: String,
+    /// `whsec_…`
+    pub secret: Option<String>,
+}
+
+/// Where an alert goes from here. `reading` says, in words, that the condition holds. `None`: nothing changes.
+#[must_use]
+pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timestamp) -> Option<Alert> {
+    let status = before.map(|alert| alert.status);
+    match (status, &reading.holds) {
+        (None | Some(AlertStatus::Resolved), Some(detail)) => Some(begin(before, rule, reading, detail, now)),
+        (Some(AlertStatus::Pending), Some(detail)) => {
+            let pending = before.filter(|alert| now.since(alert.since) > rule.lasting)?;
+            Some(Alert { status: AlertStatus::Firing, fired_at: Some(now), detail: detail.clone(), ..pending.clone() })
+        }
+        (Some(AlertStatus::Pending), None) => {
+            Some(Alert { status: AlertStatus::Resolved, since: now, ..before?.clone() })
+        }
+        (Some(AlertStatus::Firing), None) => {
+            Some(Alert { status: AlertStatus::Resolved, since: now, resolved_at: Some(now), ..before?.clone() })
+        }
+        (Some(AlertStatus::Firing), Some(_)) | (None | Some(AlertStatus::Resolved), None) => None,
+    }
+}
+
+fn begin(before: Option<&Alert>, rule: &Rule, reading: &Reading, detail: &str, now: Timestamp) -> Alert {
+    let fires_at_once = rule.lasting.is_zero();
+    Alert {
+        rule: rule.measure.as_str().into(),
+        subject: reading.subject.clone(),
+        status: if fires_at_once { AlertStatus::Firing } else { AlertStatus::Pending },
+        incident: before.map_or(0, |alert| alert.incident) + 1,
+        since: now,
+        fired_at: fires_at_once.then_some(now),
+        resolved_at: None,
+        detail: detail.into(),
+    }
+}
+
+/// Whether people are to be told: it fires, or a fired one is over. An incident that never lasted long enough is nobody's business.
+#[must_use]
+pub fn is_news(before: Option<&Alert>, after: &Alert) -> bool {
+    match after.status {
+        AlertStatus::Firing => true,
+        AlertStatus::Resolved => before.is_some_and(|alert| alert.status == AlertStatus::Firing),
+        AlertStatus::Pending => false,
+    }
+}
+
+/// The notices to operators about a change, to be enqueued by the commit that makes it.
+#[must_use]
+pub fn notices(alert: &Alert, operators: &[Operator], now: Timestamp) -> Vec<NewJob> {
+    operators.iter().map(|operator| notice(alert, operator, now)).collect()
+}
+
+fn notice(alert: &Alert, operator: &Operator, now: Timestamp) -> NewJob {
+    let event = match alert.status {
+        AlertStatus::Firing => "alert.fired",
+        AlertStatus::Resolved | AlertStatus::Pending => "alert.resolved",
+    };
+    let body = json!({
+        "type": event,
+        "timestamp": now.to_string(),
+        "data": {
+            "rule": alert.rule,
+            "subject": alert.subject,
+            "incident": alert.incident,
+            "since": alert.since.to_string(),
+            "detail": alert.detail,
+        },
+    });
+    let policy = Partial::resolve(&[Role::Delivery.default_policy()], &Role::Delivery.default_give_up_on())
+        .expect("the default policy of deliveries is whole");
+    let webhook_id = format!("msg_alert_{}_{}_{}_{}", alert.rule, alert.subject, alert.incident, alert.status.as_str());
+    NewJob {
+        queue: QueueName::new(NOTICE_QUEUE).expect("the notice queue has a name"),
+        executor: Executor::Http,
+        timeout: Some(Millis::from_secs(30)),
+        http: Some(Arc::new(HttpCall {
+            method: "POST".into(),
+            url: operator.url.clone(),
+            headers: Vec::new(),
+            secret: operator.secret.clone(),
+            webhook_id: Some(webhook_id.replace(|c: char| !c.is_ascii_alphanumeric(), "_")),
+        })),
+        ..NewJob::new(Kind::new(NOTICE_KIND).expect("the notice kind has a name"), body.to_string(), Arc::new(policy))
+    }
+}
+
+#[cfg(test)]
+mod tests;

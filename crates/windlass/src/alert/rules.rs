@@ -1,0 +1,162 @@
+//! The five rules, and what they read.
+
+use super::NOTICE_KIND;
+use crate::store::{Depth, Queue};
+use crate::tally::Tally;
+use windlass_core::job::Kind;
+use windlass_core::{Millis, Timestamp};
+
+/// How far back rates look.
+pub const WINDOW: Millis = Millis::from_secs(300);
+
+/// What a rule measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Measure {
+    /// Dead letters waiting for a person.
+    DeadLetters,
+    /// Retries ÷ first attempts over the window, in percent.
+    RetryRate,
+    /// Jobs that used up their retries over the window.
+    Exhausted,
+    /// Mean backoff chosen over the window, in milliseconds.
+    Backoff,
+    /// Age of the job that has been due longest, in milliseconds.
+    OldestDue,
+}
+
+impl Measure {
+    pub const ALL: [Self; 5] = [Self::DeadLetters, Self::RetryRate, Self::Exhausted, Self::Backoff, Self::OldestDue];
+
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DeadLetters => "dead_letters",
+            Self::RetryRate => "retry_rate",
+            Self::Exhausted => "exhausted",
+            Self::Backoff => "backoff",
+            Self::OldestDue => "oldest_due",
+        }
+    }
+
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|m| m.as_str() == word)
+    }
+}
+
+/// One rule: it holds while the measure is at or above (dead letters) or above (the others) the threshold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    pub measure: Measure,
+    pub threshold: u64,
+    /// How long it must hold before it fires.
+    pub lasting: Millis,
+    /// Rates over fewer attempts than this say nothing.
+    pub min_count: u64,
+    /// One queue, by name, in any tenant; `None`: everything together.
+    pub queue: Option<String>,
+}
+
+/// The five rules with their defaults, over everything.
+#[must_use]
+pub fn default_rules() -> Vec<Rule> {
+    let rule = |measure, threshold, lasting, min_count| Rule {
+        measure,
+        threshold,
+        lasting: Millis::from_secs(lasting),
+        min_count,
+        queue: None,
+    };
+    vec![
+        rule(Measure::DeadLetters, 1, 300, 0),
+        rule(Measure::RetryRate, 10, 0, 20),
+        rule(Measure::Exhausted, 10, 0, 0),
+        rule(Measure::Backoff, 1_800_000, 0, 20),
+        rule(Measure::OldestDue, 300_000, 0, 0),
+    ]
+}
+
+/// What one rule reads now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The queue, or empty for everything.
+    pub subject: String,
+    /// In words, if the condition holds.
+    pub holds: Option<String>,
+}
+
+/// What the rules look at.
+#[derive(Debug, Default)]
+pub struct Picture {
+    pub queues: Vec<Queue>,
+    pub depths: Vec<Depth>,
+    /// Counts over [`WINDOW`].
+    pub recent: Vec<(Queue, Kind, Tally)>,
+}
+
+impl Rule {
+    #[must_use]
+    pub fn read(&self, picture: &Picture, now: Timestamp) -> Reading {
+        let holds = match self.measure {
+            Measure::DeadLetters => self.dead_letters(picture),
+            Measure::RetryRate => self.retry_rate(&self.recent(picture)),
+            Measure::Exhausted => self.exhausted(&self.recent(picture)),
+            Measure::Backoff => self.backoff(&self.recent(picture)),
+            Measure::OldestDue => self.oldest_due(picture, now),
+        };
+        Reading { subject: self.queue.clone().unwrap_or_default(), holds }
+    }
+
+    fn covers(&self, queue: &Queue) -> bool {
+        self.queue.as_deref().is_none_or(|name| name == queue.name.as_str())
+    }
+
+    /// Depths of the queues this rule is about. The queue of notices is left out: their failures must not ring the bell that
+    /// they were rung by.
+    fn depths<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a Depth> {
+        picture.depths.iter().filter(|depth| {
+            let queue = picture.queues.iter().find(|q| q.id == depth.queue);
+            queue.is_some_and(|q| self.covers(q) && q.name.as_str() != super::NOTICE_QUEUE && !q.paused)
+        })
+    }
+
+    fn recent(&self, picture: &Picture) -> Tally {
+        let mut sum = Tally::default();
+        for (queue, kind, tally) in &picture.recent {
+            if self.covers(queue) && kind.as_str() != NOTICE_KIND {
+                sum += *tally;
+            }
+        }
+        sum
+    }
+
+    fn dead_letters(&self, picture: &Picture) -> Option<String> {
+        let count: u64 = self.depths(picture).map(|depth| depth.dead).sum();
+        (count >= self.threshold.max(1)).then(|| format!("{count} dead letters wait for a person"))
+    }
+
+    fn retry_rate(&self, recent: &Tally) -> Option<String> {
+        let (retries, firsts) = (recent.retries.max(0) as u64, recent.first_attempts.max(0) as u64);
+        let enough = retries + firsts >= self.min_count;
+        let above = retries * 100 > self.threshold * firsts;
+        (enough && above && retries > 0).then(|| format!("{retries} retries to {firsts} first attempts in 5 minutes"))
+    }
+
+    fn exhausted(&self, recent: &Tally) -> Option<String> {
+        let count = recent.exhausted.max(0) as u64;
+        (count > self.threshold).then(|| format!("{count} jobs used up their retries in 5 minutes"))
+    }
+
+    fn backoff(&self, recent: &Tally) -> Option<String> {
+        let retried = recent.retried.max(0) as u64;
+        let mean = (recent.backoff_ms.max(0) as u64).checked_div(retried)?;
+        let holds = retried >= self.min_count && mean > self.threshold;
+        holds.then(|| format!("retries wait {} on average", Millis::new(mean)))
+    }
+
+    fn oldest_due(&self, picture: &Picture, now: Timestamp) -> Option<String> {
+        let oldest = self.depths(picture).filter_map(|depth| depth.oldest_due).min()?;
+        let age = now.since(oldest);
+        (age.get() > self.threshold).then(|| format!("a job has been due for {}", Millis::new(age.get() / 1000 * 1000)))
+    }
+}

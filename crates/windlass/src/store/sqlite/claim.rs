@@ -1,0 +1,204 @@
+//! Claim, renew and what a lease holds.
+
+use super::enqueue::millis;
+use super::names::Names;
+use super::rows;
+use super::sql::sql;
+use super::tx::Tx;
+use crate::job::{Job, LeaseId};
+use crate::store::{Claim, Claimed, Leases, Renewed, StoreError, Turn};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use windlass_core::{Delivery, JobId, Millis, State, Timestamp};
+
+/// One stream of due jobs in a queue: a priority of one delivery, suspect or not.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    priority: i64,
+    once: bool,
+    suspect: bool,
+}
+
+/// What is still to be taken.
+struct Room {
+    want: usize,
+    slots: usize,
+    suspects: usize,
+}
+
+impl Tx<'_> {
+    pub(super) fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
+        let mut claimed = Claimed::default();
+        let mut suspects = claim.suspects as usize;
+        for turn in &claim.turns {
+            if self.is_paused(turn)? {
+                continue;
+            }
+            let whole = turn.slots as usize + turn.ahead as usize;
+            let left = claim.limit as usize - claimed.jobs.len();
+            let room = Room { want: whole.min(left), slots: turn.slots as usize, suspects };
+            let taken = self.take_turn(turn, room, claim, claimed.jobs.len())?;
+            suspects -= taken.iter().filter(|job| job.crashes > 0).count();
+            let is_filled = taken.len() == whole;
+            claimed.jobs.extend(taken);
+            if !is_filled {
+                claimed.next_due = [claimed.next_due, self.next_due(turn)?].into_iter().flatten().min();
+            }
+        }
+        self.grant(claim, &claimed.jobs)?;
+        Ok(claimed)
+    }
+
+    fn is_paused(&self, turn: &Turn) -> Result<bool, StoreError> {
+        let mut select = self.conn.prepare_cached(sql!("queue_paused"))?;
+        Ok(select.query_row([turn.queue.0], |row| row.get(0)).optional()?.unwrap_or(true))
+    }
+
+    fn take_turn(
+        &mut self,
+        turn: &Turn,
+        room: Room,
+        claim: &Claim,
+        before: usize,
+    ) -> Result<Vec<Job>, StoreError> {
+        let mut taken = Vec::new();
+        if room.want == 0 {
+            return Ok(taken);
+        }
+        let mut levels = self.levels(turn)?;
+        levels.sort_by_key(|level| -level.priority);
+        for same in levels.chunk_by(|a, b| a.priority == b.priority) {
+            self.pick(turn, same, &room, &mut taken)?;
+            if taken.len() == room.want {
+                break;
+            }
+        }
+        let mut take = self.conn.prepare_cached(sql!("claim_take"))?;
+        for (position, job) in taken.iter_mut().enumerate() {
+            let lease = match &claim.leases {
+                Leases::Shared(lease) => *lease,
+                Leases::Each(leases) => *leases
+                    .get(before + position)
+                    .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
+            };
+            job.state = State::Running;
+            job.attempt += 1;
+            job.lease = Some(lease);
+            job.claimed_at = Some(self.now);
+            let first = *job.first_attempt_at.get_or_insert(self.now);
+            take.execute(params![job.id.0, job.attempt, lease.0, self.now.as_millis(), first.as_millis()])?;
+        }
+        Ok(taken)
+    }
+
+    /// The streams of a queue that have due jobs.
+    fn levels(&self, turn: &Turn) -> Result<Vec<Level>, StoreError> {
+        let mut select = self.conn.prepare_cached(sql!("claim_levels"))?;
+        rows::all(select.query(params![turn.queue.0, self.now.as_millis()])?, |row| {
+            Ok(Level { priority: row.get(0)?, once: row.get(1)?, suspect: row.get(2)? })
+        })
+    }
+
+    /// Takes from the streams of one priority, by due time and id.
+    fn pick(
+        &mut self,
+        turn: &Turn,
+        levels: &[Level],
+        room: &Room,
+        taken: &mut Vec<Job>,
+    ) -> Result<(), StoreError> {
+        let mut suspects = room.suspects - taken.iter().filter(|job| job.crashes > 0).count();
+        let mut due = Vec::new();
+        for level in levels {
+            // More than this could not be taken from the stream, whatever the others bring.
+            let mut most = room.want - taken.len();
+            if level.once {
+                most = most.min(room.slots.saturating_sub(taken.len()));
+            }
+            if level.suspect {
+                most = most.min(suspects);
+            }
+            if most > 0 {
+                due.extend(self.due(turn, *level, most)?);
+            }
+        }
+        if levels.len() > 1 {
+            due.sort_by_key(|job| (job.due_at, job.id));
+        }
+        for job in due {
+            let is_once_without_slot = job.delivery == Delivery::AtMostOnce && taken.len() >= room.slots;
+            let is_suspect = job.crashes > 0;
+            if taken.len() == room.want {
+                break;
+            }
+            if is_once_without_slot || (is_suspect && suspects == 0) {
+                continue;
+            }
+            suspects -= usize::from(is_suspect);
+            taken.push(job);
+        }
+        Ok(())
+    }
+
+    fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
+        let text = if level.suspect { sql!("live_select", "claim_suspect") } else { sql!("live_select", "claim_waiting") };
+        let mut select = self.conn.prepare_cached(text)?;
+        let found =
+            select.query(params![turn.queue.0, level.once, level.priority, self.now.as_millis(), most as i64])?;
+        rows::all(found, |row| rows::live(row, self.conn, self.names))
+    }
+
+    fn next_due(&self, turn: &Turn) -> Result<Option<Timestamp>, StoreError> {
+        let mut select = self.conn.prepare_cached(sql!("next_due"))?;
+        let next: Option<i64> = select.query_row(params![turn.queue.0, self.now.as_millis()], |row| row.get(0))?;
+        Ok(next.map(Timestamp::from_millis))
+    }
+
+    fn grant(&self, claim: &Claim, jobs: &[Job]) -> Result<(), StoreError> {
+        let mut covered: BTreeMap<LeaseId, String> = BTreeMap::new();
+        for job in jobs {
+            let lease = job.lease.expect("a claimed job has a lease");
+            let ids = covered.entry(lease).or_default();
+            let comma = if ids.is_empty() { "" } else { "," };
+            // Writing to a String cannot fail.
+            let _ = write!(ids, "{comma}{}", job.id);
+        }
+        let mut grant = self.conn.prepare_cached(sql!("lease_grant"))?;
+        let expires_at = self.now + claim.lease_for;
+        for (lease, ids) in covered {
+            let worker = &*claim.worker.0;
+            grant.execute(params![lease.0, worker, expires_at.as_millis(), millis(claim.lease_for), ids])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn renew(&mut self, leases: &[LeaseId], lease_for: Millis) -> Result<Renewed, StoreError> {
+        let mut renewed = Renewed::default();
+        let mut renew = self.conn.prepare_cached(sql!("lease_renew"))?;
+        let mut cancels = self.conn.prepare_cached(sql!("lease_cancels"))?;
+        let expires_at = (self.now + lease_for).as_millis();
+        for lease in leases {
+            if renew.execute(params![lease.0, expires_at, millis(lease_for)])? == 0 {
+                renewed.lost.push(*lease);
+                continue;
+            }
+            let asked: Vec<i64> = rows::column(cancels.query([lease.0])?)?;
+            renewed.cancel_requested.extend(asked.into_iter().map(JobId));
+        }
+        Ok(renewed)
+    }
+}
+
+/// The running jobs under a lease.
+pub(super) fn held(conn: &Connection, names: &mut Names, lease: LeaseId) -> Result<Vec<Job>, StoreError> {
+    let mut covered = conn.prepare_cached(sql!("lease_jobs"))?;
+    let ids: Option<String> = covered.query_row([lease.0], |row| row.get(0)).optional()?;
+    let mut select = conn.prepare_cached(sql!("live_select", "held"))?;
+    let mut jobs = Vec::new();
+    for id in ids.iter().flat_map(|ids| ids.split(',')) {
+        let id: i64 = id.parse().map_err(|_| StoreError::corrupt(format!("lease {lease}"), "it lists job ids"))?;
+        jobs.extend(rows::all(select.query([id, lease.0])?, |row| rows::live(row, conn, names))?);
+    }
+    Ok(jobs)
+}

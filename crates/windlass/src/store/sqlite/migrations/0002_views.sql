@@ -1,0 +1,65 @@
+-- Views for people who like SQL. Read-only by nature; their columns are a promise, the tables' are not. Times are UTC text.
+--   windlass_jobs_view       every job, live or archived
+--   windlass_attempts_view   every attempt of every job
+--   windlass_dead_letters    failed jobs that no person has dealt with
+--   windlass_messages        live jobs as message-queue readers know them: queue, msg_id, read_ct, enqueued_at, vt
+CREATE VIEW windlass_jobs_view AS
+SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.state, NULL AS reason, j.priority,
+    iif(j.once, 'AT_MOST_ONCE', 'AT_LEAST_ONCE') AS delivery, p.line AS policy, j.attempt, j.failures, j.crashes, j.replays,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.due_at / 1000.0, 'unixepoch') AS due_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.claimed_at / 1000.0, 'unixepoch') AS claimed_at,
+    NULL AS finished_at, NULL AS discarded_at,
+    j.idempotency_key, j.cancel_requested, j.schedule_id, j.parent_id, j.error_class, j.error, j.payload, NULL AS result
+FROM windlass_jobs j
+JOIN windlass_queues q ON q.id = j.queue_id
+JOIN windlass_policies p ON p.id = j.policy_id
+UNION ALL
+SELECT a.id, q.tenant, q.name, q.executor, a.kind, a.state, a.reason, a.priority,
+    iif(a.once, 'AT_MOST_ONCE', 'AT_LEAST_ONCE'), p.line, a.attempt, a.failures, a.crashes, a.replays,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.created_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.due_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.claimed_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.discarded_at / 1000.0, 'unixepoch'),
+    a.idempotency_key, a.cancel_requested, a.schedule_id, a.parent_id, a.error_class, a.error, a.payload, a.result
+FROM windlass_archive a
+JOIN windlass_queues q ON q.id = a.queue_id
+JOIN windlass_policies p ON p.id = a.policy_id;
+
+CREATE VIEW windlass_attempts_view AS
+SELECT job_id, number AS attempt, retry,
+    CASE WHEN status = 'SNOOZED' THEN 'Snoozed' WHEN status = 'RELEASED' THEN 'Released' WHEN retry = 0 THEN 'Initial'
+        ELSE 'Retry #' || retry END AS label,
+    status,
+    strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at,
+    finished_at - started_at AS duration_ms, error_class, error, note, worker,
+    strftime('%Y-%m-%dT%H:%M:%fZ', next_run_at / 1000.0, 'unixepoch') AS next_run_at, delay AS delay_ms, why
+FROM (
+    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay, why
+    FROM windlass_attempts
+    UNION ALL
+    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay, why
+    FROM windlass_archive_attempts
+);
+
+CREATE VIEW windlass_dead_letters AS
+SELECT a.id, q.tenant, q.name AS queue, q.executor, a.kind, a.reason, a.attempt, a.failures, a.error_class, a.error, a.fingerprint,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at,
+    a.payload
+FROM windlass_archive a
+JOIN windlass_queues q ON q.id = a.queue_id
+WHERE a.state = 'failed' AND a.discarded_at IS NULL;
+
+-- `read_ct` counts attempts that have ended, so the current one is `read_ct + 1`; `vt` is when the message is visible again.
+CREATE VIEW windlass_messages AS
+SELECT q.tenant, q.name AS queue, j.id AS msg_id,
+    j.attempt - (j.state = 'running') AS read_ct,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS enqueued_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(l.expires_at, j.due_at) / 1000.0, 'unixepoch') AS vt,
+    j.payload AS message
+FROM windlass_jobs j
+JOIN windlass_queues q ON q.id = j.queue_id
+LEFT JOIN windlass_leases l ON l.id = j.lease_id;

@@ -1,0 +1,172 @@
+//! The store in a SQLite file: one writer thread with group commit, a few readers, nothing to install. Several processes may
+//! share the file, and the tables (all named `windlass_…`) may live in an application's own.
+
+mod api;
+mod callers;
+mod claim;
+mod commit;
+mod connect;
+mod enqueue;
+mod fault;
+mod health;
+mod lock;
+mod migrate;
+mod names;
+mod people;
+mod prune;
+mod read;
+mod readers;
+mod retention;
+mod rows;
+mod schedule;
+mod settings;
+mod settle;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod tx;
+mod watch;
+mod writer;
+
+use super::{Migrations, Options, StoreError};
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::wake::Wake;
+use names::Names;
+use readers::{Reader, Readers};
+use retention::Retentions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+use tx::Tx;
+use watch::Watch;
+use writer::{Message, Pace, Work, Writer};
+
+/// Jobs in a SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    clock: Clock,
+    dice: Dice,
+    wake: Wake,
+    /// `None` only while the store is being dropped.
+    writer: Option<mpsc::Sender<Message>>,
+    thread: Option<JoinHandle<()>>,
+    watch: Watch,
+    readers: Arc<Readers>,
+    commits: Arc<AtomicU64>,
+    /// How far pruning has come among the keys.
+    keys_pruned: Arc<AtomicI64>,
+}
+
+impl std::fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqliteStore").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`, makes it (for its owner alone) if it is not there, and brings its tables up to date unless
+    /// `options` leaves that to the operator.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the file cannot be used now, [`StoreError::Schema`] if its tables are not ones this
+    /// version can work with.
+    pub async fn open(path: &str, options: Options) -> Result<Arc<Self>, StoreError> {
+        let path = PathBuf::from(path);
+        let opening = tokio::task::spawn_blocking(move || Self::open_now(path, options));
+        opening.await.unwrap_or_else(|error| Err(StoreError::unavailable(error))).map(Arc::new)
+    }
+
+    fn open_now(path: PathBuf, options: Options) -> Result<Self, StoreError> {
+        let conn = connect::writer(&path)?;
+        match options.migrations {
+            Migrations::Run => migrate::migrate(&conn, options.clock.now())?,
+            Migrations::LeaveToOperator => migrate::verify(&conn)?,
+        }
+        let wake = Wake::default();
+        let commits = Arc::new(AtomicU64::new(0));
+        let writer = Writer {
+            path: path.clone(),
+            conn: Some(conn),
+            clock: options.clock.clone(),
+            dice: options.dice.clone(),
+            wake: wake.clone(),
+            commits: commits.clone(),
+            names: Names::default(),
+            retentions: Retentions::default(),
+            pace: Pace::default(),
+        };
+        let (sender, inbox) = mpsc::channel(writer::QUEUE);
+        let spawned = std::thread::Builder::new().name("windlass-sqlite".into()).spawn(move || writer.run(inbox));
+        let thread = spawned.map_err(StoreError::unavailable)?;
+        let watch = Watch::start(sender.downgrade(), wake.clone()).map_err(StoreError::unavailable)?;
+        Ok(Self {
+            readers: Readers::new(path.clone()),
+            path,
+            clock: options.clock,
+            dice: options.dice,
+            wake,
+            writer: Some(sender),
+            thread: Some(thread),
+            watch,
+            commits,
+            keys_pruned: Arc::default(),
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many transactions this store has committed: many commands share one under load.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::Relaxed)
+    }
+
+    /// Copies the database, as it is at one moment, into a new file at `to`, while work goes on.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if either file cannot be used; [`StoreError::Invalid`] if there is a file at `to` already.
+    pub async fn backup(&self, to: &str) -> Result<(), StoreError> {
+        let to = PathBuf::from(to);
+        self.readers.backup(to).await
+    }
+
+    /// Runs `work` in the writer's next transaction; answers when that is durable.
+    async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (command, answer) = Work::new(work);
+        let writer = self.writer.as_ref().expect("the writer's queue is open while the store is");
+        if writer.send(Message::Write(command)).await.is_err() {
+            return Err(StoreError::unavailable("the writer has stopped"));
+        }
+        answer.await.unwrap_or_else(|_| Err(StoreError::unknown("the writer stopped before it answered")))
+    }
+
+    /// Runs `read` on a snapshot of the database.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.readers.read(read).await
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        self.watch.stop();
+        // Closing the queue ends the writer, after what is in it.
+        drop(self.writer.take());
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has told its callers so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the store settles by itself: lost attempts, jobs that were not started in time, waiting jobs that are cancelled.
+
+use super::claim::held;
+use super::commit::Ending;
+use super::enqueue::millis;
+use super::retention::keep;
+use super::rows;
+use super::sql::sql;
+use super::tx::Tx;
+use crate::job::{Job, LeaseId};
+use crate::settle;
+use crate::store::{Keep, Reap, Settled, StoreError};
+use crate::tally::Tally;
+use rusqlite::params;
+use windlass_core::{Next, Reason, State};
+
+impl Tx<'_> {
+    pub(super) fn reap(&mut self, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        let mut settled = Vec::new();
+        let leases = self.leases_over(reap, limit)?;
+        if leases.is_empty() {
+            return Ok(settled);
+        }
+        let ending = self.ending_schedules()?;
+        for (lease, worker) in leases {
+            for job in held(self.conn, self.names, lease)? {
+                let commit = settle::lost(&job, &worker, self.now, self.dice.roll());
+                self.commit_one(&commit, &ending)?;
+                settled.push(Settled::new(job, &commit));
+            }
+            self.conn.prepare_cached(sql!("lease_delete"))?.execute([lease.0])?;
+        }
+        Ok(settled)
+    }
+
+    fn leases_over(&self, reap: &Reap, limit: u32) -> Result<Vec<(LeaseId, String)>, StoreError> {
+        let read = |row: &rusqlite::Row<'_>| Ok((LeaseId(row.get(0)?), row.get(1)?));
+        match reap {
+            Reap::Expired { contact } => {
+                let mut select = self.conn.prepare_cached(sql!("leases_expired"))?;
+                rows::all(select.query(params![self.now.as_millis(), millis(*contact), limit])?, read)
+            }
+            Reap::Of(worker) => {
+                let mut select = self.conn.prepare_cached(sql!("leases_of"))?;
+                rows::all(select.query(params![&*worker.0, limit])?, read)
+            }
+        }
+    }
+
+    pub(super) fn expire(&mut self, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        let mut select = self.conn.prepare_cached(sql!("live_select", "expire_late"))?;
+        let found = select.query(params![self.now.as_millis(), limit])?;
+        let late = rows::all(found, |row| rows::live(row, self.conn, self.names))?;
+        let ending = self.ending_schedules()?;
+        late.into_iter().map(|job| self.end_waiting(job, settle::EXPIRED, &ending)).collect()
+    }
+
+    /// Ends a waiting job without an attempt.
+    pub(super) fn end_waiting(&mut self, job: Job, next: Next, ending: &Ending) -> Result<Settled, StoreError> {
+        let (transition, delivery) = settle::ended_waiting(&job, next, self.now);
+        let (reason, delta) = match next {
+            Next::Failed(reason) => (Some(reason), Tally { failed: 1, ..Tally::default() }),
+            Next::Succeeded | Next::Cancelled | Next::Wait { .. } => (None, Tally { cancelled: 1, ..Tally::default() }),
+        };
+        self.count(job.queue_id, &job.kind, delta);
+        if let Some(new) = delivery {
+            self.store_follow_up(&new)?;
+        }
+        self.archive_waiting(&job, next.state(), reason)?;
+        if let Some(schedule) = job.schedule.filter(|schedule| ending.contains(schedule)) {
+            self.end_one_shot(schedule)?;
+        }
+        Ok(Settled { job, transition, error_class: None })
+    }
+
+    fn archive_waiting(&mut self, job: &Job, state: State, reason: Option<Reason>) -> Result<(), StoreError> {
+        let retention = self.retentions.of(self.conn, self.names, job.queue_id)?;
+        if keep(retention, state) == Keep::Drop {
+            self.conn.prepare_cached(sql!("attempts_delete"))?.execute([job.id.0])?;
+        } else {
+            let print = match reason {
+                Some(_) => {
+                    let class = job.error_class.as_deref().unwrap_or_default();
+                    let error = job.error.as_deref().unwrap_or_default();
+                    Some(self.fingerprint(job.queue_id, &job.kind, class, error)?)
+                }
+                None => None,
+            };
+            let mut insert = self.conn.prepare_cached(sql!("archive_waiting"))?;
+            insert.execute(params![
+                job.id.0,
+                state.as_str(),
+                self.now.as_millis(),
+                reason.map(Reason::as_str),
+                print
+            ])?;
+            self.archive_attempts(job.id)?;
+        }
+        self.conn.prepare_cached(sql!("job_delete"))?.execute([job.id.0])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+SELECT status, incident FROM windlass_alerts WHERE rule = ?1 AND subject = ?2

@@ -1,0 +1,1 @@
+DELETE FROM windlass_archive_attempts WHERE job_id = ?1

@@ -1,0 +1,1 @@
+DELETE FROM windlass_archive WHERE id = ?1

@@ -1,0 +1,1 @@
+UPDATE windlass_jobs SET cancel_requested = 1 WHERE id = ?1

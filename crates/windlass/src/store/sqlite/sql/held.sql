@@ -1,0 +1,1 @@
+WHERE id = ?1 AND lease_id = ?2 AND state = 'running'

@@ -1,0 +1,1 @@
+SELECT last FROM windlass_sequence WHERE only = 1

@@ -1,0 +1,1 @@
+SELECT error_class, error FROM windlass_jobs WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT schedule_id FROM windlass_jobs WHERE id = ?1

@@ -1,0 +1,1 @@
+DELETE FROM windlass_leases WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT jobs FROM windlass_leases WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT count(*) FROM windlass_leases WHERE expires_at < ?1

@@ -1,0 +1,1 @@
+INSERT INTO windlass_policies (line) VALUES (?1)

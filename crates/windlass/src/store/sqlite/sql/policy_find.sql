@@ -1,0 +1,1 @@
+SELECT id FROM windlass_policies WHERE line = ?1

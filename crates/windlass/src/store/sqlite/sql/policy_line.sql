@@ -1,0 +1,1 @@
+SELECT line FROM windlass_policies WHERE id = ?1

@@ -1,0 +1,1 @@
+SELECT paused FROM windlass_queues WHERE id = ?1

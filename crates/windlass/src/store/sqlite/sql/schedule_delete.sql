@@ -1,0 +1,1 @@
+DELETE FROM windlass_schedules WHERE id = ?1

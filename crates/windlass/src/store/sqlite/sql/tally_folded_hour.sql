@@ -1,0 +1,1 @@
+DELETE FROM windlass_tally_sums WHERE span = 60000 AND at >= ?1 AND at < ?1 + 3600000

@@ -1,0 +1,1 @@
+DELETE FROM windlass_tallies WHERE at < ?1 AND id <= ?2

@@ -1,0 +1,1 @@
+SELECT id, name, hash, scopes, tenant, created_at, revoked_at FROM windlass_tokens ORDER BY created_at, rowid

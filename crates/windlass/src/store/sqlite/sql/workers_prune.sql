@@ -1,0 +1,1 @@
+DELETE FROM windlass_workers WHERE seen_at < ?1

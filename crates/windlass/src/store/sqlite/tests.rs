@@ -1,0 +1,1 @@
+//! What is SQLite's alone; everything else is the conformance suite's.

@@ -1,0 +1,88 @@
+//! One command's part of a transaction: what it works with and what it leaves for the commit.
+
+use super::names::Names;
+use super::retention::Retentions;
+use super::sql::sql;
+use crate::dice::Dice;
+use crate::job::QueueId;
+use crate::store::StoreError;
+use crate::tally::{Tallies, Tally};
+use rusqlite::{Connection, params_from_iter, types::Value};
+use windlass_core::job::Kind;
+use windlass_core::{JobId, Timestamp};
+
+pub(super) struct Tx<'t> {
+    pub conn: &'t Connection,
+    pub names: &'t mut Names,
+    pub retentions: &'t mut Retentions,
+    pub dice: &'t Dice,
+    pub now: Timestamp,
+    /// Counted by this command.
+    pub tallies: Tallies,
+    /// Whether work may have become due.
+    pub rings: bool,
+}
+
+impl<'t> Tx<'t> {
+    pub(super) fn new(
+        conn: &'t Connection,
+        names: &'t mut Names,
+        retentions: &'t mut Retentions,
+        dice: &'t Dice,
+        now: Timestamp,
+    ) -> Self {
+        Self { conn, names, retentions, dice, now, tallies: Tallies::default(), rings: false }
+    }
+
+    pub(super) fn count(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
+        self.tallies.add(queue, kind, delta);
+    }
+
+    /// The first of `count` fresh ids in a row.
+    pub(super) fn draw_ids(&self, count: i64) -> Result<JobId, StoreError> {
+        let last: i64 =
+            self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count], |row| row.get(0))?;
+        Ok(JobId(last - count + 1))
+    }
+
+    /// Does `work` whole or not at all: if it fails or says so, everything it wrote is taken back.
+    pub(super) fn all_or_nothing<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(T, Fate), StoreError>,
+    ) -> Result<T, StoreError> {
+        self.conn.prepare_cached("SAVEPOINT windlass_all")?.execute([])?;
+        let done = work(self);
+        if !matches!(done, Ok((_, Fate::Keep))) {
+            if self.conn.is_autocommit() {
+                // The whole transaction is gone already.
+                return done.map(|(value, _)| value);
+            }
+            self.names.forget();
+            self.tallies = Tallies::default();
+            self.rings = false;
+            self.conn.prepare_cached("ROLLBACK TO windlass_all")?.execute([])?;
+        }
+        self.conn.prepare_cached("RELEASE windlass_all")?.execute([])?;
+        done.map(|(value, _)| value)
+    }
+}
+
+/// What becomes of what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Keep,
+    Undo,
+}
+
+/// Writes deltas: one row per queue and kind.
+pub(super) fn write_tallies(conn: &Connection, tallies: &Tallies, now: Timestamp) -> Result<(), StoreError> {
+    if tallies.is_empty() {
+        return Ok(());
+    }
+    let mut insert = conn.prepare_cached(sql!("tally_insert"))?;
+    for (queue, kind, tally) in tallies.iter() {
+        let head = [Value::Integer(now.as_millis()), Value::Integer(queue.0), Value::Text(kind.as_str().to_owned())];
+        insert.execute(params_from_iter(head.into_iter().chain(tally.values().map(Value::Integer))))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+use super::world;
+use crate::world::*;
+use windlass::core::{Millis, Outcome, Progress, Reason, State, Status};
+use windlass::job::{LeaseId, NewJob};
+use windlass::store::{Commit, Committed};
+
+#[tokio::test]
+async fn a_success_moves_the_job_to_the_archive_with_its_result() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let running = w.claim_one().await;
+    w.advance(SECOND);
+    let commit = Commit { result: Some(r#"{"sent":1}"#.into()), note: Some("ok".into()), ..w.settle(&running, &Outcome::Succeeded) };
+    assert_applied(&w.store.commit(vec![commit], vec![running.lease.unwrap()]).await.unwrap()[0]);
+    let done = w.get(id).await;
+    assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(START + SECOND)));
+    assert_eq!(done.result.as_deref(), Some(r#"{"sent":1}"#));
+    assert_eq!(&*done.payload, r#"{"to":"ann"}"#);
+    let ledger = w.ledger(id).await;
+    assert_eq!((ledger[0].status, ledger[0].note.as_deref()), (Status::Succeeded, Some("ok")));
+    assert_eq!(ledger[0].duration(), SECOND);
+    w.advance(LEASE + SECOND);
+    assert!(w.reap().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_failure_waits_for_its_retry() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    assert_applied(&w.fail(&w.claim_one().await).await);
+    let waiting = w.get(id).await;
+    assert_eq!((waiting.state, waiting.failures, waiting.attempt), (State::Retrying, 1, 1));
+    assert_eq!(waiting.due_at, START + Millis::from_secs(10));
+    assert_eq!(waiting.previous_delay, Millis::from_secs(10));
+    assert_eq!(waiting.error.as_deref(), Some("boom"));
+    assert_eq!(waiting.lease, None);
+    w.advance(Millis::new(9_999));
+    assert!(w.claim(&["default"], 1).await.jobs.is_empty());
+    w.advance(Millis::new(1));
+    let again = w.claim_one().await;
+    assert_eq!((again.attempt, again.failures, again.first_attempt_at), (2, 1, Some(START)));
+}
+
+#[tokio::test]
+async fn a_stale_commit_changes_nothing_and_says_so() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let slow = w.claim_one().await;
+    w.advance(LEASE + SECOND);
+    w.reap().await;
+    let before = w.get(id).await;
+    assert_eq!(w.succeed(&slow).await, Committed::Stale);
+    let after = w.get(id).await;
+    assert_eq!((after.state, after.failures, after.due_at), (before.state, before.failures, before.due_at));
+    w.advance(Millis::from_secs(10));
+    let current = w.claim_one().await;
+    assert_eq!(w.succeed(&slow).await, Committed::Stale, "the attempt is another's now");
+    assert_applied(&w.succeed(&current).await);
+    assert_eq!(w.succeed(&slow).await, Committed::Stale);
+    assert_eq!(w.ledger(id).await.len(), 2);
+}
+
+#[tokio::test]
+async fn the_wrong_lease_or_attempt_is_stale() {
+    let w = world().await;
+    w.put(job()).await;
+    let running = w.claim_one().await;
+    let good = w.settle(&running, &Outcome::Succeeded);
+    let wrong_lease = Commit { lease: LeaseId(1), ..good.clone() };
+    let wrong_attempt = Commit { attempt: 2, ..good.clone() };
+    let answers = w.store.commit(vec![wrong_lease, wrong_attempt, good], vec![]).await.unwrap();
+    assert_eq!(&answers[..2], [Committed::Stale, Committed::Stale]);
+    assert_applied(&answers[2]);
+}
+
+#[tokio::test]
+async fn a_repeated_result_is_recognised_and_a_different_one_is_stale() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let running = w.claim_one().await;
+    let fail = w.settle(&running, &failed("boom"));
+    assert_applied(&w.store.commit(vec![fail.clone()], vec![]).await.unwrap()[0]);
+    assert_eq!(w.store.commit(vec![fail], vec![]).await.unwrap(), [Committed::Repeated]);
+    assert_eq!(w.succeed(&running).await, Committed::Stale);
+    assert_eq!(w.get(id).await.failures, 1);
+    w.advance(Millis::from_secs(10));
+    let running = w.claim_one().await;
+    let done = w.settle(&running, &Outcome::Succeeded);
+    assert_applied(&w.store.commit(vec![done.clone()], vec![]).await.unwrap()[0]);
+    assert_eq!(w.store.commit(vec![done], vec![]).await.unwrap(), [Committed::Repeated]);
+    assert_eq!(w.fail(&running).await, Committed::Stale);
+    assert_eq!(w.ledger(id).await.len(), 2);
+}
+
+#[tokio::test]
+async fn one_stale_item_does_not_hurt_its_neighbours() {
+    let w = world().await;
+    w.put_all((0..3).map(|_| job()).collect()).await;
+    let jobs = w.claim(&["default"], 3).await.jobs;
+    let mut commits: Vec<_> = jobs.iter().map(|job| w.settle(job, &Outcome::Succeeded)).collect();
+    commits[1].lease = LeaseId(5);
+    let answers = w.store.commit(commits, vec![]).await.unwrap();
+    assert_applied(&answers[0]);
+    assert_eq!(answers[1], Committed::Stale);
+    assert_applied(&answers[2]);
+    assert_eq!(w.get(jobs[1].id).await.state, State::Running);
+}
+
+#[tokio::test]
+async fn a_mixed_batch_goes_where_each_item_says() {
+    let w = world().await;
+    w.put_all((0..5).map(|_| job()).collect()).await;
+    let jobs = w.claim(&["default"], 5).await.jobs;
+    let lease = jobs[0].lease.unwrap();
+    let outcomes = [
+        Outcome::Succeeded,
+        failed("boom"),
+        Outcome::Snoozed(Millis::from_secs(7)),
+        Outcome::Released(Progress::NotStarted),
+        Outcome::Cancelled,
+    ];
+    let commits = jobs.iter().zip(&outcomes).map(|(job, outcome)| w.settle(job, outcome)).collect();
+    for answer in w.store.commit(commits, vec![lease]).await.unwrap() {
+        assert_applied(&answer);
+    }
+    let mut states = Vec::new();
+    for job in &jobs {
+        let job = w.get(job.id).await;
+        states.push((job.state, job.failures, job.due_at.since(START).get()));
+    }
+    let expected = [
+        (State::Succeeded, 0, 0),
+        (State::Retrying, 1, 10_000),
+        (State::Queued, 0, 7000),
+        (State::Queued, 0, 0),
+        (State::Cancelled, 0, 0),
+    ];
+    assert_eq!(states, expected);
+    let statuses: Vec<_> = [w.ledger(jobs[2].id).await, w.ledger(jobs[3].id).await].iter().map(|l| l[0].status).collect();
+    assert_eq!(statuses, [Status::Snoozed, Status::Released]);
+}
+
+#[tokio::test]
+async fn the_same_job_twice_in_one_batch_counts_once() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let running = w.claim_one().await;
+    let commit = w.settle(&running, &Outcome::Succeeded);
+    let answers = w.store.commit(vec![commit.clone(), commit], vec![]).await.unwrap();
+    assert_applied(&answers[0]);
+    assert_eq!(answers[1], Committed::Repeated);
+    assert_eq!(w.ledger(id).await.len(), 1);
+}
+
+#[tokio::test]
+async fn follow_ups_exist_exactly_if_the_commit_happened() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let running = w.claim_one().await;
+    let follow = NewJob { parent: Some(id), ..job_in("after") };
+    let commit = Commit { follow_ups: vec![follow.clone(), follow], ..w.settle(&running, &Outcome::Succeeded) };
+    let stale = Commit { lease: LeaseId(9), ..commit.clone() };
+    assert_eq!(w.store.commit(vec![stale], vec![]).await.unwrap(), [Committed::Stale]);
+    assert_eq!(w.list(Default::default()).await, [id]);
+    let Committed::Applied(made) = w.store.commit(vec![commit.clone()], vec![]).await.unwrap().remove(0) else { panic!() };
+    assert_eq!(made.len(), 2);
+    assert_eq!(w.get(made[1]).await.parent, Some(id));
+    assert_eq!(w.store.commit(vec![commit], vec![]).await.unwrap(), [Committed::Repeated]);
+    assert_eq!(ids(&w.claim(&["after"], 5).await), made);
+}
+
+#[tokio::test]
+async fn exhausted_retries_end_in_failed_with_the_reason() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    for _ in 0..4 {
+        assert_applied(&w.fail(&w.claim_one().await).await);
+        w.advance(Millis::from_secs(10));
+    }
+    let dead = w.get(id).await;
+    assert_eq!((dead.state, dead.reason.map(Reason::as_str), dead.failures), (State::Failed, Some("exhausted"), 4));
+    assert_eq!((dead.error_class.as_deref(), dead.error.as_deref()), (Some("Error"), Some("boom")));
+    assert!(w.claim(&["default"], 1).await.jobs.is_empty());
+}

@@ -1,0 +1,171 @@
+use super::world;
+use crate::world::*;
+use windlass::core::{Millis, Outcome, State};
+use windlass::job::NewJob;
+use windlass::store::{JobFilter, Scope, SettingKey};
+
+const DAY: Millis = Millis::from_secs(86_400);
+
+async fn set_retention(w: &World, queue: &str, retention: &str) {
+    let key = SettingKey::Queue { tenant: None, name: queue.into() };
+    w.store.put_setting(&key, Some(&format!(r#"{{"retention":{retention}}}"#))).await.unwrap();
+}
+
+async fn prune_all(w: &World) -> u64 {
+    let mut gone = 0;
+    loop {
+        let now = w.store.prune().await.unwrap();
+        gone += now;
+        if now == 0 {
+            return gone;
+        }
+    }
+}
+
+#[tokio::test]
+async fn finished_jobs_are_kept_as_long_as_their_class_says() {
+    let w = world().await;
+    let stored = w.put_all((0..3).map(|_| job()).collect()).await;
+    let jobs = w.claim(&["default"], 3).await.jobs;
+    w.succeed(&jobs[0]).await;
+    w.commit(&jobs[1], Outcome::Cancelled).await;
+    w.commit(&jobs[2], Outcome::Failed(windlass::core::Failure::permanent("no"))).await;
+    assert_eq!(prune_all(&w).await, 0);
+    for _ in 0..8 {
+        w.advance(DAY);
+    }
+    assert_eq!(prune_all(&w).await, 2);
+    assert_eq!(w.list(JobFilter::default()).await, [stored[2]]);
+    assert!(w.ledger(stored[0]).await.is_empty());
+    for _ in 0..83 {
+        w.advance(DAY);
+    }
+    assert_eq!(prune_all(&w).await, 1);
+    assert!(w.list(JobFilter::default()).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_queues_own_retention_rules() {
+    let w = world().await;
+    set_retention(&w, "short", r#"{"succeeded":"1h"}"#).await;
+    set_retention(&w, "forever", r#"{"succeeded":"forever"}"#).await;
+    set_retention(&w, "none", r#"{"succeeded":"0","failed":"0"}"#).await;
+    for queue in ["short", "forever", "none", "default"] {
+        w.put(job_in(queue)).await;
+        let running = w.claim(&[queue], 1).await.jobs.remove(0);
+        w.succeed(&running).await;
+    }
+    let queues = async |w: &World| {
+        let jobs = w.store.jobs(&Scope::All, &JobFilter::default(), all()).await.unwrap();
+        jobs.iter().map(|job| job.queue.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(queues(&w).await, ["short", "forever", "default"], "0 drops on finish");
+    w.advance(DAY);
+    prune_all(&w).await;
+    assert_eq!(queues(&w).await, ["forever", "default"]);
+    for _ in 0..400 {
+        w.advance(DAY);
+    }
+    prune_all(&w).await;
+    assert_eq!(queues(&w).await, ["forever"]);
+}
+
+#[tokio::test]
+async fn ids_are_never_used_again() {
+    let w = world().await;
+    set_retention(&w, "default", r#"{"succeeded":"0"}"#).await;
+    let first = w.put(job()).await;
+    w.succeed(&w.claim_one().await).await;
+    assert!(w.find(first).await.is_none());
+    assert!(w.put(job()).await > first);
+    let other = w.reopened().await;
+    let stored = other.enqueue(vec![job()], windlass::store::Atomicity::Each).await.unwrap();
+    assert!(stored[0].id().unwrap() > first);
+}
+
+#[tokio::test]
+async fn settings_are_kept_replaced_and_removed() {
+    let w = world().await;
+    let own = SettingKey::Queue { tenant: Some(tenant("acme")), name: "email".into() };
+    let shared = SettingKey::Queue { tenant: None, name: "email".into() };
+    w.store.put_setting(&own, Some("1")).await.unwrap();
+    w.store.put_setting(&shared, Some("2")).await.unwrap();
+    w.store.put_setting(&own, Some("3")).await.unwrap();
+    let mut settings = w.store.settings().await.unwrap();
+    settings.sort();
+    let mut expected = [(own.clone(), "3".to_owned()), (shared.clone(), "2".to_owned())];
+    expected.sort();
+    assert_eq!(settings, expected);
+    w.store.put_setting(&own, None).await.unwrap();
+    assert_eq!(w.store.settings().await.unwrap(), [(shared, "2".to_owned())]);
+}
+
+#[tokio::test]
+async fn tallies_equal_a_full_scan() {
+    let w = world().await;
+    w.put_all((0..6).map(|_| job()).collect()).await;
+    w.put(NewJob { tenant: tenant("acme"), ..job() }).await;
+    let jobs = w.claim(&["default"], 6).await.jobs;
+    w.advance(SECOND);
+    w.succeed(&jobs[0]).await;
+    w.fail(&jobs[1]).await;
+    w.commit(&jobs[2], Outcome::Snoozed(SECOND)).await;
+    w.commit(&jobs[3], Outcome::Cancelled).await;
+    w.fail(&jobs[4]).await;
+    w.advance(Millis::from_secs(10));
+    let retries = w.claim(&["default"], 3).await.jobs;
+    assert_eq!(retries.len(), 3);
+    w.succeed(&retries[1]).await;
+    w.advance(LEASE);
+    w.reap().await;
+
+    let tallies = w.store.tallies(&Scope::Tenant(tenant("default")), None).await.unwrap();
+    assert_eq!(tallies.len(), 1);
+    let (queue, kind, tally) = &tallies[0];
+    assert_eq!((queue.name.as_str(), kind.as_str()), ("default", "email"));
+    let jobs = w.store.jobs(&Scope::Tenant(tenant("default")), &JobFilter::default(), all()).await.unwrap();
+    let mut ledger = Vec::new();
+    for job in &jobs {
+        ledger.extend(w.ledger(job.id).await);
+    }
+    let in_state = |state| jobs.iter().filter(|job| job.state == state).count() as i64;
+    assert_eq!(tally.enqueued, 6);
+    assert_eq!(tally.attempts, ledger.len() as i64);
+    assert_eq!(tally.succeeded, in_state(State::Succeeded));
+    assert_eq!(tally.cancelled, in_state(State::Cancelled));
+    assert_eq!(tally.live(), jobs.iter().filter(|job| job.state.is_live()).count() as i64);
+    assert_eq!(tally.lost, ledger.iter().filter(|a| a.error_class.as_deref() == Some("WorkerLost")).count() as i64);
+    assert_eq!(tally.backoff_ms, ledger.iter().filter(|a| a.error_class.is_some()).filter_map(|a| a.delay).map(|d| d.get() as i64).sum::<i64>());
+    assert_eq!(tally.run_ms, ledger.iter().map(|a| a.duration().get() as i64).sum::<i64>());
+    assert_eq!((tally.successful_retries, tally.postponed), (1, 1));
+
+    let recent = w.store.tallies(&Scope::All, Some(w.now())).await.unwrap();
+    assert_eq!(recent.iter().map(|(_, _, t)| t.attempts).sum::<i64>(), tally.lost, "only what was reaped just now");
+}
+
+#[tokio::test]
+async fn folding_old_tallies_changes_no_sum() {
+    let w = world().await;
+    for _ in 0..5 {
+        w.put(job()).await;
+        w.succeed(&w.claim_one().await).await;
+        w.advance(Millis::from_secs(1800));
+    }
+    let before = w.store.tallies(&Scope::All, None).await.unwrap();
+    for _ in 0..4 {
+        w.advance(DAY);
+        prune_all(&w).await;
+    }
+    assert_eq!(w.store.tallies(&Scope::All, None).await.unwrap(), before);
+    assert_eq!(before[0].2.succeeded, 5);
+}
+
+#[tokio::test]
+async fn migrating_again_changes_nothing_and_the_store_is_healthy() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    w.store.migrate().await.unwrap();
+    w.store.migrate().await.unwrap();
+    assert_eq!(w.get(id).await.id, id);
+    assert!(!w.store.health().await.unwrap().engine.is_empty());
+}

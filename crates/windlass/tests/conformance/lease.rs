@@ -1,0 +1,151 @@
+use super::world;
+use crate::world::*;
+use windlass::core::{Delivery, Millis, Reason, State};
+use windlass::job::NewJob;
+use windlass::store::{Committed, Reap, Renewed, WorkerId};
+
+#[tokio::test]
+async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    w.claim_one().await;
+    w.advance(LEASE - Millis::new(1));
+    assert!(w.reap().await.is_empty());
+    w.advance(Millis::new(1));
+    let other = w.reopened().await;
+    let reapers = [w.store.clone(), other.clone(), w.store.clone(), other].map(|store| {
+        tokio::spawn(async move { store.reap(Reap::Expired { contact: Millis::MAX }, 10).await.unwrap().len() })
+    });
+    let mut reaped = 0;
+    for reaper in reapers {
+        reaped += reaper.await.unwrap();
+    }
+    assert_eq!(reaped, 1);
+    let lost = w.get(id).await;
+    assert_eq!((lost.state, lost.failures, lost.crashes), (State::Retrying, 1, 1));
+    let ledger = w.ledger(id).await;
+    assert_eq!(ledger.len(), 1);
+    assert_eq!((ledger[0].error_class.as_deref(), &*ledger[0].worker), (Some("WorkerLost"), "w1"));
+}
+
+#[tokio::test]
+async fn a_renewed_lease_lives_on() {
+    let w = world().await;
+    w.put(job()).await;
+    let running = w.claim_one().await;
+    let lease = running.lease.unwrap();
+    for _ in 0..5 {
+        w.advance(LEASE - SECOND);
+        let renewed = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap();
+        assert_eq!(renewed, Renewed::default());
+        assert!(w.reap().await.is_empty());
+    }
+    assert_applied(&w.succeed(&running).await);
+}
+
+#[tokio::test]
+async fn a_lease_ends_when_it_is_reaped_not_when_the_clock_says_so() {
+    let w = world().await;
+    w.put_all(vec![job(), job()]).await;
+    let first = w.claim_one().await;
+    let second = w.claim_one().await;
+    w.advance(LEASE + LEASE);
+    let renewed = w.store.renew(&WorkerId::new("w1"), vec![first.lease.unwrap()], LEASE).await.unwrap();
+    assert!(renewed.lost.is_empty(), "late, but not too late");
+    assert_applied(&w.succeed(&second).await);
+    w.advance(LEASE + SECOND);
+    w.reap().await;
+    let renewed = w.store.renew(&WorkerId::new("w1"), vec![first.lease.unwrap()], LEASE).await.unwrap();
+    assert_eq!(renewed.lost, [first.lease.unwrap()]);
+    assert_eq!(w.succeed(&first).await, Committed::Stale);
+}
+
+#[tokio::test]
+async fn a_node_reaps_only_leases_shorter_than_its_unbroken_contact() {
+    let w = world().await;
+    w.put(job()).await;
+    w.claim_one().await;
+    w.advance(LEASE + SECOND);
+    let brief = Reap::Expired { contact: LEASE - Millis::new(1) };
+    assert!(w.store.reap(brief, 10).await.unwrap().is_empty());
+    let enough = Reap::Expired { contact: LEASE };
+    assert_eq!(w.store.reap(enough, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_restarted_worker_frees_its_own_leases_at_once_and_no_others() {
+    let w = world().await;
+    let mine = w.put(job_in("a")).await;
+    let theirs = w.put(job_in("b")).await;
+    w.claim(&["a"], 1).await;
+    let mut request = w.request(&["b"], 1).await;
+    request.worker = WorkerId::new("w2");
+    w.store.claim(request).await.unwrap();
+    let freed = w.store.reap(Reap::Of(WorkerId::new("w1")), 10).await.unwrap();
+    assert_eq!(freed.iter().map(|s| s.job.id).collect::<Vec<_>>(), [mine]);
+    assert_eq!(w.get(theirs).await.state, State::Running);
+}
+
+#[tokio::test]
+async fn an_at_most_once_job_whose_worker_is_lost_never_runs_again() {
+    let w = world().await;
+    let id = w.put(NewJob { delivery: Delivery::AtMostOnce, ..job() }).await;
+    w.claim_one().await;
+    w.advance(LEASE + SECOND);
+    w.reap().await;
+    let job = w.get(id).await;
+    assert_eq!((job.state, job.reason.map(Reason::as_str)), (State::Failed, Some("at_most_once")));
+    w.advance(Millis::from_secs(86_400));
+    assert!(w.claim(&["default"], 1).await.jobs.is_empty());
+}
+
+#[tokio::test]
+async fn three_lost_workers_in_a_row_quarantine_a_job() {
+    let w = world().await;
+    let id = w.put(NewJob { policy: line("fixed:base=0s,jitter=none,retries=100"), ..job() }).await;
+    for round in 1..=3 {
+        assert_eq!(w.claim_one().await.attempt, round);
+        w.advance(LEASE + SECOND);
+        w.reap().await;
+    }
+    let job = w.get(id).await;
+    assert_eq!((job.state, job.reason.map(Reason::as_str)), (State::Failed, Some("crash_loop")));
+    assert_eq!(w.ledger(id).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_lease_holds_what_is_still_running_under_it() {
+    let w = world().await;
+    w.put_all(vec![job(), job()]).await;
+    let jobs = w.claim(&["default"], 2).await.jobs;
+    let lease = jobs[0].lease.unwrap();
+    assert_eq!(w.store.held(lease).await.unwrap().len(), 2);
+    w.succeed(&jobs[0]).await;
+    let held = w.store.held(lease).await.unwrap();
+    assert_eq!(held.iter().map(|job| job.id).collect::<Vec<_>>(), [jobs[1].id]);
+    w.advance(LEASE + SECOND);
+    assert_eq!(w.reap().await.len(), 1, "only the one that did not finish is lost");
+    assert!(w.store.held(lease).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_worker_id_is_locked_by_one_process_at_a_time() {
+    let w = world().await;
+    let id = WorkerId::new("w1");
+    let lock = w.store.lock_worker(&id).await.unwrap();
+    assert!(lock.is_some());
+    let other = w.reopened().await;
+    assert!(other.lock_worker(&id).await.unwrap().is_none());
+    assert!(other.lock_worker(&WorkerId::new("w2")).await.unwrap().is_some());
+    drop(lock);
+    // A database may take a moment to notice that its client has let go.
+    let mut again = None;
+    for _ in 0..1000 {
+        again = other.lock_worker(&id).await.unwrap();
+        if again.is_some() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(again.is_some());
+}

@@ -1,0 +1,38 @@
+//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`. Behaviour of
+//! stores is tested here and nowhere for one backend alone.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
+mod model;
+mod world;
+
+macro_rules! backend {
+    ($name:ident) => {
+        // The cases lie beside this file, for every backend alike.
+        #[path = "."]
+        mod $name {
+            async fn world() -> crate::world::World {
+                crate::world::World::$name().await
+            }
+
+            mod attempts;
+            mod cancel;
+            mod claim;
+            mod commit;
+            mod enqueue;
+            mod keep;
+            mod keys;
+            mod lease;
+            mod people;
+            mod reads;
+            mod schedules;
+            mod webhooks;
+        }
+    };
+}
+
+backend!(memory);
+#[cfg(feature = "postgres")]
+backend!(postgres);
+#[cfg(feature = "sqlite")]
+backend!(sqlite);

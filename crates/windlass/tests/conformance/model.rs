@@ -1,0 +1,185 @@
+//! A randomised model test: one long random sequence of operations, replayed on the reference model and on each real
+//! store, must look the same from outside. The seed is printed; set WINDLASS_SEED to replay one.
+
+use crate::world::*;
+use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
+use windlass::dice::Dice;
+use windlass::job::{Idempotency, Job, KeyWindow, NewJob, RunAt};
+use windlass::store::{Discard, Enqueued, Reap, Replay, ReplayOnly, Scope, Turn, WorkerId};
+
+const STEPS: usize = 300;
+
+/// What an observer sees, line by line.
+async fn play(w: &World, seed: u64) -> Vec<String> {
+    let dice = Dice::seeded(seed);
+    let pick = |n: u64| dice.number() % n;
+    let mut seen = Vec::new();
+    let mut held: Vec<Job> = Vec::new();
+    let mut made: Vec<JobId> = Vec::new();
+    for step in 0..STEPS {
+        let said = match pick(12) {
+            0..=2 => {
+                let jobs: Vec<NewJob> = (0..=pick(4)).map(|_| random_job(&pick)).collect();
+                let stored = w.store.enqueue(jobs, windlass::store::Atomicity::Each).await.unwrap();
+                made.extend(stored.iter().filter_map(Enqueued::id));
+                format!("{stored:?}")
+            }
+            3..=4 => claim(w, &pick, &mut held).await,
+            5..=7 if !held.is_empty() => {
+                let job = held.swap_remove(pick(held.len() as u64) as usize);
+                let outcome = random_outcome(&pick);
+                let known = Job { cancel_requested: pick(2) == 0, ..job.clone() };
+                let answer = w.commit(&known, outcome.clone()).await;
+                if pick(8) == 0 {
+                    held.push(job);
+                }
+                format!("{outcome:?} {answer:?}")
+            }
+            8 => {
+                w.advance(Millis::new(pick(25_000)));
+                String::new()
+            }
+            9 => upkeep(w, &pick).await,
+            10..=11 if !made.is_empty() => {
+                let id = made[pick(made.len() as u64) as usize];
+                person(w, &pick, id).await
+            }
+            _ => String::new(),
+        };
+        seen.push(format!("{step}: {said}"));
+    }
+    for id in made {
+        seen.push(observe(w, id).await);
+    }
+    seen.push(format!("{:?}", w.store.depths(&Scope::All).await.unwrap()));
+    seen.push(format!("{:?}", w.store.tallies(&Scope::All, None).await.unwrap()));
+    seen
+}
+
+fn random_job(pick: &impl Fn(u64) -> u64) -> NewJob {
+    // Without jitter: lost attempts roll the store's own dice, in whatever order it reaps.
+    let policies =
+        ["fixed:base=5s,jitter=none,retries=2", "stepped", "exponential:base=1s,jitter=none,retries=4", "once"];
+    let idempotency = (pick(4) == 0).then(|| Idempotency {
+        key: format!("k{}", pick(4)).into(),
+        window: if pick(2) == 0 { KeyWindow::Live } else { KeyWindow::For(Millis::from_secs(20)) },
+    });
+    NewJob {
+        payload: format!("{}", pick(2)).into(),
+        priority: Priority::HIGHEST_FIRST[pick(5) as usize],
+        run_at: if pick(3) == 0 { RunAt::After(Millis::new(pick(20_000))) } else { RunAt::Now },
+        start_by: (pick(6) == 0).then(|| START + Millis::new(pick(600_000))),
+        delivery: if pick(5) == 0 { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
+        policy: line(policies[pick(4) as usize]),
+        idempotency,
+        ..job_in(["a", "b"][pick(2) as usize])
+    }
+}
+
+fn random_outcome(pick: &impl Fn(u64) -> u64) -> Outcome {
+    match pick(8) {
+        0..=2 => Outcome::Succeeded,
+        3..=4 => failed("boom"),
+        5 => Outcome::Failed(Failure::permanent("no").class("Broken")),
+        6 => Outcome::Snoozed(Millis::new(pick(9000))),
+        _ => [Outcome::Released(Progress::Started), Outcome::Cancelled][pick(2) as usize].clone(),
+    }
+}
+
+async fn claim(w: &World, pick: &impl Fn(u64) -> u64, held: &mut Vec<Job>) -> String {
+    let mut turns = Vec::new();
+    for name in ["a", "b"] {
+        let queue = w.queue_id(name).await;
+        turns.push(Turn { queue, slots: pick(3) as u32, ahead: pick(3) as u32 });
+    }
+    let mut request = w.request_turns(turns);
+    request.limit = 1 + pick(5) as u32;
+    request.suspects = pick(3) as u32;
+    let claimed = w.store.claim(request).await.unwrap();
+    let said = claimed.jobs.iter().map(|job| format!("{}#{}", job.id, job.attempt)).collect::<Vec<_>>().join(" ");
+    held.extend(claimed.jobs);
+    format!("claimed {said} next {:?}", claimed.next_due)
+}
+
+async fn upkeep(w: &World, pick: &impl Fn(u64) -> u64) -> String {
+    let settled = match pick(3) {
+        0 => w.store.expire(1000).await.unwrap(),
+        1 => w.store.reap(Reap::Of(WorkerId::new("w1")), 1000).await.unwrap(),
+        _ => w.reap().await,
+    };
+    let mut moved: Vec<JobId> = settled.iter().map(|s| s.job.id).collect();
+    moved.sort();
+    format!("moved {moved:?}")
+}
+
+async fn person(w: &World, pick: &impl Fn(u64) -> u64, id: JobId) -> String {
+    let ids = vec![id];
+    match pick(4) {
+        0 => format!("{:?}", w.store.cancel(&Scope::All, ids).await.unwrap()),
+        1 => {
+            let only = if pick(2) == 0 { ReplayOnly::Any } else { ReplayOnly::DeadLetters };
+            let replay = Replay { ids, only, spacing: SECOND, by: "ann".into() };
+            format!("{:?}", w.store.replay(&Scope::All, replay).await.unwrap())
+        }
+        2 => {
+            let discard = Discard { ids, reason: "known".into(), by: "ann".into() };
+            format!("{:?}", w.store.discard(&Scope::All, discard).await.unwrap())
+        }
+        _ => observe(w, id).await,
+    }
+}
+
+async fn observe(w: &World, id: JobId) -> String {
+    let Some(job) = w.find(id).await else { return format!("{id} is gone") };
+    let ledger = w.ledger(id).await;
+    let lines: Vec<_> = ledger
+        .iter()
+        .map(|a| (a.number, a.retry, a.status, a.error_class.clone(), a.finished_at, a.next_run_at))
+        .collect();
+    format!(
+        "{id} {} {:?} a{} f{} c{} r{} cancel {} discarded {:?} {lines:?}",
+        job.state,
+        job.reason,
+        job.attempt,
+        job.failures,
+        job.crashes,
+        job.replays,
+        job.cancel_requested,
+        job.discarded_at
+    )
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("WINDLASS_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| Dice::system().number());
+    println!("WINDLASS_SEED={seed}");
+    seed
+}
+
+async fn same_as_memory(open: impl AsyncFn() -> World, rounds: u64) {
+    let first = seed();
+    for seed in (0..rounds).map(|round| first.wrapping_add(round)) {
+        let expected = play(&World::memory().await, seed).await;
+        let seen = play(&open().await, seed).await;
+        for (seen, expected) in seen.iter().zip(&expected) {
+            assert_eq!(seen, expected, "seed {seed}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_model_agrees_with_itself() {
+    same_as_memory(World::memory, 3).await;
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn sqlite_behaves_as_the_model_does() {
+    same_as_memory(World::sqlite, 5).await;
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn postgres_behaves_as_the_model_does() {
+    same_as_memory(World::postgres, 3).await;
+}

@@ -1,0 +1,213 @@
+use super::world;
+use crate::world::*;
+use windlass::core::{JobId, Millis, Priority, State};
+use windlass::job::NewJob;
+use windlass::store::{
+    Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Discard, Discarded, JobFilter, Replay, ReplayOnly,
+    Replayed, Scope, Token, WorkerId, WorkerReport,
+};
+
+fn replay(ids: &[JobId], only: ReplayOnly) -> Replay {
+    Replay { ids: ids.to_vec(), only, spacing: Millis::ZERO, by: "ann".into() }
+}
+
+#[tokio::test]
+async fn a_replayed_job_keeps_its_id_and_ledger_and_starts_its_allowance_anew() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    for _ in 0..4 {
+        w.fail(&w.claim_one().await).await;
+        w.advance(Millis::from_secs(10));
+    }
+    assert_eq!(w.get(id).await.state, State::Failed);
+    w.advance(Millis::from_secs(100));
+    let answer = w.store.replay(&Scope::All, replay(&[id], ReplayOnly::Any)).await.unwrap();
+    assert_eq!(answer, [Replayed::Queued]);
+    let queued = w.get(id).await;
+    assert_eq!((queued.state, queued.failures, queued.attempt, queued.replays), (State::Queued, 0, 4, 1));
+    assert_eq!((queued.reason, queued.finished_at, queued.first_attempt_at), (None, None, None));
+    assert_eq!(queued.due_at, w.now());
+    assert_eq!(w.ledger(id).await.len(), 4);
+    let again = w.claim_one().await;
+    assert_eq!((again.attempt, again.previous_delay, again.first_attempt_at), (5, Millis::ZERO, Some(w.now())));
+    w.fail(&again).await;
+    assert_eq!(w.get(id).await.state, State::Retrying, "it has its retries back");
+    w.advance(Millis::from_secs(10));
+    w.succeed(&w.claim_one().await).await;
+    let numbers: Vec<u32> = w.ledger(id).await.iter().map(|a| a.number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn replaying_again_is_harmless_and_a_waiting_job_becomes_due() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    w.fail_for_good("broken").await;
+    let again = || w.store.replay(&Scope::All, replay(&[id, id], ReplayOnly::Any));
+    assert_eq!(again().await.unwrap(), [Replayed::Queued, Replayed::AlreadyLive]);
+    assert_eq!(again().await.unwrap(), [Replayed::AlreadyLive, Replayed::AlreadyLive]);
+    assert_eq!(w.get(id).await.replays, 1);
+    let running = w.claim_one().await;
+    assert_eq!(again().await.unwrap(), [Replayed::Running, Replayed::Running]);
+    w.fail(&running).await;
+    assert!(w.claim(&["default"], 1).await.jobs.is_empty());
+    assert_eq!(again().await.unwrap()[0], Replayed::AlreadyLive);
+    let due = w.claim_one().await;
+    assert_eq!((due.id, due.failures), (id, 1), "due now, its failures still count");
+    let missing = w.store.replay(&Scope::All, replay(&[JobId(999_999)], ReplayOnly::Any)).await.unwrap();
+    assert_eq!(missing, [Replayed::NotFound]);
+}
+
+#[tokio::test]
+async fn a_rated_replay_spaces_due_times_and_repeating_it_changes_nothing() {
+    let w = world().await;
+    let stored = w.put_all((0..4).map(|_| job()).collect()).await;
+    for _ in 0..4 {
+        w.fail_for_good("broken").await;
+    }
+    let rated = Replay { spacing: Millis::from_secs(2), ..replay(&stored, ReplayOnly::DeadLetters) };
+    assert_eq!(w.store.replay(&Scope::All, rated.clone()).await.unwrap(), [Replayed::Queued; 4]);
+    let due = async |id| w.get(id).await.due_at.since(START).get();
+    for (position, id) in stored.iter().enumerate() {
+        assert_eq!(due(*id).await, position as u64 * 2000);
+    }
+    w.advance(SECOND);
+    assert_eq!(w.store.replay(&Scope::All, rated).await.unwrap(), [Replayed::AlreadyLive; 4]);
+    assert_eq!(due(stored[3]).await, 6000);
+    assert_eq!(w.get(stored[0]).await.replays, 1);
+}
+
+#[tokio::test]
+async fn an_expired_start_by_no_longer_applies_after_a_replay() {
+    let w = world().await;
+    let id = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;
+    w.advance(SECOND);
+    w.store.expire(10).await.unwrap();
+    w.store.replay(&Scope::All, replay(&[id], ReplayOnly::Any)).await.unwrap();
+    assert_eq!(w.claim_one().await.id, id);
+}
+
+#[tokio::test]
+async fn discarding_takes_a_dead_letter_off_the_list_and_keeps_the_job() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    w.fail_for_good("broken").await;
+    let waiting = w.put(job()).await;
+    let discard = |reason: &str| Discard { ids: vec![id, waiting, JobId(99_999)], reason: reason.into(), by: "ann".into() };
+    let expected = [Discarded::Done, Discarded::NotDead, Discarded::NotFound];
+    assert_eq!(w.store.discard(&Scope::All, discard("known bug")).await.unwrap(), expected);
+    w.advance(SECOND);
+    assert_eq!(w.store.discard(&Scope::All, discard("again")).await.unwrap(), expected, "safe to repeat");
+    let job = w.get(id).await;
+    assert_eq!((job.state, job.discarded_at, job.discard_reason.as_deref()), (State::Failed, Some(START), Some("known bug")));
+    assert!(w.list(JobFilter { dead_letters: true, ..Default::default() }).await.is_empty());
+    let only_dead = w.store.replay(&Scope::All, replay(&[id], ReplayOnly::DeadLetters)).await.unwrap();
+    assert_eq!(only_dead, [Replayed::AlreadyLive]);
+    assert_eq!(w.store.replay(&Scope::All, replay(&[id], ReplayOnly::Any)).await.unwrap(), [Replayed::Queued]);
+    let audits = w.store.audits(10).await.unwrap();
+    let lines: Vec<_> = audits.iter().map(|a| (a.action.as_str(), a.by.as_str(), a.count)).collect();
+    assert_eq!(lines, [("replay", "ann", 1), ("discard", "ann", 1)]);
+}
+
+#[tokio::test]
+async fn a_waiting_job_can_be_amended_and_no_other() {
+    let w = world().await;
+    let first = w.put(job()).await;
+    let second = w.put(job()).await;
+    let later = START + Millis::from_secs(60);
+    let change = Amend { priority: Some(Priority::High), run_at: None };
+    assert_eq!(w.store.amend(&Scope::All, second, change).await.unwrap(), Amended::Done);
+    assert_eq!(ids(&w.claim(&["default"], 1).await), [second]);
+    assert_eq!(w.store.amend(&Scope::All, second, change).await.unwrap(), Amended::NotWaiting(State::Running));
+    let change = Amend { priority: None, run_at: Some(later) };
+    assert_eq!(w.store.amend(&Scope::All, first, change).await.unwrap(), Amended::Done);
+    assert_eq!(w.claim(&["default"], 1).await.next_due, Some(later));
+    let foreign = Scope::Tenant(tenant("acme"));
+    assert_eq!(w.store.amend(&foreign, first, change).await.unwrap(), Amended::NotFound);
+}
+
+#[tokio::test]
+async fn tokens_are_kept_by_hash_and_revoked_once() {
+    let w = world().await;
+    let token = Token {
+        id: "abc".into(),
+        name: "ci".into(),
+        hash: [7; 32],
+        scopes: vec!["enqueue".into(), "read".into()],
+        tenant: Some(tenant("acme")),
+        created_at: START,
+        revoked_at: None,
+    };
+    w.store.put_token(&token).await.unwrap();
+    assert_eq!(w.store.tokens().await.unwrap(), [token]);
+    assert!(w.store.revoke_token("abc").await.unwrap());
+    assert!(!w.store.revoke_token("abc").await.unwrap());
+    assert_eq!(w.store.tokens().await.unwrap()[0].revoked_at, Some(START));
+}
+
+#[tokio::test]
+async fn workers_report_themselves() {
+    let w = world().await;
+    let report = WorkerReport {
+        worker: WorkerId::new("w1"),
+        host: "box".into(),
+        version: "1".into(),
+        queues: vec![("email".into(), 5)],
+        running: 2,
+        started_at: START,
+        seen_at: START,
+    };
+    w.store.report_worker(&report).await.unwrap();
+    let later = WorkerReport { running: 3, seen_at: START + SECOND, ..report };
+    w.store.report_worker(&later).await.unwrap();
+    assert_eq!(w.store.workers(START).await.unwrap(), [later]);
+    assert!(w.store.workers(START + SECOND + SECOND).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn of_several_nodes_one_changes_an_alert_and_its_notices_come_with_it() {
+    let w = world().await;
+    let other = w.reopened().await;
+    let change = AlertChange {
+        before: None,
+        after: Alert {
+            rule: "dead_letters".into(),
+            subject: String::new(),
+            status: AlertStatus::Firing,
+            incident: 1,
+            since: START,
+            fired_at: Some(START),
+            resolved_at: None,
+            detail: "3 dead letters".into(),
+        },
+        notices: vec![job_in("notices")],
+    };
+    let nodes = [w.store.clone(), other.clone(), w.store.clone(), other].map(|store| {
+        let change = change.clone();
+        tokio::spawn(async move { store.change_alert(change).await.unwrap() })
+    });
+    let mut made = 0;
+    for node in nodes {
+        made += usize::from(node.await.unwrap());
+    }
+    assert_eq!(made, 1);
+    assert_eq!(w.store.alerts().await.unwrap(), std::slice::from_ref(&change.after));
+    assert_eq!(w.claim(&["notices"], 5).await.jobs.len(), 1);
+    let resolved = Alert { status: AlertStatus::Resolved, resolved_at: Some(START), ..change.after.clone() };
+    let resolve = AlertChange { before: Some((AlertStatus::Firing, 1)), after: resolved.clone(), notices: vec![] };
+    assert!(w.store.change_alert(resolve.clone()).await.unwrap());
+    assert!(!w.store.change_alert(resolve).await.unwrap());
+    assert_eq!(w.store.alerts().await.unwrap(), [resolved]);
+}
+
+#[tokio::test]
+async fn audits_are_listed_newest_first() {
+    let w = world().await;
+    for action in ["purge", "pause"] {
+        let entry = Audit { at: w.now(), by: "ann".into(), action: action.into(), count: 2, detail: "q".into() };
+        w.store.audit(&entry).await.unwrap();
+        w.advance(SECOND);
+    }
+    let audits = w.store.audits(1).await.unwrap();
+    assert_eq!((audits.len(), &*audits[0].action), (1, "pause"));
+}

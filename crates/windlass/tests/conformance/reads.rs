@@ -1,0 +1,117 @@
+use super::world;
+use crate::world::*;
+use windlass::core::job::{Kind, QueueName};
+use windlass::core::{Failure, JobId, Millis, Outcome, State};
+use windlass::job::{NewJob, RunAt};
+use windlass::store::{JobFilter, Order, Page, Scope};
+
+#[tokio::test]
+async fn pages_are_stable_under_writes() {
+    let w = world().await;
+    let stored = w.put_all((0..10).map(|_| job()).collect()).await;
+    let page = |after, order| Page { after, limit: 3, order };
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let jobs = w.store.jobs(&Scope::All, &JobFilter::default(), page(after, Order::NewestFirst)).await.unwrap();
+        let Some(last) = jobs.last() else { break };
+        after = Some(last.id);
+        seen.extend(jobs.iter().map(|job| job.id));
+        // Between pages jobs come, finish and move to the archive.
+        w.put(job()).await;
+        w.succeed(&w.claim_one().await).await;
+    }
+    let mut expected = stored.clone();
+    expected.reverse();
+    assert_eq!(seen, expected);
+    let first = w.store.jobs(&Scope::All, &JobFilter::default(), page(None, Order::OldestFirst)).await.unwrap();
+    assert_eq!(first.iter().map(|job| job.id).collect::<Vec<_>>(), stored[..3]);
+}
+
+#[tokio::test]
+async fn filters_narrow_the_list() {
+    let w = world().await;
+    let a = w.put(job_in("a")).await;
+    let b = w.put(NewJob { kind: Kind::new("sms").unwrap(), schedule: Some(JobId(900)), ..job_in("b") }).await;
+    let c = w.put(NewJob { tenant: tenant("acme"), parent: Some(a), ..job_in("a") }).await;
+    let running = w.claim(&["a"], 1).await.jobs.remove(0);
+    w.advance(SECOND);
+    w.commit(&running, Outcome::Failed(Failure::new("slow").class("Timeout"))).await;
+    let filter = JobFilter::default;
+    assert_eq!(w.list(filter()).await, [a, b, c]);
+    assert_eq!(w.list(JobFilter { states: vec![State::Retrying], ..filter() }).await, [a]);
+    assert_eq!(w.list(JobFilter { states: vec![State::Retrying, State::Queued], ..filter() }).await, [a, b, c]);
+    assert_eq!(w.list(JobFilter { queue: QueueName::new("a").ok(), ..filter() }).await, [a, c]);
+    assert_eq!(w.list(JobFilter { tenant: Some(tenant("acme")), ..filter() }).await, [c]);
+    assert_eq!(w.list(JobFilter { kind: Kind::new("sms").ok(), ..filter() }).await, [b]);
+    assert_eq!(w.list(JobFilter { error_class: Some("Timeout".into()), ..filter() }).await, [a]);
+    assert_eq!(w.list(JobFilter { schedule: Some(JobId(900)), ..filter() }).await, [b]);
+    assert_eq!(w.list(JobFilter { parent: Some(a), ..filter() }).await, [c]);
+    assert!(w.list(JobFilter { since: Some(START + SECOND), ..filter() }).await.is_empty());
+    w.advance(Millis::from_secs(10));
+    let running = w.claim(&["a"], 1).await.jobs.remove(0);
+    w.succeed(&running).await;
+    assert_eq!(w.list(JobFilter { since: Some(START + SECOND), ..filter() }).await, [a], "finished since");
+    assert_eq!(w.list(JobFilter { states: vec![State::Succeeded], ..filter() }).await, [a]);
+}
+
+#[tokio::test]
+async fn tenants_see_only_their_own() {
+    let w = world().await;
+    let mine = w.put(job()).await;
+    let theirs = w.put(NewJob { tenant: tenant("acme"), ..job() }).await;
+    let scope = Scope::Tenant(tenant("acme"));
+    assert!(w.store.job(&scope, mine).await.unwrap().is_none());
+    let jobs = w.store.jobs(&scope, &JobFilter::default(), all()).await.unwrap();
+    assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [theirs]);
+    let filter = JobFilter { tenant: Some(tenant("default")), ..Default::default() };
+    assert!(w.store.jobs(&scope, &filter, all()).await.unwrap().is_empty());
+    assert_eq!(w.store.depths(&scope).await.unwrap().len(), 1);
+    assert_eq!(w.store.tallies(&scope, None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn dead_letters_are_grouped_by_what_they_have_in_common() {
+    let w = world().await;
+    w.put_all((0..4).map(|_| job()).collect()).await;
+    let mut dead = Vec::new();
+    for message in ["order 1 refused", "order 22 refused", "no such user", "order 333 refused"] {
+        dead.push(w.fail_for_good(message).await);
+        w.advance(SECOND);
+    }
+    let groups = w.store.dead_groups(&Scope::All, &JobFilter::default(), 10).await.unwrap();
+    assert_eq!(groups.iter().map(|g| (g.count, g.example)).collect::<Vec<_>>(), [(3, dead[3]), (1, dead[2])]);
+    assert_eq!((groups[0].first_seen, groups[0].last_seen), (START, START + Millis::from_secs(3)));
+    assert_eq!((&*groups[0].error_class, &*groups[0].message), ("Broken", "order … refused"));
+    let same = JobFilter { fingerprint: Some(groups[0].fingerprint.clone()), dead_letters: true, ..Default::default() };
+    assert_eq!(w.list(same).await, [dead[0], dead[1], dead[3]]);
+    let foreign = Scope::Tenant(tenant("acme"));
+    assert!(w.store.dead_groups(&foreign, &JobFilter::default(), 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn depth_counts_due_later_running_and_dead() {
+    let w = world().await;
+    w.put_all((0..4).map(|_| job()).collect()).await;
+    w.put(NewJob { run_at: RunAt::After(Millis::from_secs(60)), ..job() }).await;
+    w.fail_for_good("broken").await;
+    w.claim_one().await;
+    w.advance(SECOND);
+    let queue = w.queue_id("default").await;
+    let depths = w.store.depths(&Scope::All).await.unwrap();
+    let depth = depths.iter().find(|d| d.queue == queue).unwrap();
+    assert_eq!((depth.due, depth.later, depth.running, depth.dead), (2, 1, 1, 1));
+    assert_eq!(depth.oldest_due, Some(START));
+}
+
+#[tokio::test]
+async fn a_queue_is_registered_once() {
+    let w = world().await;
+    let first = w.queue_id("email").await;
+    w.put(job_in("email")).await;
+    assert_eq!(w.queue_id("email").await, first);
+    let other = w.reopened().await;
+    let queues = other.queues().await.unwrap();
+    assert_eq!(queues.len(), 1);
+    assert_eq!((queues[0].id, queues[0].paused), (first, false));
+}

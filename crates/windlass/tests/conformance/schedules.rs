@@ -1,0 +1,176 @@
+use super::world;
+use crate::world::*;
+use windlass::core::{JobId, Millis, State, Timestamp};
+use windlass::job::{HttpCall, NewJob};
+use windlass::store::{
+    Fired, Firing, JobFilter, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, Trigger,
+};
+
+const MINUTE: Millis = Millis::from_secs(60);
+
+fn spec() -> ScheduleSpec {
+    ScheduleSpec {
+        tenant: Default::default(),
+        cadence: "* * * * *".into(),
+        zone: "UTC".into(),
+        recurrence: Recurrence::Recurring,
+        overlap: Overlap::Skip,
+        missed: Missed::One,
+        template: job(),
+    }
+}
+
+fn firing(schedule: &Schedule, nominal: Timestamp, next_at: Option<Timestamp>) -> Firing {
+    let job = NewJob { schedule: Some(schedule.id), ..schedule.spec.template.clone() };
+    Firing { schedule: schedule.id, trigger: Trigger::Due { nominal, next_at }, job: Some(job) }
+}
+
+#[tokio::test]
+async fn a_schedule_reads_back_and_shares_ids_with_jobs() {
+    let w = world().await;
+    let call = HttpCall {
+        method: "POST".into(),
+        url: "https://example.com".into(),
+        headers: vec![("x".into(), "y".into())],
+        secret: None,
+        webhook_id: None,
+    };
+    let template = NewJob { http: Some(call.into()), timeout: Some(SECOND), ..job() };
+    let spec = ScheduleSpec { recurrence: Recurrence::OneShot, overlap: Overlap::Allow, missed: Missed::Skip, template, ..spec() };
+    let made = w.store.add_schedule(spec.clone(), Some(START + MINUTE)).await.unwrap();
+    let id = w.put(job()).await;
+    assert!(id > made.id);
+    let found = w.store.schedule(&Scope::All, made.id).await.unwrap().unwrap();
+    assert_eq!((found.next_at, found.paused, found.last_job), (Some(START + MINUTE), false, None));
+    assert_eq!((&found.spec.cadence, &found.spec.zone), (&spec.cadence, &spec.zone));
+    assert_eq!((found.spec.recurrence, found.spec.overlap, found.spec.missed), (spec.recurrence, spec.overlap, spec.missed));
+    let template = &found.spec.template;
+    assert_eq!((&template.payload, &template.policy, &template.http), (&spec.template.payload, &spec.template.policy, &spec.template.http));
+    assert_eq!(template.timeout, Some(SECOND));
+    assert_eq!(w.store.schedules(&Scope::All, all()).await.unwrap().len(), 1);
+    assert!(w.store.schedule(&Scope::Tenant(tenant("acme")), made.id).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn due_schedules_are_listed_and_the_next_moment_is_known() {
+    let w = world().await;
+    let soon = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let later = w.store.add_schedule(spec(), Some(START + MINUTE + MINUTE)).await.unwrap();
+    assert_eq!(w.store.due_schedules(10).await.unwrap().1, Some(START + MINUTE));
+    w.advance(MINUTE);
+    let (due, next) = w.store.due_schedules(10).await.unwrap();
+    assert_eq!(due.iter().map(|s| s.id).collect::<Vec<_>>(), [soon.id]);
+    assert_eq!(next, Some(START + MINUTE + MINUTE));
+    let pause = ScheduleChange { paused: Some(true), ..Default::default() };
+    w.store.change_schedule(&Scope::All, soon.id, pause).await.unwrap().unwrap();
+    assert!(w.store.due_schedules(10).await.unwrap().0.is_empty());
+    assert!(w.store.remove_schedule(&Scope::All, later.id).await.unwrap());
+    assert!(!w.store.remove_schedule(&Scope::All, later.id).await.unwrap());
+    assert_eq!(w.store.due_schedules(10).await.unwrap().1, None);
+}
+
+#[tokio::test]
+async fn one_job_per_firing_with_several_nodes_racing() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START)).await.unwrap();
+    let other = w.reopened().await;
+    let nodes: Vec<_> = (0..8)
+        .map(|i| {
+            let store = if i % 2 == 0 { w.store.clone() } else { other.clone() };
+            let firing = firing(&schedule, START, Some(START + MINUTE));
+            tokio::spawn(async move { store.fire(firing).await.unwrap() })
+        })
+        .collect();
+    let mut enqueued = Vec::new();
+    for node in nodes {
+        match node.await.unwrap() {
+            Fired::Enqueued(id) => enqueued.push(id),
+            Fired::NotOurs => {}
+            Fired::Skipped => panic!("nothing to skip"),
+        }
+    }
+    assert_eq!(enqueued.len(), 1);
+    let after = w.store.schedule(&Scope::All, schedule.id).await.unwrap().unwrap();
+    assert_eq!((after.next_at, after.last_at, after.last_job), (Some(START + MINUTE), Some(START), Some(enqueued[0])));
+    assert_eq!(w.list(JobFilter { schedule: Some(schedule.id), ..Default::default() }).await, enqueued);
+}
+
+#[tokio::test]
+async fn a_live_run_is_not_overlapped_unless_allowed() {
+    let w = world().await;
+    let skip = w.store.add_schedule(spec(), Some(START)).await.unwrap();
+    let allow = w.store.add_schedule(ScheduleSpec { overlap: Overlap::Allow, ..spec() }, Some(START)).await.unwrap();
+    let fire = async |schedule: &Schedule, k: u64| {
+        let at = |k: u64| START + Millis::from_secs(60 * k);
+        w.store.fire(firing(schedule, at(k), Some(at(k + 1)))).await.unwrap()
+    };
+    assert!(matches!(fire(&skip, 0).await, Fired::Enqueued(_)));
+    assert!(matches!(fire(&allow, 0).await, Fired::Enqueued(_)));
+    assert_eq!(fire(&skip, 1).await, Fired::Skipped);
+    assert!(matches!(fire(&allow, 1).await, Fired::Enqueued(_)));
+    for job in w.claim(&["default"], 10).await.jobs {
+        assert_eq!(fire(&skip, 1).await, Fired::NotOurs, "that firing is used up");
+        w.succeed(&job).await;
+    }
+    assert!(matches!(fire(&skip, 2).await, Fired::Enqueued(_)));
+}
+
+#[tokio::test]
+async fn a_person_can_trigger_a_paused_schedule_without_moving_it() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let pause = ScheduleChange { paused: Some(true), ..Default::default() };
+    w.store.change_schedule(&Scope::All, schedule.id, pause).await.unwrap();
+    let due = firing(&schedule, START + MINUTE, None);
+    assert_eq!(w.store.fire(due.clone()).await.unwrap(), Fired::NotOurs);
+    let by_hand = Firing { trigger: Trigger::Person, ..due };
+    assert!(matches!(w.store.fire(by_hand.clone()).await.unwrap(), Fired::Enqueued(_)));
+    assert!(matches!(w.store.fire(by_hand).await.unwrap(), Fired::Enqueued(_)));
+    let after = w.store.schedule(&Scope::All, schedule.id).await.unwrap().unwrap();
+    assert_eq!((after.next_at, after.last_at), (Some(START + MINUTE), None));
+    let missing = Firing { schedule: JobId(999_999), trigger: Trigger::Person, job: Some(job()) };
+    assert_eq!(w.store.fire(missing).await.unwrap(), Fired::NotOurs);
+}
+
+#[tokio::test]
+async fn a_firing_can_be_skipped() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START)).await.unwrap();
+    let skipped = Firing { job: None, ..firing(&schedule, START, Some(START + MINUTE)) };
+    assert_eq!(w.store.fire(skipped).await.unwrap(), Fired::Skipped);
+    assert!(w.list(JobFilter::default()).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_one_shot_schedule_is_removed_when_its_run_ends_and_history_stays() {
+    let w = world().await;
+    let one_shot = ScheduleSpec { recurrence: Recurrence::OneShot, ..spec() };
+    let schedule = w.store.add_schedule(one_shot, Some(START)).await.unwrap();
+    w.store.fire(firing(&schedule, START, None)).await.unwrap();
+    w.fail(&w.claim_one().await).await;
+    assert!(w.store.schedule(&Scope::All, schedule.id).await.unwrap().is_some(), "its run is still live");
+    w.advance(Millis::from_secs(10));
+    let run = w.claim_one().await;
+    w.succeed(&run).await;
+    assert!(w.store.schedule(&Scope::All, schedule.id).await.unwrap().is_none());
+    assert_eq!(w.get(run.id).await.state, State::Succeeded);
+    let history = w.store.schedule_attempts(&Scope::All, schedule.id, 10).await.unwrap();
+    assert_eq!(history.iter().map(|(id, a)| (*id, a.number)).collect::<Vec<_>>(), [(run.id, 1), (run.id, 2)]);
+}
+
+#[tokio::test]
+async fn a_schedules_history_is_that_of_all_its_runs() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START)).await.unwrap();
+    let mut runs = Vec::new();
+    for k in 0..3 {
+        let at = |k: u64| START + Millis::from_secs(60 * k);
+        let Fired::Enqueued(id) = w.store.fire(firing(&schedule, at(k), Some(at(k + 1)))).await.unwrap() else { panic!() };
+        w.succeed(&w.claim_one().await).await;
+        w.advance(MINUTE);
+        runs.push(id);
+    }
+    let history = w.store.schedule_attempts(&Scope::All, schedule.id, 2).await.unwrap();
+    assert_eq!(history.iter().map(|(id, _)| *id).collect::<Vec<_>>(), runs[1..]);
+    assert!(w.store.schedule(&Scope::All, schedule.id).await.unwrap().is_some(), "a recurring one stays");
+}
