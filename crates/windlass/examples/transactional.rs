@@ -19,6 +19,7 @@ impl JobKind for Ship {
 struct Database(PathBuf);
 
 /// `rusqlite` blocks, so this handler runs on threads of its own.
+#[allow(clippy::needless_pass_by_value)] // Handlers own what they are given.
 fn ship(job: Ship, attempt: Attempt) -> Result<(), HandlerError> {
     let mut connection = Connection::open(&attempt.state::<Database>().0)?;
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;

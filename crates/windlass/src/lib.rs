@@ -47,7 +47,7 @@ pub mod transaction;
 pub mod upkeep;
 pub mod wake;
 pub mod webhook;
-pub mod windlass;
+mod windlass;
 pub mod worker;
 
 pub use attempt::Attempt;

@@ -156,9 +156,14 @@ impl TestKit {
     /// # Panics
     /// If the attempts do not come to an end, or the store refuses: tests want to know.
     pub async fn run_due(&self) -> usize {
+        self.drain().await.0
+    }
+
+    /// How many attempts there were, and when the next job falls due.
+    async fn drain(&self) -> (usize, Option<Timestamp>) {
         for count in 0..MAX_ATTEMPTS {
             let claimed = self.claim_one().await;
-            let Some(job) = claimed.jobs.into_iter().next() else { return count };
+            let Some(job) = claimed.jobs.into_iter().next() else { return (count, claimed.next_due) };
             self.run_one(job).await;
         }
         panic!("jobs are due again and again: {MAX_ATTEMPTS} attempts without an end");
@@ -169,8 +174,9 @@ impl TestKit {
     pub async fn run_until_idle(&self) -> usize {
         let mut attempts = 0;
         loop {
-            attempts += self.run_due().await;
-            let Some(next) = self.claim_one().await.next_due else { return attempts };
+            let (count, next_due) = self.drain().await;
+            attempts += count;
+            let Some(next) = next_due else { return attempts };
             assert!(attempts < MAX_ATTEMPTS, "{MAX_ATTEMPTS} attempts without an end");
             self.advance(next.since(self.clock().now())).await;
         }
