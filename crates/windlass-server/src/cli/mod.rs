@@ -1,8 +1,10 @@
 //! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
 
+mod bench;
 mod plot;
 mod policy;
 mod screen;
+mod simulate;
 
 use clap::{Parser, Subcommand};
 use screen::Screen;
@@ -22,6 +24,10 @@ pub(crate) struct Cli {
 enum Verb {
     /// List, preview and explain retry policies.
     Policy(policy::Args),
+    /// Show what retry policies do to a service that is down for a while.
+    Simulate(simulate::Args),
+    /// Measure what this build does on this machine, next to the bare database.
+    Bench(bench::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -44,6 +50,8 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.verb {
         Verb::Policy(args) => policy::run(args, &screen),
+        Verb::Simulate(args) => simulate::run(args, &screen),
+        Verb::Bench(args) => bench::run(args),
     };
     match done {
         Ok(text) => print(&text),
