@@ -26,6 +26,15 @@ pub struct Failure {
     pub advice: Advice,
 }
 
+/// `class: message`, so that `?` carries a failure through code that speaks of errors.
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.class, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
 /// What a failure asks of the retry policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Advice {

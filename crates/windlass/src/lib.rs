@@ -1,16 +1,63 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
+//!
+//! ```
+//! use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct SendEmail { to: String }
+//! impl JobKind for SendEmail {
+//!     const KIND: &'static str = "email";
+//! }
+//!
+//! async fn send_email(job: SendEmail, attempt: Attempt) -> Result<(), Failure> {
+//!     attempt.note(format!("to {}", job.to));
+//!     Ok(())
+//! }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let windlass = Windlass::open("memory:").await?;
+//! let id = windlass.enqueue(SendEmail { to: "ann@example.org".into() }).queue("email").await?;
+//! let finished = async { windlass.wait(id).await.map(|_| ()).unwrap_or_default() };
+//! Worker::new(&windlass).handle(send_email).queue("email", 50).run(finished).await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
 
 pub mod alert;
+pub mod attempt;
 pub mod catalogue;
 pub mod clock;
+mod contact;
 pub mod dice;
 pub mod draft;
+pub mod enqueue;
+pub mod event;
+pub mod executor;
 pub mod fingerprint;
+pub mod handler_error;
 pub mod job;
+mod people;
+mod remote;
 pub mod settle;
 pub mod store;
 pub mod tally;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod transaction;
+pub mod upkeep;
 pub mod wake;
 pub mod webhook;
+pub mod windlass;
+pub mod worker;
 
+pub use attempt::Attempt;
+pub use enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
+pub use event::{AttemptLog, Event, Events, What};
+pub use executor::handlers::JobKind;
+pub use executor::{Ran, Run, Timeout};
+pub use handler_error::{HandlerError, cancel, snooze};
+pub use transaction::TransactionError;
+pub use windlass::{OpenError, Windlass};
 pub use windlass_core as core;
+pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
+pub use worker::{Upkeep, Worker, WorkerError};

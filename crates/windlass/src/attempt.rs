@@ -1,0 +1,215 @@
+//! The attempt as its handler sees it: who it is, how long it has, and whether to stop.
+
+use crate::clock::Clock;
+use crate::job::{Job, LeaseId};
+use crate::windlass::Windlass;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+use windlass_core::{JobId, Millis, Timestamp};
+
+/// Context of a running attempt. Cheap to clone.
+#[derive(Clone)]
+pub struct Attempt(pub(crate) Arc<Ticket>);
+
+/// A claimed job and what this process knows about its attempt.
+pub(crate) struct Ticket {
+    pub job: Job,
+    /// Fired when the handler should stop: cancel was requested, the lease was lost, or the worker stops.
+    pub stop: CancellationToken,
+    /// A person asked for the job's end while it ran.
+    pub cancel_requested: AtomicBool,
+    note: Mutex<Option<String>>,
+    started_at: Mutex<Option<Timestamp>>,
+    shared: Arc<Shared>,
+}
+
+/// What all attempts of one worker share.
+pub(crate) struct Shared {
+    pub windlass: Windlass,
+    pub worker: Arc<str>,
+    pub state: States,
+}
+
+/// Values of the application, one per type.
+#[derive(Default, Clone)]
+pub(crate) struct States(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl States {
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T) {
+        self.0.insert(TypeId::of::<T>(), Arc::new(value));
+    }
+}
+
+impl Ticket {
+    pub(crate) fn new(job: Job, shared: Arc<Shared>) -> Arc<Self> {
+        let cancel_requested = AtomicBool::new(job.cancel_requested);
+        let (note, started_at) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { job, stop: CancellationToken::new(), cancel_requested, note, started_at, shared })
+    }
+
+    /// A person asked for the job's end: tell the handler and remember it for the decision.
+    pub(crate) fn request_cancel(&self) {
+        self.cancel_requested.store(true, Ordering::Release);
+        self.stop.cancel();
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.shared.windlass.clock().now()
+    }
+
+    pub(crate) fn lease(&self) -> LeaseId {
+        self.job.lease.expect("a claimed job has a lease")
+    }
+
+    pub(crate) fn start(&self, now: Timestamp) {
+        *lock(&self.started_at) = Some(now);
+    }
+
+    pub(crate) fn started_at(&self) -> Option<Timestamp> {
+        *lock(&self.started_at)
+    }
+
+    pub(crate) fn take_note(&self) -> Option<String> {
+        lock(&self.note).take()
+    }
+
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn read_note(&self) -> Option<String> {
+        lock(&self.note).clone()
+    }
+}
+
+impl Attempt {
+    /// The job as it was claimed.
+    #[must_use]
+    pub fn job(&self) -> &Job {
+        &self.0.job
+    }
+
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.0.job.id
+    }
+
+    /// The ledger's number of this attempt, from 1; grows with every claim.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.0.job.attempt
+    }
+
+    /// Which retry this is: 0 for the first try, up to [`Attempt::max_retries`].
+    #[must_use]
+    pub fn retry(&self) -> u32 {
+        self.0.job.failures
+    }
+
+    #[must_use]
+    pub fn max_retries(&self) -> u32 {
+        self.0.job.policy.max_retries
+    }
+
+    /// Whether a failure now would be the last one.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.retry() >= self.max_retries()
+    }
+
+    /// The key that is the same for every attempt of this job: hand it to whatever must not happen twice.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        self.0.job.stable_key()
+    }
+
+    /// When the attempt is timed out, if it has a timeout.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let timeout = self.0.job.timeout?;
+        Some(self.started_at() + timeout)
+    }
+
+    #[must_use]
+    pub fn started_at(&self) -> Timestamp {
+        self.0.started_at().unwrap_or_else(|| self.clock().now())
+    }
+
+    /// The name of the worker that runs it.
+    #[must_use]
+    pub fn worker(&self) -> &str {
+        &self.0.shared.worker
+    }
+
+    /// The store's clock. Waiting on it instead of the runtime's timer lets tests turn the time.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        self.0.shared.windlass.clock()
+    }
+
+    /// Where the job came from: for jobs that enqueue others.
+    #[must_use]
+    pub fn windlass(&self) -> &Windlass {
+        &self.0.shared.windlass
+    }
+
+    /// Waits for `span` on the store's clock.
+    pub async fn sleep(&self, span: impl Into<Millis>) {
+        self.clock().sleep(span.into()).await;
+    }
+
+    /// Fires when the attempt should stop: its job's cancel was requested, its lease was lost, or its worker stops and the
+    /// grace time is over. What the handler then returns is recorded if it still counts.
+    #[must_use]
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.0.stop
+    }
+
+    /// Waits until the attempt should stop.
+    pub async fn cancelled(&self) {
+        self.0.stop.cancelled().await;
+    }
+
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.stop.is_cancelled()
+    }
+
+    /// Leaves a text with the attempt, for people. The last one counts.
+    pub fn note(&self, text: impl Into<String>) {
+        *lock(&self.0.note) = Some(text.into());
+    }
+
+    /// A value given to the worker with `Worker::state`.
+    ///
+    /// # Panics
+    /// If there is none of this type: a mistake in wiring, which fails the attempt with class `Panic`.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(&self) -> Arc<T> {
+        self.try_state().unwrap_or_else(|| panic!("Worker::state was given no {}", std::any::type_name::<T>()))
+    }
+
+    /// The same, or `None`.
+    #[must_use]
+    pub fn try_state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let value = self.0.shared.state.0.get(&TypeId::of::<T>())?.clone();
+        value.downcast().ok()
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ticket({}, attempt {})", self.job.id, self.job.attempt)
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt").field("id", &self.id()).field("number", &self.number()).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,166 @@
+//! Handlers: plain functions that run jobs of one kind in this process.
+
+use super::{Ran, Run};
+use crate::attempt::Attempt;
+use crate::handler_error::HandlerError;
+use crate::job::Payload;
+use crate::worker::panic;
+use futures_util::future::{BoxFuture, FutureExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use windlass_core::failure::{BAD_PAYLOAD, UNKNOWN_KIND};
+use windlass_core::{Failure, Outcome};
+
+/// A typed payload and the kind of job that carries it.
+///
+/// ```
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct SendEmail { to: String }
+/// impl windlass::JobKind for SendEmail {
+///     const KIND: &'static str = "email";
+/// }
+/// ```
+pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
+    /// The name that chooses a handler: `[A-Za-z0-9][A-Za-z0-9._:-]{0,63}`.
+    const KIND: &'static str;
+}
+
+/// Largest result that is kept with a job, in bytes of JSON.
+pub const MAX_RESULT: usize = 64 * 1024;
+
+type Handler = Box<dyn Fn(Attempt) -> BoxFuture<'static, Ran> + Send + Sync>;
+type Rewrite = Box<dyn Fn(Failure, &Attempt) -> Outcome + Send + Sync>;
+
+/// The handlers of a worker, by kind.
+#[derive(Default)]
+pub struct Handlers {
+    by_kind: HashMap<&'static str, Handler>,
+    rewrites: HashMap<&'static str, Rewrite>,
+}
+
+impl Handlers {
+    /// Runs jobs of `J`'s kind with an async function. The last one registered for a kind counts.
+    pub fn add<J, F, Fut, R, E>(&mut self, handler: F)
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Serialize + 'static,
+        E: Into<HandlerError> + 'static,
+    {
+        let run = move |attempt: Attempt| match decode::<J>(&attempt) {
+            Ok(job) => handler(job, attempt).map(ran).boxed(),
+            Err(bad) => std::future::ready(Ran::failed(bad)).boxed(),
+        };
+        self.by_kind.insert(J::KIND, Box::new(run));
+    }
+
+    /// The same with a function that blocks; it runs on threads of its own.
+    pub fn add_blocking<J, F, R, E>(&mut self, handler: F)
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
+        R: Serialize + 'static,
+        E: Into<HandlerError> + 'static,
+    {
+        let handler = Arc::new(handler);
+        let run = move |attempt: Attempt| match decode::<J>(&attempt) {
+            Ok(job) => blocking(handler.clone(), job, attempt).boxed(),
+            Err(bad) => std::future::ready(Ran::failed(bad)).boxed(),
+        };
+        self.by_kind.insert(J::KIND, Box::new(run));
+    }
+
+    /// Looks at every failure of `J`'s kind before the policy does, and may make something else of it.
+    pub fn add_rewrite<J: JobKind>(&mut self, rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static) {
+        self.rewrites.insert(J::KIND, Box::new(rewrite));
+    }
+
+    /// What becomes of `outcome` once the kind's rewriting has seen it.
+    pub(crate) fn rewritten(&self, outcome: Outcome, attempt: &Attempt) -> Outcome {
+        match outcome {
+            Outcome::Failed(failure) => match self.rewrites.get(attempt.job().kind.as_str()) {
+                Some(rewrite) => rewrite(failure, attempt),
+                None => Outcome::Failed(failure),
+            },
+            Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) | Outcome::Cancelled | Outcome::Lost => {
+                outcome
+            }
+        }
+    }
+}
+
+impl Run for Handlers {
+    fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran> {
+        match self.by_kind.get(attempt.job().kind.as_str()) {
+            Some(handler) => handler(attempt.clone()),
+            // Retryable: a rolling deploy may bring the handler.
+            None => std::future::ready(Ran::failed(unknown_kind(attempt))).boxed(),
+        }
+    }
+
+    fn rewrite(&self, outcome: Outcome, attempt: &Attempt) -> Outcome {
+        self.rewritten(outcome, attempt)
+    }
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.by_kind.keys()).finish()
+    }
+}
+
+fn decode<J: JobKind>(attempt: &Attempt) -> Result<J, Failure> {
+    serde_json::from_str(&attempt.job().payload).map_err(|error| {
+        let message = format!("the payload is not a {}: {error}", J::KIND);
+        Failure::permanent(message).class(BAD_PAYLOAD)
+    })
+}
+
+fn unknown_kind(attempt: &Attempt) -> Failure {
+    Failure::new(format!("no handler of this worker knows the kind {}", attempt.job().kind)).class(UNKNOWN_KIND)
+}
+
+async fn blocking<J, F, R, E>(handler: Arc<F>, job: J, attempt: Attempt) -> Ran
+where
+    J: JobKind,
+    F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
+    R: Serialize + 'static,
+    E: Into<HandlerError> + 'static,
+{
+    let run = move || panic::catch(|| ran(handler(job, attempt))).unwrap_or_else(Ran::failed);
+    match tokio::task::spawn_blocking(run).await {
+        Ok(ran) => ran,
+        // Only a runtime that is being torn down refuses to run it.
+        Err(error) => Ran::failed(Failure::new(format!("the blocking handler was not run: {error}"))),
+    }
+}
+
+fn ran<R: Serialize + 'static, E: Into<HandlerError>>(returned: Result<R, E>) -> Ran {
+    match returned {
+        Ok(result) => succeeded(&result),
+        Err(error) => Ran::new(error.into().into_outcome()),
+    }
+}
+
+fn succeeded<R: Serialize + 'static>(result: &R) -> Ran {
+    let mut ran = Ran::new(Outcome::Succeeded);
+    if TypeId::of::<R>() == TypeId::of::<()>() {
+        return ran;
+    }
+    // The work is done either way: a result that cannot be kept must not run it again.
+    match serde_json::to_string(result) {
+        Ok(text) if text.len() > MAX_RESULT => {
+            ran.note = Some(format!("the result of {} bytes was not kept: at most {MAX_RESULT} are", text.len()));
+        }
+        Ok(text) if text == "null" => {}
+        Ok(text) => ran.result = Some(Payload::from(text)),
+        Err(error) => ran.note = Some(format!("the result was not kept: it is not JSON: {error}")),
+    }
+    ran
+}

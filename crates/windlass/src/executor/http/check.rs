@@ -1,0 +1,58 @@
+//! Check: is this a call that can be made? For the edge, so that a wrong one is refused before it is stored.
+
+use super::headers::{self, MAX_HEADER_BYTES, MAX_HEADERS};
+use super::target::Target;
+use http::Method;
+
+const METHODS: [Method; 7] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
+
+/// What is wrong with a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct CallError {
+    /// `method`, `url` or `headers`.
+    pub field: &'static str,
+    pub message: String,
+}
+
+impl CallError {
+    pub(super) fn new(field: &'static str, message: impl Into<String>) -> Self {
+        Self { field, message: message.into() }
+    }
+}
+
+/// Checks a call's form. Whether its target may be reached is [`super::HttpExecutor::check_target`]'s question.
+///
+/// # Errors
+/// The first field that is wrong, and how.
+pub fn check_call(method: &str, url: &str, headers: &[(String, String)]) -> Result<(), CallError> {
+    parse_method(method)?;
+    parse_url(url)?;
+    check_headers(headers)
+}
+
+pub(super) fn parse_method(method: &str) -> Result<Method, CallError> {
+    METHODS
+        .into_iter()
+        .find(|known| known.as_str().eq_ignore_ascii_case(method))
+        .ok_or_else(|| CallError::new("method", "write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"))
+}
+
+pub(super) fn parse_url(url: &str) -> Result<Target, CallError> {
+    Target::parse(url).map_err(|message| CallError::new("url", message))
+}
+
+pub(super) fn check_headers(headers: &[(String, String)]) -> Result<(), CallError> {
+    if headers.len() > MAX_HEADERS {
+        return Err(CallError::new("headers", format!("more than {MAX_HEADERS} headers")));
+    }
+    let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > MAX_HEADER_BYTES {
+        return Err(CallError::new("headers", format!("more than {MAX_HEADER_BYTES} bytes of headers")));
+    }
+    for (name, value) in headers {
+        headers::parse(name, value).map_err(|message| CallError::new("headers", message))?;
+    }
+    Ok(())
+}

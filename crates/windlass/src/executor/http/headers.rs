@@ -1,0 +1,92 @@
+//! Headers: which ones a job may set, and which values are shown to whoever reads the job.
+
+use http::{HeaderName, HeaderValue};
+
+/// Most headers a job may set.
+pub const MAX_HEADERS: usize = 64;
+/// Most bytes that a job's headers may have, names and values together.
+pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+/// What a secret value reads as.
+pub const MASK: &str = "***";
+
+/// Set by the connection, or by Windlass; a job's own would smuggle requests or forge a signature.
+const FORBIDDEN: &[&str] = &[
+    "accept-encoding", // Answers are not decompressed.
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "via",
+    // What metadata services ask for, to be sure that nobody was tricked into calling them.
+    "metadata",
+    "metadata-flavor",
+    "x-google-metadata-request",
+];
+const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "webhook-", "windlass-", "x-aws-ec2-metadata-token"];
+
+/// Parts of names whose values are secrets.
+const SECRET_PARTS: &[&str] = &[
+    "auth",
+    "cookie",
+    "credential",
+    "jwt",
+    "key",
+    "passphrase",
+    "passwd",
+    "password",
+    "private",
+    "pwd",
+    "secret",
+    "session",
+    "signature",
+    "token",
+];
+/// Beginnings of values that are secrets under any name.
+const SECRET_VALUES: &[&str] = &["basic ", "bearer ", "digest ", "whsec_", "token "];
+/// Named like a secret, but known not to be one.
+const OPEN_NAMES: &[&str] = &["idempotency-key"];
+
+/// Reads one header of a job.
+///
+/// # Errors
+/// What is wrong with it. The value is not repeated: it may be a secret.
+pub(super) fn parse(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{shown}` is not a header name"))?;
+    if is_forbidden(parsed.as_str()) {
+        return Err(format!("the header `{shown}` cannot be set by a job"));
+    }
+    // Tabs are legal in values, but no receiver agrees on what they mean.
+    let clean = !value.chars().any(char::is_control);
+    let value = HeaderValue::from_bytes(value.as_bytes())
+        .ok()
+        .filter(|_| clean)
+        .ok_or_else(|| format!("the value of the header `{shown}` holds control characters"))?;
+    Ok((parsed, value))
+}
+
+fn is_forbidden(name: &str) -> bool {
+    FORBIDDEN.contains(&name) || FORBIDDEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The headers as everybody may read them: values that look like secrets are masked.
+#[must_use]
+pub fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
+    let mask = |(name, value): &(String, String)| {
+        let shown = if is_secret(name, value) { MASK.to_owned() } else { value.clone() };
+        (name.clone(), shown)
+    };
+    headers.iter().map(mask).collect()
+}
+
+fn is_secret(name: &str, value: &str) -> bool {
+    let (name, value) = (name.to_ascii_lowercase(), value.trim_start().to_ascii_lowercase());
+    let by_name = SECRET_PARTS.iter().any(|part| name.contains(part)) && !OPEN_NAMES.contains(&name.as_str());
+    by_name || SECRET_VALUES.iter().any(|start| value.starts_with(start))
+}

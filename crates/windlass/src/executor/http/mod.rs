@@ -1,0 +1,191 @@
+//! The executor `http`: an attempt is a call to a URL. It runs HTTP jobs and webhook deliveries alike.
+//!
+//! One attempt goes through these files, in this order:
+//!
+//! | file | step |
+//! |---|---|
+//! | [`check`](check_call) | at the edge: is this a call that can be made? |
+//! | `slots` | wait for a slot: calls per host and in all are capped |
+//! | `request` | method, headers, body; the signature of a signed call |
+//! | `connect` | the guarded connector: resolve, judge, dial, compare the peer, secure |
+//! | `answer` | status → success or failure class; `Retry-After`; the first 4 KiB of a failing body |
+//! | `fault` | no answer: timeout, refused, broken, denied → failure class |
+//!
+//! # What it promises
+//! - **Nothing reaches a denied address.** Every connection is opened by the guarded connector, which judges the very
+//!   address it dials; see [`Egress`] for the rules. Redirects are not followed, proxies in the environment are not
+//!   used, a connection is never shared between executors (and so between egress rules).
+//! - **Bounded.** Resolving, connecting and securing take at most 5 s each, a whole call at most its timeout, waiting
+//!   for a slot at most [`HttpOptions::patience`] (after which the job is snoozed, which counts against nothing). Of an
+//!   answer at most 64 KiB are read, within 2 s of its head; nothing is decompressed. Heads are limited to 64 KiB.
+//! - **The status decides.** 2xx is success, even if the body stalls or breaks off afterwards: the receiver has said so.
+//! - **The same on every try:** body, `Idempotency-Key`, `webhook-id`. `webhook-timestamp` and `webhook-signature` are
+//!   the try's own.
+//! - **HTTP/1.1** with connection reuse. One connection carries one call at a time, so that a stalled receiver stalls
+//!   nobody else.
+//! - Dropping the future of a call drops its connection.
+
+mod address;
+mod answer;
+mod check;
+mod connect;
+mod dial;
+mod fault;
+mod headers;
+mod limit;
+mod options;
+mod request;
+mod resolve;
+mod retry_after;
+mod slots;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tls;
+mod wire;
+
+pub use address::Egress;
+pub use answer::KEPT_BYTES;
+pub use check::{CallError, check_call};
+pub use dial::{Dial, TcpDial};
+pub use fault::{BAD_CALL, CONNECT_ERROR, DNS_ERROR, EGRESS_DENIED, PROTOCOL_ERROR, TLS_ERROR};
+pub use headers::{MASK, MAX_HEADER_BYTES, MAX_HEADERS, mask_headers};
+pub use ipnet::IpNet;
+pub use options::{DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_PATIENCE, DEFAULT_TIMEOUT, HttpOptions, RootsError};
+pub use resolve::{Resolve, SystemResolver};
+pub use target::MAX_URL_BYTES;
+
+use crate::clock::Clock;
+use crate::job::{HttpCall, Job};
+use bytes::Bytes;
+use connect::GuardedConnector;
+use fault::{Fault, Phase};
+use http::Response;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use limit::within;
+use request::Reuse;
+use slots::Slots;
+use std::sync::Arc;
+use std::time::Duration;
+use target::Target;
+use windlass_core::{Delivery, Millis, Outcome, Progress};
+use wire::Gauge;
+
+/// How long an idle connection waits for its next call: less than the 5 s after which common servers hang up, so that
+/// a call is seldom sent into a connection that is just being closed.
+const IDLE_LIMIT: Duration = Duration::from_secs(4);
+/// Most bytes of a response's head.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Most headers of a response.
+const MAX_ANSWER_HEADERS: usize = 128;
+/// How long a job that got no slot stays away, so that calls to other hosts come first.
+const BUSY_SNOOZE: Millis = Millis::from_secs(5);
+
+/// Makes the calls of HTTP jobs and webhook deliveries. Cheap to clone; clones share connections and slots.
+#[derive(Clone)]
+pub struct HttpExecutor(Arc<Inner>);
+
+struct Inner {
+    client: Client<GuardedConnector, Full<Bytes>>,
+    slots: Arc<Slots>,
+    /// Connections open, idle ones included.
+    open: Gauge,
+    options: HttpOptions,
+    clock: Clock,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Called {
+    pub outcome: Outcome,
+    /// `HTTP 200`: the status, if there was an answer.
+    pub note: Option<String>,
+}
+
+impl HttpExecutor {
+    #[must_use]
+    pub fn new(options: HttpOptions, clock: Clock) -> Self {
+        let open = Gauge::default();
+        let connector = GuardedConnector::new(&options, clock.clone(), open.clone());
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_LIMIT)
+            .pool_max_idle_per_host(options.calls_per_host)
+            .http1_max_buf_size(MAX_HEAD_BYTES)
+            .http1_max_headers(MAX_ANSWER_HEADERS)
+            .build(connector);
+        let slots = Arc::new(Slots::new(options.calls_per_host, options.calls));
+        Self(Arc::new(Inner { client, slots, open, options, clock }))
+    }
+
+    /// Makes the call of one attempt. Never panics; bounded in time and memory. Dropping the future aborts the call.
+    ///
+    /// The call's timeout is kept in here and starts when the call has its slot: put no other around it.
+    pub async fn call(&self, job: &Job) -> Called {
+        match self.0.answer(job).await {
+            Ok(called) => called,
+            Err(fault) => Called { outcome: Outcome::Failed(fault.failure()), note: None },
+        }
+    }
+
+    /// Whether a URL's target may be reached, as far as its spelling tells: addresses and internal names are judged
+    /// here, what other names resolve to only when they are called.
+    ///
+    /// # Errors
+    /// The URL is wrong, or its target is denied.
+    pub fn check_target(&self, url: &str) -> Result<(), CallError> {
+        let target = check::parse_url(url)?;
+        let options = &self.0.options;
+        target.check(&options.egress, &options.deny).map_err(|denied| CallError::new("url", denied.to_string()))
+    }
+}
+
+impl Inner {
+    async fn answer(&self, job: &Job) -> Result<Called, Fault> {
+        let call = job.http.as_deref().ok_or_else(|| Fault::bad_call("the job has nothing to call"))?;
+        let target = check::parse_url(&call.url).map_err(|error| Fault::bad_call(error.to_string()))?;
+        // A target that is denied by its spelling need not wait for a slot; the connector judges again.
+        target.check(&self.options.egress, &self.options.deny)?;
+        let waiting = self.slots.acquire(target.host_key());
+        let Ok(Ok(_slot)) = within(&self.clock, self.options.patience, waiting).await else {
+            return Ok(Called { outcome: busy(job.delivery), note: Some("the target's call slots were busy".into()) });
+        };
+        let limit = job.timeout.unwrap_or(self.options.default_timeout);
+        let started = self.clock.monotonic();
+        match within(&self.clock, limit, self.exchange(job, call, &target)).await {
+            Ok(response) => Ok(self.judge(response?, limit - (self.clock.monotonic() - started)).await),
+            Err(limit::Elapsed) => Err(Fault::Timeout { phase: Phase::Whole, after: limit }),
+        }
+    }
+
+    async fn exchange(&self, job: &Job, call: &HttpCall, target: &Target) -> Result<Response<Incoming>, Fault> {
+        // Idle connections are kept only up to the number of calls, so there are never more than twice as many open.
+        let reuse = if self.open.count() < self.options.calls { Reuse::Keep } else { Reuse::Close };
+        let request = request::request(job, call, target, &self.options.user_agent, reuse, self.clock.now())?;
+        self.client.request(request).await.map_err(|error| Fault::from_client(&error))
+    }
+
+    async fn judge(&self, response: Response<Incoming>, left: Millis) -> Called {
+        let note = Some(format!("HTTP {}", response.status().as_u16()));
+        let outcome = answer::judge(response, left, &self.clock).await.map_or(Outcome::Succeeded, Outcome::Failed);
+        Called { outcome, note }
+    }
+}
+
+/// A job that got no slot has not started: it goes back without having counted.
+fn busy(delivery: Delivery) -> Outcome {
+    match delivery {
+        Delivery::AtLeastOnce => Outcome::Snoozed(BUSY_SNOOZE),
+        // Snoozing means having started, which this job may do only once.
+        Delivery::AtMostOnce => Outcome::Released(Progress::NotStarted),
+    }
+}
+
+impl std::fmt::Debug for HttpExecutor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpExecutor").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,129 @@
+//! Request: what is sent for one attempt of a job. The body is the payload, byte for byte, on every try; the
+//! signature is made anew, because it holds the time.
+
+use super::check::{check_headers, parse_method};
+use super::fault::Fault;
+use super::headers;
+use super::target::Target;
+use crate::job::{HttpCall, Job};
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use http::{HeaderMap, Method, Request};
+use http_body_util::Full;
+use windlass_core::Timestamp;
+use windlass_core::signature::Secret;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// Whether the connection may serve another call afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reuse {
+    Keep,
+    Close,
+}
+
+/// The request of one attempt.
+pub(super) fn request(
+    job: &Job,
+    call: &HttpCall,
+    target: &Target,
+    user_agent: &str,
+    reuse: Reuse,
+    now: Timestamp,
+) -> Result<Request<Full<Bytes>>, Fault> {
+    let method = parse_method(&call.method).map_err(|error| Fault::bad_call(error.to_string()))?;
+    check_headers(&call.headers).map_err(|error| Fault::bad_call(error.to_string()))?;
+    let body = body(&method, &job.payload);
+    let mut headers = HeaderMap::new();
+    for (name, value) in &call.headers {
+        let (name, value) = headers::parse(name, value).map_err(Fault::bad_call)?;
+        headers.append(name, value);
+    }
+    add_defaults(&mut headers, job, user_agent, body.as_ref());
+    add_facts(&mut headers, job);
+    if reuse == Reuse::Close {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    let body = body.unwrap_or_default();
+    sign(&mut headers, job, call, &body, now)?;
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = target.uri.clone();
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+/// Methods that carry no body by nature send one only if the job has something to say.
+fn body(method: &Method, payload: &str) -> Option<Bytes> {
+    let bodiless = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS].contains(method);
+    if bodiless && payload.trim() == "null" { None } else { Some(Bytes::copy_from_slice(payload.as_bytes())) }
+}
+
+/// What is sent unless the job's own headers say otherwise.
+fn add_defaults(headers: &mut HeaderMap, job: &Job, user_agent: &str, body: Option<&Bytes>) {
+    let mut default = |name: HeaderName, value: HeaderValue| {
+        headers.entry(name).or_insert(value);
+    };
+    default(ACCEPT, HeaderValue::from_static("*/*"));
+    default(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    default(IDEMPOTENCY_KEY, text(&job.stable_key()));
+    default(USER_AGENT, text(user_agent));
+    if body.is_some() {
+        default(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if let Some(context) = job.traceparent.as_deref().filter(|context| is_traceparent(context)) {
+        default(TRACEPARENT, text(context));
+    }
+}
+
+/// Which job this is, and how often it has been tried.
+fn add_facts(headers: &mut HeaderMap, job: &Job) {
+    headers.insert("windlass-job-id", HeaderValue::from(job.id.0));
+    headers.insert("windlass-attempt", HeaderValue::from(job.attempt));
+    headers.insert("windlass-queue", text(job.queue.as_str()));
+    headers.insert("windlass-kind", text(job.kind.as_str()));
+}
+
+/// Standard Webhooks: the id is the same on every try, time and signature are this try's.
+fn sign(headers: &mut HeaderMap, job: &Job, call: &HttpCall, body: &Bytes, now: Timestamp) -> Result<(), Fault> {
+    if call.secret.is_none() && call.webhook_id.is_none() {
+        return Ok(());
+    }
+    let id = call.webhook_id.clone().unwrap_or_else(|| format!("msg_{}", job.id));
+    let seconds = now.as_millis() / 1000;
+    if let Some(secret) = &call.secret {
+        let secret =
+            Secret::parse(secret).map_err(|error| Fault::bad_call(format!("the signing secret is wrong: {error}")))?;
+        let signature = HeaderValue::from_str(&secret.sign(&id, seconds, body))
+            .map_err(|_| Fault::bad_call("the signature is no header"))?;
+        headers.insert("webhook-signature", signature);
+    }
+    let id = HeaderValue::from_str(&id).map_err(|_| Fault::bad_call("the webhook id holds control characters"))?;
+    headers.insert("webhook-id", id);
+    headers.insert("webhook-timestamp", HeaderValue::from(seconds));
+    Ok(())
+}
+
+/// A text as a header's value; what a header cannot hold is percent-encoded, so that the same text always gives the
+/// same value.
+fn text(text: &str) -> HeaderValue {
+    let plain = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) && text.trim() == text;
+    let value = if plain { HeaderValue::from_str(text) } else { HeaderValue::from_str(&encode(text)) };
+    value.expect("printable ASCII makes a header value")
+}
+
+fn encode(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// `version-trace-parent-flags` in lower-case hexadecimal, as version 00 of the W3C's trace context has it.
+fn is_traceparent(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let [version, trace, parent, flags] = parts[..] else { return false };
+    let is_hex = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let is_some = |part: &str| part.bytes().any(|byte| byte != b'0');
+    version == "00" && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2) && is_some(trace) && is_some(parent)
+}

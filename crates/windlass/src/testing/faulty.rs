@@ -1,0 +1,265 @@
+//! A store with faults that a test chooses: every call can be refused, or done without its caller being told.
+
+use crate::clock::Clock;
+use crate::job::{Job, LeaseId, NewJob};
+use crate::store::{
+    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
+    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
+    Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Settled, Store, StoreError, Token, WorkerId,
+    WorkerLock, WorkerReport,
+};
+use crate::tally::Tally;
+use crate::wake::Wake;
+use async_trait::async_trait;
+use std::sync::{Arc, Mutex, PoisonError};
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// What happens to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing: the call goes through.
+    None,
+    /// Refused; nothing happened.
+    Unavailable,
+    /// Not done, and the caller does not know.
+    UnknownNotDone,
+    /// Done, and the caller does not know.
+    UnknownDone,
+}
+
+type Chooser = dyn Fn(&'static str) -> Fault + Send + Sync;
+
+/// Passes calls on to another store, with faults.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    choose: Mutex<Arc<Chooser>>,
+}
+
+impl FaultyStore {
+    /// A store without faults, until some are chosen.
+    #[must_use]
+    pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { inner, choose: Mutex::new(Arc::new(|_| Fault::None)) })
+    }
+
+    /// From now on `choose` says, by the name of each call, what happens to it.
+    pub fn choose(&self, choose: impl Fn(&'static str) -> Fault + Send + Sync + 'static) {
+        *self.choose.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(choose);
+    }
+
+    /// From now on every call comes to this.
+    pub fn always(&self, fault: Fault) {
+        self.choose(move |_| fault);
+    }
+
+    fn fault(&self, call: &'static str) -> Fault {
+        let choose = self.choose.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        choose(call)
+    }
+}
+
+impl std::fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "FaultyStore({:?})", self.inner)
+    }
+}
+
+macro_rules! faulty {
+    ($self:ident, $name:literal, $call:expr) => {
+        match $self.fault($name) {
+            Fault::None => $call.await,
+            Fault::Unavailable => Err(StoreError::unavailable("a fault of the test's choice")),
+            Fault::UnknownNotDone => Err(StoreError::unknown("a fault of the test's choice")),
+            Fault::UnknownDone => {
+                $call.await?;
+                Err(StoreError::unknown("a fault of the test's choice"))
+            }
+        }
+    };
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
+        faulty!(self, "enqueue", self.inner.enqueue(jobs, atomicity))
+    }
+
+    async fn claim(&self, claim: Claim) -> Result<Claimed> {
+        faulty!(self, "claim", self.inner.claim(claim))
+    }
+
+    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
+        faulty!(self, "held", self.inner.held(lease))
+    }
+
+    async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
+        faulty!(self, "commit", self.inner.commit(commits, ended))
+    }
+
+    async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
+        faulty!(self, "renew", self.inner.renew(worker, leases, lease_for))
+    }
+
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
+        faulty!(self, "reap", self.inner.reap(reap, limit))
+    }
+
+    async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
+        faulty!(self, "expire", self.inner.expire(limit))
+    }
+
+    async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
+        faulty!(self, "cancel", self.inner.cancel(scope, ids))
+    }
+
+    async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
+        faulty!(self, "replay", self.inner.replay(scope, replay))
+    }
+
+    async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
+        faulty!(self, "discard", self.inner.discard(scope, discard))
+    }
+
+    async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
+        faulty!(self, "amend", self.inner.amend(scope, id, change))
+    }
+
+    async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
+        faulty!(self, "job", self.inner.job(scope, id))
+    }
+
+    async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
+        faulty!(self, "jobs", self.inner.jobs(scope, filter, page))
+    }
+
+    async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
+        faulty!(self, "attempts", self.inner.attempts(scope, id, limit))
+    }
+
+    async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
+        faulty!(self, "schedule_attempts", self.inner.schedule_attempts(scope, schedule, limit))
+    }
+
+    async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
+        faulty!(self, "dead_groups", self.inner.dead_groups(scope, filter, limit))
+    }
+
+    async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
+        faulty!(self, "depths", self.inner.depths(scope))
+    }
+
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        faulty!(self, "queues", self.inner.queues())
+    }
+
+    async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
+        faulty!(self, "register_queue", self.inner.register_queue(tenant, name, executor))
+    }
+
+    async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
+        faulty!(self, "pause_queue", self.inner.pause_queue(tenant, name, paused))
+    }
+
+    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
+        faulty!(self, "settings", self.inner.settings())
+    }
+
+    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
+        faulty!(self, "put_setting", self.inner.put_setting(key, value))
+    }
+
+    async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
+        faulty!(self, "add_schedule", self.inner.add_schedule(spec, next_at))
+    }
+
+    async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
+        faulty!(self, "schedule", self.inner.schedule(scope, id))
+    }
+
+    async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
+        faulty!(self, "schedules", self.inner.schedules(scope, page))
+    }
+
+    async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
+        faulty!(self, "change_schedule", self.inner.change_schedule(scope, id, change))
+    }
+
+    async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
+        faulty!(self, "remove_schedule", self.inner.remove_schedule(scope, id))
+    }
+
+    async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
+        faulty!(self, "due_schedules", self.inner.due_schedules(limit))
+    }
+
+    async fn fire(&self, firing: Firing) -> Result<Fired> {
+        faulty!(self, "fire", self.inner.fire(firing))
+    }
+
+    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
+        faulty!(self, "tallies", self.inner.tallies(scope, since))
+    }
+
+    async fn put_token(&self, token: &Token) -> Result<()> {
+        faulty!(self, "put_token", self.inner.put_token(token))
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        faulty!(self, "tokens", self.inner.tokens())
+    }
+
+    async fn revoke_token(&self, id: &str) -> Result<bool> {
+        faulty!(self, "revoke_token", self.inner.revoke_token(id))
+    }
+
+    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
+        faulty!(self, "lock_worker", self.inner.lock_worker(worker))
+    }
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
+        faulty!(self, "report_worker", self.inner.report_worker(report))
+    }
+
+    async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
+        faulty!(self, "workers", self.inner.workers(since))
+    }
+
+    async fn alerts(&self) -> Result<Vec<Alert>> {
+        faulty!(self, "alerts", self.inner.alerts())
+    }
+
+    async fn change_alert(&self, change: AlertChange) -> Result<bool> {
+        faulty!(self, "change_alert", self.inner.change_alert(change))
+    }
+
+    async fn audit(&self, entry: &Audit) -> Result<()> {
+        faulty!(self, "audit", self.inner.audit(entry))
+    }
+
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        faulty!(self, "audits", self.inner.audits(limit))
+    }
+
+    async fn prune(&self) -> Result<u64> {
+        faulty!(self, "prune", self.inner.prune())
+    }
+
+    async fn migrate(&self) -> Result<()> {
+        faulty!(self, "migrate", self.inner.migrate())
+    }
+
+    async fn health(&self) -> Result<Health> {
+        faulty!(self, "health", self.inner.health())
+    }
+
+    fn clock(&self) -> &Clock {
+        self.inner.clock()
+    }
+
+    fn wake(&self) -> &Wake {
+        self.inner.wake()
+    }
+}

@@ -1,0 +1,288 @@
+//! A test kit: jobs in memory, a clock that tests turn by hand, seeded dice. A retry sequence of hours runs in milliseconds,
+//! the same way every time.
+//!
+//! ```
+//! use windlass::testing::TestKit;
+//! # use windlass::{Attempt, Failure, JobKind, State};
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Flaky;
+//! # impl JobKind for Flaky { const KIND: &'static str = "flaky"; }
+//! # async fn flaky(_: Flaky, attempt: Attempt) -> Result<(), Failure> {
+//! #     if attempt.retry() < 2 { Err(Failure::new("not yet")) } else { Ok(()) }
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let kit = TestKit::new().handle(flaky);
+//! let id = kit.windlass().enqueue(Flaky).retry("stepped").await?;
+//! kit.run_until_idle().await;                       // jumps through the backoffs: 30s, then 60s
+//! assert_eq!(kit.job(id).await.state, State::Succeeded);
+//! assert_eq!(kit.elapsed(), windlass::Millis::from_secs(90));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+
+mod faulty;
+
+pub use faulty::{Fault, FaultyStore};
+
+use crate::attempt::{Attempt, Shared, States, Ticket};
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::executor::Run;
+use crate::executor::handlers::{Handlers, JobKind};
+use crate::handler_error::HandlerError;
+use crate::job::{Job, LeaseId};
+use crate::settle::{Trace, settle};
+use crate::store::memory::MemoryStore;
+use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Store, Turn, WorkerId};
+use crate::upkeep::Keeper;
+use crate::windlass::Windlass;
+use crate::worker::{panic, run_attempt};
+use serde::Serialize;
+use std::any::Any;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use windlass_core::{Attempt as Line, Executor, Failure, JobId, Millis, Outcome, Timestamp};
+
+/// When a kit's time begins: noon of the first day of 2026, UTC.
+pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
+/// The most attempts of one [`TestKit::run_until_idle`]: a job that never ends is a mistake in the test.
+const MAX_ATTEMPTS: usize = 100_000;
+/// The most jobs that are listed.
+const MAX_JOBS: u32 = 10_000;
+
+/// A store in memory with a worker that runs when told to.
+pub struct TestKit {
+    windlass: Windlass,
+    handlers: Handlers,
+    http: Option<Arc<dyn Run>>,
+    states: States,
+    shared: OnceLock<Arc<Shared>>,
+}
+
+impl Default for TestKit {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TestKit {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::seeded(0)
+    }
+
+    /// The same with other dice: other delays, the same every time.
+    #[must_use]
+    pub fn seeded(seed: u64) -> Self {
+        let options = Options { clock: Clock::manual(START), dice: Dice::seeded(seed), ..Options::default() };
+        let dice = options.dice.clone();
+        Self::with_store(MemoryStore::new(options), dice)
+    }
+
+    /// A kit over another store, whose clock must be a manual one.
+    #[must_use]
+    pub fn with_store(store: Arc<dyn Store>, dice: Dice) -> Self {
+        panic::watch();
+        Self {
+            windlass: Windlass::with_dice(store, dice),
+            handlers: Handlers::default(),
+            http: None,
+            states: States::default(),
+            shared: OnceLock::new(),
+        }
+    }
+
+    /// As `Worker::handle`.
+    #[must_use]
+    pub fn handle<J, F, Fut, R, E>(mut self, handler: F) -> Self
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Serialize + 'static,
+        E: Into<HandlerError> + 'static,
+    {
+        self.handlers.add(handler);
+        self
+    }
+
+    /// As `Worker::rewrite_failures`.
+    #[must_use]
+    pub fn rewrite_failures<J: JobKind>(
+        mut self,
+        rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.add_rewrite::<J>(rewrite);
+        self
+    }
+
+    /// As `Worker::http`; what a test wants calls to come to.
+    #[must_use]
+    pub fn http(mut self, executor: impl Run) -> Self {
+        self.http = Some(Arc::new(executor));
+        self
+    }
+
+    /// As `Worker::state`.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.states.put(value);
+        self
+    }
+
+    #[must_use]
+    pub fn windlass(&self) -> &Windlass {
+        &self.windlass
+    }
+
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        self.windlass.clock()
+    }
+
+    /// Time passed since the kit was made.
+    #[must_use]
+    pub fn elapsed(&self) -> Millis {
+        self.clock().monotonic()
+    }
+
+    /// Lets time pass; schedules fire and jobs expire, but no job is run.
+    pub async fn advance(&self, span: impl Into<Millis>) {
+        self.clock().advance(span.into());
+        self.upkeep().await;
+    }
+
+    /// Runs one due job after another, those that fall due meanwhile included, until none is due. Answers how many attempts.
+    ///
+    /// # Panics
+    /// If the attempts do not come to an end, or the store refuses: tests want to know.
+    pub async fn run_due(&self) -> usize {
+        for count in 0..MAX_ATTEMPTS {
+            let claimed = self.claim_one().await;
+            let Some(job) = claimed.jobs.into_iter().next() else { return count };
+            self.run_one(job).await;
+        }
+        panic!("jobs are due again and again: {MAX_ATTEMPTS} attempts without an end");
+    }
+
+    /// Runs due jobs and jumps through every backoff and delay until no job is left that will fall due. Schedules do not make
+    /// it jump: they never end. Answers how many attempts.
+    pub async fn run_until_idle(&self) -> usize {
+        let mut attempts = 0;
+        loop {
+            attempts += self.run_due().await;
+            let Some(next) = self.claim_one().await.next_due else { return attempts };
+            assert!(attempts < MAX_ATTEMPTS, "{MAX_ATTEMPTS} attempts without an end");
+            self.advance(next.since(self.clock().now())).await;
+        }
+    }
+
+    /// The job with this id.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn job(&self, id: JobId) -> Job {
+        self.windlass.job(id).await.expect("the store answers").expect("there is a job with this id")
+    }
+
+    /// A job's attempts, oldest first.
+    ///
+    /// # Panics
+    /// If the store refuses.
+    pub async fn history(&self, id: JobId) -> Vec<Line> {
+        self.windlass.history(id).await.expect("the store answers")
+    }
+
+    /// All jobs of `J`'s kind, live and finished, oldest first, with their payloads.
+    ///
+    /// # Panics
+    /// If a payload is not a `J`.
+    pub async fn jobs_of<J: JobKind>(&self) -> Vec<(Job, J)> {
+        let kind = windlass_core::job::Kind::new(J::KIND).expect("a kind is a name");
+        let filter = JobFilter { kind: Some(kind), ..JobFilter::default() };
+        let page = Page { after: None, limit: MAX_JOBS, order: Order::OldestFirst };
+        let jobs = self.windlass.store().jobs(&Scope::All, &filter, page).await.expect("the store answers");
+        let decode = |job: Job| {
+            let payload = serde_json::from_str(&job.payload).expect("the payload is of this kind");
+            (job, payload)
+        };
+        jobs.into_iter().map(decode).collect()
+    }
+
+    /// Asserts that a job of `J`'s kind was enqueued that `is_it` recognises; returns it.
+    ///
+    /// # Panics
+    /// If none was.
+    pub async fn assert_enqueued<J: JobKind>(&self, is_it: impl Fn(&Job, &J) -> bool) -> Job {
+        let jobs = self.jobs_of::<J>().await;
+        let count = jobs.len();
+        let found = jobs.into_iter().find(|(job, payload)| is_it(job, payload)).map(|(job, _)| job);
+        found.unwrap_or_else(|| panic!("none of the {count} enqueued jobs of kind {} is the one expected", J::KIND))
+    }
+
+    /// Asserts that no job of `J`'s kind was enqueued.
+    ///
+    /// # Panics
+    /// If one was.
+    pub async fn assert_none_enqueued<J: JobKind>(&self) {
+        let count = self.jobs_of::<J>().await.len();
+        assert_eq!(count, 0, "{count} jobs of kind {} were enqueued", J::KIND);
+    }
+
+    async fn upkeep(&self) {
+        Keeper::of(&self.windlass).all().await;
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        self.shared.get_or_init(|| {
+            let (windlass, state) = (self.windlass.clone(), self.states.clone());
+            Arc::new(Shared { windlass, worker: "test-kit".into(), state })
+        })
+    }
+
+    async fn claim_one(&self) -> Claimed {
+        let store = self.windlass.store();
+        let queues = store.queues().await.expect("the store answers");
+        let served = queues.iter().filter(|queue| queue.executor == Executor::Worker || self.http.is_some());
+        let claim = Claim {
+            worker: WorkerId::new("test-kit"),
+            leases: Leases::Shared(LeaseId::draw(self.windlass.dice())),
+            lease_for: Millis::from_secs(30),
+            turns: served.map(|queue| Turn { queue: queue.id, slots: 1, ahead: 0 }).collect(),
+            limit: 1,
+            suspects: 1,
+        };
+        store.claim(claim).await.expect("the store answers")
+    }
+
+    async fn run_one(&self, job: Job) {
+        let run: &dyn Run = match (job.executor, &self.http) {
+            (Executor::Http, Some(http)) => &**http,
+            (Executor::Http | Executor::Worker, _) => &self.handlers,
+        };
+        let ticket = Ticket::new(job, self.shared().clone());
+        let started_at = self.clock().now();
+        ticket.start(started_at);
+        let ran = run_attempt(run, &ticket).await;
+        let worker = "test-kit".to_owned();
+        let note = ticket.take_note().or(ran.note);
+        let trace = Trace { started_at, finished_at: self.clock().now(), worker, note, result: ran.result };
+        let roll = self.windlass.dice().roll();
+        let commit = settle(&ticket.job, &ran.outcome, trace.clone(), roll);
+        let store = self.windlass.store();
+        let committed = store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
+        if committed == [Committed::CancelRequested] {
+            let asked = Job { cancel_requested: true, ..ticket.job.clone() };
+            let commit = settle(&asked, &ran.outcome, trace, roll);
+            store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
+        }
+    }
+}
+
+impl std::fmt::Debug for TestKit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TestKit")
+            .field("handlers", &self.handlers)
+            .field("now", &self.clock().now())
+            .finish_non_exhaustive()
+    }
+}

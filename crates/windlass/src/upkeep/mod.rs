@@ -1,0 +1,93 @@
+//! Upkeep: reap, expire, fire schedules, prune. Any node may do it, none needs to be elected; each does it a little out of step
+//! with the others.
+
+mod expire;
+mod prune;
+mod reap;
+pub mod schedules;
+
+use crate::event::Reporter;
+use crate::wake::Waker;
+use crate::windlass::Windlass;
+use tokio_util::sync::CancellationToken;
+use windlass_core::{Millis, Timestamp};
+
+/// How often leases that ran out, jobs that expired and schedules that nobody told of are looked for.
+const TICK: Millis = Millis::from_secs(5);
+/// How often the archive is pruned.
+const PRUNE_EVERY: Millis = Millis::from_secs(60);
+/// After a wake-up, schedules are looked at again, but no more often than this.
+const WAKE_GAP: Millis = Millis::from_secs(1);
+/// Items per call of each kind of upkeep.
+const BATCH: u32 = 500;
+/// Calls in a row of each kind of upkeep: the next tick goes on.
+const ROUNDS: u32 = 20;
+
+/// Does the upkeep of a store until it is stopped.
+#[derive(Debug)]
+pub struct Keeper {
+    windlass: Windlass,
+    reporter: Reporter,
+    waker: Waker,
+    next_firing: Option<Timestamp>,
+}
+
+impl Keeper {
+    pub(crate) fn new(windlass: Windlass, reporter: Reporter) -> Self {
+        let waker = windlass.store().wake().subscribe();
+        Self { windlass, reporter, waker, next_firing: None }
+    }
+
+    /// Upkeep for a process without a worker.
+    #[must_use]
+    pub fn of(windlass: &Windlass) -> Self {
+        Self::new(windlass.clone(), windlass.reporter("upkeep".into()))
+    }
+
+    pub async fn run(mut self, stop: CancellationToken) {
+        let clock = self.windlass.clock().clone();
+        let mut next_tick = clock.now();
+        let mut next_prune = clock.now() + self.jittered(PRUNE_EVERY);
+        while !stop.is_cancelled() {
+            let now = clock.now();
+            if now >= next_tick {
+                self.tick().await;
+                next_tick = clock.now() + self.jittered(TICK);
+            }
+            if now >= next_prune {
+                prune::prune(&self.windlass).await;
+                next_prune = clock.now() + self.jittered(PRUNE_EVERY);
+            }
+            self.next_firing = schedules::fire_due(&self.windlass).await;
+            let looked_at = clock.now();
+            let wake_at = [Some(next_tick), Some(next_prune), self.next_firing].into_iter().flatten().min();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep_until(wake_at.unwrap_or(next_tick)) => continue,
+                () = self.waker.rung() => {}
+            }
+            let soonest = wake_at.unwrap_or(next_tick).min(looked_at + WAKE_GAP);
+            tokio::select! { () = stop.cancelled() => return, () = clock.sleep_until(soonest) => {} }
+        }
+    }
+
+    /// One round of everything that is due regularly.
+    pub async fn tick(&self) {
+        reap::reap(&self.windlass, &self.reporter).await;
+        expire::expire(&self.windlass, &self.reporter).await;
+    }
+
+    /// Everything at once: for tests that turn the clock.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn all(&self) {
+        self.tick().await;
+        schedules::fire_due(&self.windlass).await;
+        prune::prune(&self.windlass).await;
+    }
+
+    /// Between nine and eleven tenths of a span, so that nodes drift apart.
+    fn jittered(&self, span: Millis) -> Millis {
+        let tenth = span.get() / 10;
+        Millis::new(span.get() - tenth + self.windlass.dice().number() % (2 * tenth).max(1))
+    }
+}

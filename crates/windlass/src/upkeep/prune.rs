@@ -1,0 +1,16 @@
+//! Prune: archived jobs past their retention go, a bounded amount at a time.
+
+use super::ROUNDS;
+use crate::windlass::Windlass;
+
+pub(super) async fn prune(windlass: &Windlass) {
+    for _ in 0..ROUNDS {
+        let result = windlass.store().prune().await;
+        windlass.heard(&result);
+        match result {
+            Ok(0) => return,
+            Ok(count) => tracing::debug!(count, "pruned archived jobs"),
+            Err(error) => return tracing::warn!(%error, "the archive could not be pruned"),
+        }
+    }
+}

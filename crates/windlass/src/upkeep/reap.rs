@@ -1,0 +1,29 @@
+//! Reap: jobs whose worker was lost are decided by their policy.
+
+use super::{BATCH, ROUNDS};
+use crate::event::Reporter;
+use crate::store::Reap;
+use crate::windlass::Windlass;
+use crate::worker::next_firing;
+use windlass_core::Next;
+
+pub(super) async fn reap(windlass: &Windlass, reporter: &Reporter) {
+    for _ in 0..ROUNDS {
+        let result = windlass.store().reap(Reap::Expired { contact: windlass.contact() }, BATCH).await;
+        windlass.heard(&result);
+        let settled = match result {
+            Ok(settled) => settled,
+            Err(error) => return tracing::warn!(%error, "leases that ran out could not be reaped"),
+        };
+        for one in &settled {
+            let firing = match (one.transition.next, one.job.schedule) {
+                (Next::Failed(_), Some(schedule)) => next_firing(windlass, schedule).await,
+                (Next::Failed(_) | Next::Succeeded | Next::Cancelled | Next::Wait { .. }, _) => None,
+            };
+            reporter.settled(one, windlass.clock().now(), firing);
+        }
+        if settled.is_empty() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Schedules: fire what is due. Any number of nodes may try; the store lets one of them.
+
+use super::BATCH;
+use crate::job::{NewJob, RunAt};
+use crate::store::{Fired, Firing, Missed, Recurrence, Schedule, ScheduleSpec, Trigger};
+use crate::windlass::Windlass;
+use windlass_core::schedule::{Cadence, CadenceError};
+use windlass_core::{Millis, Timestamp};
+
+/// A firing later than this was missed: nobody was up for it.
+const MISSED_AFTER: Millis = Millis::from_secs(10);
+/// How long to wait after a schedule that cannot be read, or a store that does not answer.
+const AFTER_TROUBLE: Millis = Millis::from_secs(5);
+
+/// The cadence a schedule's text stands for: a cron line, or `every 30s` counted from `anchor`.
+///
+/// # Errors
+/// What is wrong with the text and what would be accepted.
+pub fn cadence(spec: &ScheduleSpec, anchor: Timestamp) -> Result<Cadence, CadenceError> {
+    match spec.cadence.strip_prefix("every ").map(Millis::parse) {
+        Some(Ok(interval)) => Cadence::every(interval, anchor),
+        Some(Err(error)) => Err(CadenceError::Cron { line: spec.cadence.clone(), why: error.to_string() }),
+        None => Cadence::cron(&spec.cadence, Some(&spec.zone)),
+    }
+}
+
+/// Fires all that is due; answers when the next firing is.
+pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
+    loop {
+        let result = windlass.store().due_schedules(BATCH).await;
+        windlass.heard(&result);
+        let (due, next) = match result {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "due schedules could not be read");
+                return Some(windlass.clock().now() + AFTER_TROUBLE);
+            }
+        };
+        if due.is_empty() {
+            return next;
+        }
+        for schedule in &due {
+            if !fire(windlass, schedule).await {
+                return Some(windlass.clock().now() + AFTER_TROUBLE);
+            }
+        }
+    }
+}
+
+/// Fires one schedule; whether the store and the schedule were in order.
+async fn fire(windlass: &Windlass, schedule: &Schedule) -> bool {
+    let firing = match firing(schedule, windlass.clock().now()) {
+        Ok(Some(firing)) => firing,
+        Ok(None) => return true,
+        Err(error) => {
+            tracing::error!(schedule = schedule.id.0, %error, "a schedule cannot be read and does not fire");
+            return false;
+        }
+    };
+    let result = windlass.store().fire(firing).await;
+    windlass.heard(&result);
+    match result {
+        Ok(Fired::Enqueued(job)) => tracing::debug!(schedule = schedule.id.0, job_id = job.0, "a schedule fired"),
+        Ok(Fired::Skipped) => tracing::debug!(schedule = schedule.id.0, "a firing was skipped"),
+        Ok(Fired::NotOurs) => {}
+        Err(error) => {
+            tracing::warn!(schedule = schedule.id.0, %error, "a schedule could not be fired");
+            return false;
+        }
+    }
+    true
+}
+
+/// The firing that is due, if one is: one job for all nominal times that have passed. Pure.
+///
+/// # Errors
+/// The schedule's cadence cannot be read.
+pub fn firing(schedule: &Schedule, now: Timestamp) -> Result<Option<Firing>, CadenceError> {
+    let Some(nominal) = schedule.next_at.filter(|at| *at <= now) else { return Ok(None) };
+    let spec = &schedule.spec;
+    let was_missed = now.since(nominal) > MISSED_AFTER;
+    let next_at = match spec.recurrence {
+        Recurrence::OneShot => None,
+        Recurrence::Recurring => cadence(spec, nominal)?.next_after(now),
+    };
+    // A schedule that fires once has nothing to make up for a skipped firing.
+    let skip = was_missed && spec.missed == Missed::Skip && spec.recurrence == Recurrence::Recurring;
+    let run_at = if was_missed { RunAt::Now } else { RunAt::At(nominal) };
+    let job =
+        (!skip).then(|| NewJob { run_at, schedule: Some(schedule.id), idempotency: None, ..spec.template.clone() });
+    Ok(Some(Firing { schedule: schedule.id, trigger: Trigger::Due { nominal, next_at }, job }))
+}

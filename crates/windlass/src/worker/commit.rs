@@ -1,0 +1,200 @@
+//! Commit: outcomes become transitions, written in batches as fast as the store takes them. An idle worker commits at once; a
+//! busy one gathers what comes in while the commit before is under way.
+
+use super::book::Book;
+use super::held::Done;
+use super::patience::Patience;
+use crate::event::{Ended, Reporter};
+use crate::job::LeaseId;
+use crate::settle::{Trace, settle};
+use crate::store::{Commit, Committed, Scope, StoreError};
+use crate::windlass::Windlass;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::mpsc::UnboundedReceiver;
+use windlass_core::{Next, Outcome, Timestamp, Transition};
+
+/// The most outcomes in one commit.
+const MAX_COMMIT: usize = 2000;
+
+pub(crate) struct Committer {
+    pub windlass: Windlass,
+    pub book: Arc<Book>,
+    pub reporter: Reporter,
+    pub done: UnboundedReceiver<Done>,
+}
+
+impl Committer {
+    /// Commits until every job that was held has its outcome committed and nobody can hold another.
+    pub(crate) async fn run(mut self) {
+        let mut batch = Vec::new();
+        while self.done.recv_many(&mut batch, MAX_COMMIT).await > 0 {
+            self.commit(std::mem::take(&mut batch)).await;
+        }
+        end_leases(&self.windlass, &self.book).await;
+    }
+
+    /// Commits all of `left`, however long the store is away.
+    async fn commit(&self, mut left: Vec<Done>) {
+        let mut patience = Patience::default();
+        for done in &mut left {
+            done.roll = Some(self.windlass.dice().roll());
+        }
+        while !left.is_empty() {
+            let commits: Vec<Commit> = left.iter().map(|done| self.settle(done)).collect();
+            let transitions: Vec<Transition> = commits.iter().map(|commit| commit.transition).collect();
+            let over = self.book.take_over();
+            let ended: Vec<LeaseId> = self.ending(&commits).into_iter().chain(over.iter().copied()).collect();
+            let result = self.windlass.store().commit(commits, ended.clone()).await;
+            self.windlass.heard(&result);
+            match result {
+                Ok(committed) => left = self.applied(left, &transitions, &committed, &ended).await,
+                Err(error) => {
+                    self.book.give_back_over(over);
+                    left = self.refused(left, &error, &mut patience).await;
+                }
+            }
+        }
+    }
+
+    fn settle(&self, done: &Done) -> Commit {
+        let job = &done.ticket.job;
+        let trace = Trace {
+            started_at: done.ticket.started_at().or(job.claimed_at).unwrap_or(done.finished_at),
+            finished_at: done.finished_at,
+            worker: self.reporter.worker.as_ref().to_owned(),
+            note: done.note.clone(),
+            result: done.result.clone(),
+        };
+        let roll = done.roll.expect("outcomes are given their roll before they are settled");
+        if done.ticket.cancel_requested.load(Ordering::Acquire) && !job.cancel_requested {
+            let asked = crate::job::Job { cancel_requested: true, ..job.clone() };
+            return settle(&asked, &done.outcome, trace, roll);
+        }
+        settle(job, &done.outcome, trace, roll)
+    }
+
+    /// Leases whose last jobs are in this batch. One whose job may have to be decided again, because a cancel came
+    /// in between, is ended by a later commit: its row must outlive its jobs.
+    fn ending(&self, commits: &[Commit]) -> Vec<LeaseId> {
+        let mut counts: HashMap<LeaseId, (usize, bool)> = HashMap::new();
+        for commit in commits {
+            let (count, is_sure) = counts.entry(commit.lease).or_insert((0, true));
+            *count += 1;
+            *is_sure &= commit.stands_despite_cancel();
+        }
+        let ends =
+            counts.into_iter().filter(|(lease, (count, is_sure))| *is_sure && self.book.ends_with(*lease, *count));
+        ends.map(|(lease, _)| lease).collect()
+    }
+
+    /// Closes what was committed and tells about it; answers what is to be decided again.
+    async fn applied(
+        &self,
+        batch: Vec<Done>,
+        transitions: &[Transition],
+        committed: &[Committed],
+        ended: &[LeaseId],
+    ) -> Vec<Done> {
+        let mut again = Vec::new();
+        let mut closed = Vec::with_capacity(batch.len());
+        for ((done, transition), committed) in batch.into_iter().zip(transitions).zip(committed) {
+            match committed {
+                Committed::Applied(_) | Committed::Repeated => {
+                    if let Some((due_at, _)) = transition.next.wait() {
+                        self.book.note_due(due_at);
+                    }
+                    self.report(&done, *transition).await;
+                    closed.push(done.ticket);
+                }
+                Committed::Stale => {
+                    let (id, attempt) = (done.ticket.job.id, done.ticket.job.attempt);
+                    tracing::warn!(
+                        job_id = id.0,
+                        attempt,
+                        worker = &*self.reporter.worker,
+                        "job {id}: the outcome of attempt {attempt} came too late and changed nothing"
+                    );
+                    closed.push(done.ticket);
+                }
+                Committed::CancelRequested => {
+                    done.ticket.request_cancel();
+                    again.push(done);
+                }
+            }
+        }
+        self.book.close(closed.iter(), ended);
+        again
+    }
+
+    async fn report(&self, done: &Done, transition: Transition) {
+        let job = &done.ticket.job;
+        let (error_class, error) = match &done.outcome {
+            Outcome::Failed(failure) => (Some(failure.class.as_str()), Some(failure.message.as_str())),
+            Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) | Outcome::Cancelled | Outcome::Lost => {
+                (None, None)
+            }
+        };
+        let next_firing = match (transition.next, job.schedule) {
+            (Next::Failed(_), Some(schedule)) => next_firing(&self.windlass, schedule).await,
+            (Next::Failed(_) | Next::Succeeded | Next::Cancelled | Next::Wait { .. }, _) => None,
+        };
+        self.reporter.ended(&Ended {
+            job,
+            transition,
+            error_class,
+            error,
+            started_at: done.ticket.started_at().unwrap_or(done.finished_at),
+            finished_at: done.finished_at,
+            next_firing,
+        });
+    }
+
+    /// What to try again after an error of the whole batch.
+    async fn refused(&self, batch: Vec<Done>, error: &StoreError, patience: &mut Patience) -> Vec<Done> {
+        match error {
+            // Repeating is safe after either: a commit that happened is recognised.
+            StoreError::Unavailable(_) | StoreError::Unknown(_) => {
+                tracing::warn!(%error, count = batch.len(), "outcomes wait for the store");
+                patience.wait(self.windlass.clock(), self.windlass.dice()).await;
+                batch
+            }
+            StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => {
+                self.one_by_one(batch, error).await
+            }
+        }
+    }
+
+    /// One of the batch may be what the store cannot take: its neighbours must not suffer.
+    async fn one_by_one(&self, batch: Vec<Done>, error: &StoreError) -> Vec<Done> {
+        if let [done] = batch.as_slice() {
+            let id = done.ticket.job.id;
+            tracing::error!(job_id = id.0, %error, "job {id}: its outcome cannot be stored; its lease will run out");
+            self.book.abandon(&done.ticket);
+            return Vec::new();
+        }
+        for done in batch {
+            Box::pin(self.commit(vec![done])).await;
+        }
+        Vec::new()
+    }
+}
+
+/// When a schedule fires next, for people; unknown if the store does not answer.
+pub(crate) async fn next_firing(windlass: &Windlass, schedule: windlass_core::JobId) -> Option<Timestamp> {
+    windlass.store().schedule(&Scope::All, schedule).await.ok().flatten().and_then(|schedule| schedule.next_at)
+}
+
+/// Deletes the rows of leases that are over. A failure leaves them to be reaped, which finds no job under them.
+pub(crate) async fn end_leases(windlass: &Windlass, book: &Book) {
+    let over = book.take_over();
+    if over.is_empty() {
+        return;
+    }
+    let result = windlass.store().commit(Vec::new(), over.clone()).await;
+    windlass.heard(&result);
+    if result.is_err() {
+        book.give_back_over(over);
+    }
+}

@@ -1,0 +1,51 @@
+//! Execute: one attempt, from its start to its outcome. Timeout, panics and the worker's own stop are handled here.
+
+use super::held::Held;
+use super::panic;
+use crate::attempt::{Attempt, Ticket};
+use crate::event::Reporter;
+use crate::executor::{Ran, Run, Timeout};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_core::Failure;
+use windlass_core::failure::TIMEOUT;
+
+/// Runs a held job to its outcome. When `abort` fires first, the handler is dropped and the job released.
+pub(crate) async fn run_held(held: Held, run: &dyn Run, reporter: &Reporter, abort: &CancellationToken) {
+    let ticket = held.ticket().clone();
+    let now = ticket.now();
+    ticket.start(now);
+    reporter.started(&ticket.job, now);
+    tokio::select! {
+        biased;
+        ran = run_attempt(run, &ticket) => held.finish(ran),
+        // Dropping the guard releases the job.
+        () = abort.cancelled() => drop(held),
+    }
+}
+
+/// One attempt: what the executor makes of it, or the timeout, or the panic.
+pub(crate) async fn run_attempt(run: &dyn Run, ticket: &Arc<Ticket>) -> Ran {
+    let attempt = Attempt(ticket.clone());
+    let mut ran = match panic::catch(|| run.run(&attempt)) {
+        Ok(mut work) => match attempt.deadline().filter(|_| run.timeout() == Timeout::Worker) {
+            None => panic::catching(work.as_mut()).await.unwrap_or_else(Ran::failed),
+            Some(deadline) => tokio::select! {
+                biased;
+                ran = panic::catching(work.as_mut()) => ran.unwrap_or_else(Ran::failed),
+                () = attempt.clock().sleep_until(deadline) => timed_out(&attempt),
+            },
+        },
+        Err(failure) => Ran::failed(failure),
+    };
+    let outcome = ran.outcome;
+    ran.outcome = panic::catch(|| run.rewrite(outcome, &attempt)).unwrap_or_else(windlass_core::Outcome::Failed);
+    ran
+}
+
+fn timed_out(attempt: &Attempt) -> Ran {
+    // A blocking handler cannot be dropped: it can only be told.
+    attempt.cancellation().cancel();
+    let limit = attempt.job().timeout.unwrap_or_default();
+    Ran::failed(Failure::new(format!("the attempt took longer than its timeout of {limit}")).class(TIMEOUT))
+}

@@ -1,0 +1,210 @@
+//! Fetch: wait for work, claim up to the free slots (and a little ahead under load), hand it to the lanes.
+
+use super::book::Book;
+use super::held::{DoneSender, hold};
+use super::lanes::{Group, MAX_AHEAD, Room};
+use super::patience::Patience;
+use super::turns::Turns;
+use super::wish::Wish;
+use crate::attempt::Shared;
+use crate::job::{Job, LeaseId};
+use crate::store::{Claim, Claimed, Leases, StoreError, Turn, WorkerId};
+use crate::wake::Waker;
+use crate::windlass::Windlass;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_core::{Millis, Timestamp};
+
+/// The most jobs of one claim.
+const MAX_CLAIM: u32 = 1000;
+/// The most jobs held beyond the slots: waiting for one, or for their outcomes to be committed.
+const MAX_UNCOMMITTED: usize = 4 * MAX_AHEAD as usize;
+/// Jobs with lost leases in a row that one worker runs at a time: what kills one process must not take others along.
+const MAX_SUSPECTS: usize = 1;
+
+pub(crate) struct Fetch {
+    pub windlass: Windlass,
+    pub worker: WorkerId,
+    pub lease_for: Millis,
+    pub poll: Millis,
+    pub wishes: Vec<Wish>,
+    pub groups: Vec<Arc<Group>>,
+    pub book: Arc<Book>,
+    pub shared: Arc<Shared>,
+    pub done: DoneSender,
+    pub turns: Turns,
+    pub waker: Waker,
+    pub stop: CancellationToken,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    Stopped,
+    /// A slot is free, or outcomes were committed.
+    Room,
+    /// Somebody rang: there may be work, in queues that may be new.
+    Rung,
+    /// The next due time has come.
+    Due,
+    Polled,
+}
+
+impl Fetch {
+    /// Claims until `stop` fires. What a claim brings after that is released.
+    pub(crate) async fn run(mut self) {
+        let stop = self.stop.clone();
+        let mut patience = Patience::default();
+        let mut next_poll = self.windlass.clock().now();
+        let mut look = true;
+        let mut had_suspect = false;
+        while !stop.is_cancelled() {
+            if look && self.find_queues().await {
+                self.turns.refresh();
+            }
+            look = false;
+            let has_suspect = self.book.suspects() >= MAX_SUSPECTS;
+            if had_suspect && !has_suspect {
+                // Suspects that were passed over can have their turn now.
+                self.turns.refresh();
+            }
+            had_suspect = has_suspect;
+            if let Some(due) = self.book.take_due() {
+                self.turns.expect(due, self.windlass.clock().now());
+            }
+            match self.claim_once(has_suspect).await {
+                Ok(Some(_)) => {
+                    patience.reset();
+                    continue;
+                }
+                Ok(None) => patience.reset(),
+                Err(error) => {
+                    tracing::warn!(%error, worker = %self.worker, "no work can be claimed");
+                    let pause = patience.next(self.windlass.dice());
+                    tokio::select! { () = stop.cancelled() => return, () = self.windlass.clock().sleep(pause) => continue }
+                }
+            }
+            let now = self.windlass.clock().now();
+            if now >= next_poll {
+                next_poll = now + self.poll;
+            }
+            match self.wait(&stop, next_poll).await {
+                Woken::Stopped => return,
+                Woken::Room => {}
+                Woken::Due => self.turns.refresh(),
+                Woken::Rung | Woken::Polled => {
+                    self.turns.refresh();
+                    look = true;
+                }
+            }
+        }
+    }
+
+    async fn wait(&mut self, stop: &CancellationToken, next_poll: Timestamp) -> Woken {
+        let clock = self.windlass.clock().clone();
+        let next_due = self.turns.next_due.filter(|due| *due < next_poll);
+        tokio::select! {
+            () = stop.cancelled() => Woken::Stopped,
+            () = self.waker.rung() => Woken::Rung,
+            () = self.book.room.notified() => Woken::Room,
+            () = clock.sleep_until(next_due.unwrap_or(next_poll)) => {
+                if next_due.is_some() { Woken::Due } else { Woken::Polled }
+            }
+        }
+    }
+
+    /// Reads which queues there are. Whether any is new.
+    async fn find_queues(&mut self) -> bool {
+        let result = self.windlass.store().queues().await;
+        self.windlass.heard(&result);
+        let queues = match result {
+            Ok(queues) => queues,
+            Err(error) => {
+                tracing::warn!(%error, "the list of queues could not be read");
+                return false;
+            }
+        };
+        let wanted: Vec<_> =
+            queues.iter().filter_map(|queue| Some((queue.id, Wish::find(&self.wishes, queue)?))).collect();
+        self.turns.set(&wanted)
+    }
+
+    /// Claims once, if there is room and hope. `None` when there is nothing to do but wait.
+    async fn claim_once(&mut self, has_suspect: bool) -> Result<Option<usize>, StoreError> {
+        let slots: u32 = self.wishes.iter().map(|wish| wish.concurrency).sum();
+        if self.book.open() > slots as usize + MAX_UNCOMMITTED {
+            return Ok(None);
+        }
+        let rooms: Vec<Room> = self.groups.iter().map(|group| group.room()).collect();
+        let turns = self.turns.plan(&rooms);
+        if turns.is_empty() {
+            return Ok(None);
+        }
+        let finished: Vec<u64> = self.groups.iter().map(|group| group.finished()).collect();
+        let limit = turns.iter().map(|turn| turn.slots + turn.ahead).sum::<u32>().min(MAX_CLAIM);
+        let claimed = self.claim(turns.clone(), limit, u32::from(!has_suspect)).await?;
+        self.turns.learn(&turns, limit, &claimed);
+        for (group, before) in self.groups.iter().zip(finished) {
+            group.adapt(group.finished() - before);
+        }
+        let count = claimed.jobs.len();
+        self.deliver(claimed.jobs);
+        Ok(Some(count))
+    }
+
+    async fn claim(&self, turns: Vec<Turn>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
+        let lease = LeaseId::draw(self.windlass.dice());
+        let claim = Claim {
+            worker: self.worker.clone(),
+            leases: Leases::Shared(lease),
+            lease_for: self.lease_for,
+            turns,
+            limit,
+            suspects,
+        };
+        let result = self.windlass.store().claim(claim).await;
+        self.windlass.heard(&result);
+        match result {
+            Err(StoreError::Unknown(cause)) => {
+                tracing::warn!(error = %cause, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
+                Ok(Claimed { jobs: self.held_under(lease).await, next_due: None })
+            }
+            Ok(_) | Err(_) => result,
+        }
+    }
+
+    /// What a claim of unknown outcome brought, asked until the store knows.
+    async fn held_under(&self, lease: LeaseId) -> Vec<Job> {
+        let mut patience = Patience::default();
+        loop {
+            let result = self.windlass.store().held(lease).await;
+            self.windlass.heard(&result);
+            match result {
+                Ok(jobs) => return jobs,
+                Err(error) => tracing::warn!(%error, worker = %self.worker, "the store does not say what is held"),
+            }
+            patience.wait(self.windlass.clock(), self.windlass.dice()).await;
+        }
+    }
+
+    fn deliver(&self, jobs: Vec<Job>) {
+        let held = hold(jobs, &self.shared, &self.done);
+        self.book.enter(&held);
+        if self.stop.is_cancelled() {
+            // The guards give back what came too late.
+            return;
+        }
+        let mut by_group: Vec<Vec<_>> = self.groups.iter().map(|_| Vec::new()).collect();
+        for held in held {
+            // A queue that is no longer served: the guard's drop gives the job back.
+            if let Some(group) = self.turns.group_of(held.ticket().job.queue_id) {
+                by_group[group].push(held);
+            }
+        }
+        for (group, held) in self.groups.iter().zip(by_group) {
+            if !held.is_empty() {
+                group.deliver(held);
+            }
+        }
+    }
+}

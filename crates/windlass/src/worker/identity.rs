@@ -1,0 +1,59 @@
+//! Who a worker is: its name in leases and the ledger, and the lock that makes the name its own.
+
+use crate::store::{Reap, StoreError, WorkerId, WorkerLock};
+use crate::windlass::Windlass;
+
+/// Leases reaped per call when a worker frees what its predecessor held.
+const REAP_BATCH: u32 = 100;
+
+pub(crate) struct Identity {
+    pub id: WorkerId,
+    pub host: String,
+    /// Held while the worker lives.
+    _lock: Option<WorkerLock>,
+}
+
+impl Identity {
+    /// Takes the name asked for and frees what a dead process held under it; a name that is taken gets a suffix.
+    pub(crate) async fn take(windlass: &Windlass, asked: Option<&str>) -> Result<Self, StoreError> {
+        let host = host_name();
+        let Some(asked) = asked else {
+            let id = WorkerId::new(&format!("{host}-{}-{}", std::process::id(), suffix(windlass)));
+            return Ok(Self { id, host, _lock: None });
+        };
+        let id = WorkerId::new(asked);
+        if let Some(lock) = windlass.store().lock_worker(&id).await? {
+            free(windlass, &id).await?;
+            return Ok(Self { id, host, _lock: Some(lock) });
+        }
+        let other = WorkerId::new(&format!("{asked}-{}", suffix(windlass)));
+        tracing::info!(worker = %id, "the worker id is in use; this one goes by {other}");
+        let lock = windlass.store().lock_worker(&other).await?;
+        Ok(Self { id: other, host, _lock: lock })
+    }
+}
+
+/// Reaps the leases of an id whose lock this process holds: whoever had them is gone.
+async fn free(windlass: &Windlass, id: &WorkerId) -> Result<(), StoreError> {
+    loop {
+        let settled = windlass.store().reap(Reap::Of(id.clone()), REAP_BATCH).await?;
+        for settled in &settled {
+            windlass.reporter(id.0.clone()).settled(settled, windlass.clock().now(), None);
+        }
+        if settled.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(worker = %id, count = settled.len(), "freed jobs that this worker held before it restarted");
+    }
+}
+
+fn suffix(windlass: &Windlass) -> String {
+    format!("{:08x}", windlass.dice().number() >> 32)
+}
+
+fn host_name() -> String {
+    let read = |path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let name =
+        std::env::var("HOSTNAME").ok().or_else(|| read("/proc/sys/kernel/hostname")).or_else(|| read("/etc/hostname"));
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "host".into())
+}

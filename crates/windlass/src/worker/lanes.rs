@@ -1,0 +1,140 @@
+//! Lanes: the slots of a group of queues. A lane is a task that runs one held job after another and ends when none is
+//! left, so that a thousand quick jobs cost a few tasks, and an idle worker none.
+
+use super::execute::run_held;
+use super::held::Held;
+use crate::event::Reporter;
+use crate::executor::Run;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The most jobs that one group holds ahead of its free slots.
+pub(crate) const MAX_AHEAD: u32 = 1000;
+
+/// What every lane of a worker needs.
+#[derive(Debug)]
+pub(crate) struct LaneContext {
+    pub reporter: Reporter,
+    pub book: Arc<super::book::Book>,
+    /// Drops the handlers that still run.
+    pub abort: CancellationToken,
+    pub tracker: TaskTracker,
+}
+
+/// Queues that share an executor and a number of slots.
+pub(crate) struct Group {
+    run: Arc<dyn Run>,
+    concurrency: u32,
+    context: Arc<LaneContext>,
+    inner: Mutex<Inner>,
+    finished: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Held jobs that wait for a lane.
+    backlog: VecDeque<Held>,
+    lanes: u32,
+    /// How many to hold ahead of free slots: about what is finished while a claim is under way.
+    ahead: u32,
+}
+
+/// What a group can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Room {
+    pub slots: u32,
+    pub ahead: u32,
+}
+
+impl Group {
+    pub(crate) fn new(run: Arc<dyn Run>, concurrency: u32, context: Arc<LaneContext>) -> Arc<Self> {
+        Arc::new(Self { run, concurrency, context, inner: Mutex::default(), finished: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        let inner = self.lock();
+        let waiting = inner.backlog.len() as u32;
+        let ahead = if waiting <= inner.ahead / 2 { inner.ahead - waiting } else { 0 };
+        Room { slots: self.concurrency.saturating_sub(inner.lanes + waiting), ahead }
+    }
+
+    pub(crate) fn running(&self) -> u32 {
+        self.lock().lanes
+    }
+
+    /// Attempts finished so far.
+    pub(crate) fn finished(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed)
+    }
+
+    /// Learns how much to hold ahead from how much was finished while a claim was under way.
+    pub(crate) fn adapt(&self, finished: u64) {
+        let wanted = u32::try_from(finished.saturating_mul(2)).unwrap_or(MAX_AHEAD);
+        let mut inner = self.lock();
+        inner.ahead = wanted.max(inner.ahead / 4 * 3).min(MAX_AHEAD);
+    }
+
+    /// Takes held jobs and starts lanes for them where slots are free.
+    pub(crate) fn deliver(self: &Arc<Self>, held: Vec<Held>) {
+        let started = {
+            let mut inner = self.lock();
+            inner.backlog.extend(held);
+            let started = (inner.backlog.len() as u32).min(self.concurrency.saturating_sub(inner.lanes));
+            inner.lanes += started;
+            started
+        };
+        for _ in 0..started {
+            self.context.tracker.spawn(Lane(self.clone()).run());
+        }
+    }
+
+    /// Gives up what has not started: dropped guards release their jobs.
+    pub(crate) fn release_waiting(&self) {
+        let waiting = std::mem::take(&mut self.lock().backlog);
+        drop(waiting);
+    }
+
+    fn next(&self) -> Option<Held> {
+        let mut inner = self.lock();
+        let next = inner.backlog.pop_front();
+        if next.is_none() {
+            // In the same breath as seeing the backlog empty: a delivery in between would count on this lane.
+            inner.lanes -= 1;
+        }
+        let is_low = inner.backlog.len() as u32 == inner.ahead / 2;
+        drop(inner);
+        if is_low || next.is_none() {
+            self.context.book.room.notify_one();
+        }
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("concurrency", &self.concurrency).finish_non_exhaustive()
+    }
+}
+
+struct Lane(Arc<Group>);
+
+impl Lane {
+    async fn run(self) {
+        let Self(group) = self;
+        let context = group.context.clone();
+        while let Some(held) = group.next() {
+            run_held(held, &*group.run, &context.reporter, &context.abort).await;
+            group.finished.fetch_add(1, Ordering::Relaxed);
+            // Handlers that never wait must not keep the thread from everyone else.
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+}

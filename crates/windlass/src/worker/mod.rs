@@ -1,0 +1,238 @@
+//! The worker: claims, executes and commits, in one process, under one id. `fetch`, `execute` and `commit` are its three
+//! steps; `renew` keeps its leases alive.
+
+mod book;
+mod commit;
+mod execute;
+mod fetch;
+mod held;
+mod identity;
+mod lanes;
+pub(crate) mod panic;
+mod patience;
+mod renew;
+mod run;
+mod turns;
+mod wish;
+
+pub(crate) use book::Book;
+pub(crate) use commit::next_firing;
+#[cfg(feature = "testing")]
+pub(crate) use execute::run_attempt;
+
+use crate::attempt::{Attempt, States};
+use crate::event::AttemptLog;
+use crate::executor::Run;
+use crate::executor::handlers::{Handlers, JobKind};
+use crate::handler_error::HandlerError;
+use crate::store::StoreError;
+use crate::windlass::Windlass;
+use serde::Serialize;
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use windlass_core::job::QueueName;
+use windlass_core::{Executor, Failure, Millis, NameError, Outcome};
+use wish::{Queues, Wish};
+
+/// How long a lease lasts without renewal.
+pub const DEFAULT_LEASE: Millis = Millis::from_secs(30);
+/// How long attempts may go on after the worker was asked to stop.
+pub const DEFAULT_GRACE: Millis = Millis::from_secs(25);
+/// How often a worker looks for work that nobody told it about.
+pub const DEFAULT_POLL: Millis = Millis::from_secs(1);
+/// Slots of a worker that names no queue, for the queue `default`.
+pub const DEFAULT_CONCURRENCY: u32 = 50;
+
+/// Runs jobs. Built by what it can do, started by [`Worker::run`].
+pub struct Worker {
+    windlass: Windlass,
+    handlers: Handlers,
+    http: Option<Arc<dyn Run>>,
+    state: States,
+    wishes: Vec<Wish>,
+    wrong_name: Option<NameError>,
+    id: Option<String>,
+    lease: Millis,
+    grace: Millis,
+    poll: Millis,
+    attempt_log: AttemptLog,
+    upkeep: Upkeep,
+}
+
+/// Whether a worker also reaps, expires, fires schedules and prunes. Any node may; at least one must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Upkeep {
+    #[default]
+    Here,
+    Elsewhere,
+}
+
+/// Why a worker could not start or stopped early.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkerError {
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The worker has queues of jobs that call URLs, but nothing to call them with.
+    #[error("queues of the executor http need an HTTP executor; give one with `Worker::http`")]
+    NoHttp,
+    /// The store was away while the worker stopped: these jobs will be found when their leases run out.
+    #[error("{0} outcomes could not be committed before the worker stopped")]
+    Uncommitted(usize),
+}
+
+impl Worker {
+    #[must_use]
+    pub fn new(windlass: &Windlass) -> Self {
+        Self {
+            windlass: windlass.clone(),
+            handlers: Handlers::default(),
+            http: None,
+            state: States::default(),
+            wishes: Vec::new(),
+            wrong_name: None,
+            id: None,
+            lease: DEFAULT_LEASE,
+            grace: DEFAULT_GRACE,
+            poll: DEFAULT_POLL,
+            attempt_log: AttemptLog::On,
+            upkeep: Upkeep::Here,
+        }
+    }
+
+    /// Runs jobs of `J`'s kind with an async function: `async fn(J, Attempt) -> Result<R, E>`. A result other than
+    /// `()` is kept with the job; any `std::error::Error` is a retryable failure whose class is the error type's name.
+    #[must_use]
+    pub fn handle<J, F, Fut, R, E>(mut self, handler: F) -> Self
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Serialize + 'static,
+        E: Into<HandlerError> + 'static,
+    {
+        self.handlers.add(handler);
+        self
+    }
+
+    /// The same with a function that blocks; it runs on threads of its own. On a timeout it is told to stop, but only
+    /// it can.
+    #[must_use]
+    pub fn handle_blocking<J, F, R, E>(mut self, handler: F) -> Self
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
+        R: Serialize + 'static,
+        E: Into<HandlerError> + 'static,
+    {
+        self.handlers.add_blocking(handler);
+        self
+    }
+
+    /// Looks at every failure of `J`'s kind before the policy does (timeouts and panics included) and may make
+    /// something else of it: custom retry logic.
+    #[must_use]
+    pub fn rewrite_failures<J: JobKind>(
+        mut self,
+        rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.add_rewrite::<J>(rewrite);
+        self
+    }
+
+    /// Runs jobs that call URLs with this executor.
+    #[must_use]
+    pub fn http(mut self, executor: impl Run) -> Self {
+        self.http = Some(Arc::new(executor));
+        self
+    }
+
+    /// Gives handlers a value, found again with `Attempt::state`.
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.state.put(value);
+        self
+    }
+
+    /// Serves the queue of this name, of all tenants, with this many jobs at a time.
+    #[must_use]
+    pub fn queue(mut self, name: &str, concurrency: u32) -> Self {
+        match QueueName::new(name) {
+            Ok(name) => self.wish(Queues::Named(name), Executor::Worker, concurrency),
+            Err(error) => self.wrong_name = Some(error),
+        }
+        self
+    }
+
+    /// Serves all queues of an executor that are not named otherwise, also those that come later, with this many jobs at a
+    /// time in all.
+    #[must_use]
+    pub fn all_queues(mut self, executor: Executor, concurrency: u32) -> Self {
+        self.wish(Queues::Others, executor, concurrency);
+        self
+    }
+
+    /// The worker's name in leases and the ledger. A process that restarts under the same id frees what it held before.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// How long a lease lasts without renewal: how soon the jobs of a killed worker are found.
+    #[must_use]
+    pub fn lease(mut self, span: impl Into<Millis>) -> Self {
+        self.lease = span.into();
+        self
+    }
+
+    /// How long attempts may go on after the worker was asked to stop.
+    #[must_use]
+    pub fn grace(mut self, span: impl Into<Millis>) -> Self {
+        self.grace = span.into();
+        self
+    }
+
+    /// How often to look for work that nobody told of.
+    #[must_use]
+    pub fn poll(mut self, span: impl Into<Millis>) -> Self {
+        self.poll = span.into();
+        self
+    }
+
+    /// Whether each start of an attempt and each success gets a log line.
+    #[must_use]
+    pub fn attempt_log(mut self, log: AttemptLog) -> Self {
+        self.attempt_log = log;
+        self
+    }
+
+    #[must_use]
+    pub fn upkeep(mut self, upkeep: Upkeep) -> Self {
+        self.upkeep = upkeep;
+        self
+    }
+
+    /// Works until `shutdown` completes; then claims no more, lets attempts finish within the grace time, releases
+    /// the rest, commits everything and returns.
+    ///
+    /// # Errors
+    /// A wrong queue name, or a store that cannot be used at the start. Later trouble with the store is waited out.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+        run::run(self, shutdown).await
+    }
+
+    fn wish(&mut self, queues: Queues, executor: Executor, concurrency: u32) {
+        self.wishes.retain(|wish| (&wish.queues, wish.executor) != (&queues, executor));
+        self.wishes.push(Wish { queues, executor, concurrency: concurrency.max(1) });
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("handlers", &self.handlers).field("queues", &self.wishes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! Renew: all leases in use, in one statement, three times as often as they last. Brings back what the store knows of
+//! them: cancels that were requested, leases that were reaped.
+
+use super::book::Book;
+use super::commit::end_leases;
+use super::lanes::Group;
+use crate::store::{WorkerId, WorkerReport};
+use crate::windlass::Windlass;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use windlass_core::{Millis, Timestamp};
+
+/// How soon a renewal that failed is tried again.
+const SOON: Millis = Millis::from_secs(1);
+
+pub(crate) struct Renewer {
+    pub windlass: Windlass,
+    pub book: Arc<Book>,
+    pub worker: WorkerId,
+    pub lease_for: Millis,
+    /// For the report: queue names with their concurrency, and the groups that know how many run.
+    pub queues: Vec<(String, u32)>,
+    pub groups: Vec<Arc<Group>>,
+    pub host: String,
+    pub started_at: Timestamp,
+}
+
+impl Renewer {
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let every = Millis::new((self.lease_for.get() / 3).max(1));
+        let mut pause = every;
+        self.report().await;
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.windlass.clock().sleep(pause) => {}
+            }
+            pause = if self.renew().await { every } else { every.min(SOON) };
+            end_leases(&self.windlass, &self.book).await;
+            self.report().await;
+        }
+    }
+
+    /// Whether the store answered.
+    async fn renew(&self) -> bool {
+        let leases = self.book.leases();
+        if leases.is_empty() {
+            return true;
+        }
+        let result = self.windlass.store().renew(&self.worker, leases, self.lease_for).await;
+        self.windlass.heard(&result);
+        let renewed = match result {
+            Ok(renewed) => renewed,
+            Err(error) => {
+                // Leases end when they are reaped, not when their time is over: go on, and try again soon.
+                tracing::warn!(%error, worker = %self.worker, "leases could not be renewed");
+                return false;
+            }
+        };
+        for lease in renewed.lost {
+            let count = self.book.lose(lease);
+            if count > 0 {
+                tracing::warn!(worker = %self.worker, count, "a lease was lost: its handlers were told to stop");
+            }
+        }
+        self.book.request_cancel(&renewed.cancel_requested);
+        true
+    }
+
+    async fn report(&self) {
+        let report = WorkerReport {
+            worker: self.worker.clone(),
+            host: self.host.clone(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            queues: self.queues.clone(),
+            running: self.groups.iter().map(|group| group.running()).sum(),
+            started_at: self.started_at,
+            seen_at: self.windlass.clock().now(),
+        };
+        let result = self.windlass.store().report_worker(&report).await;
+        self.windlass.heard(&result);
+        if let Err(error) = result {
+            tracing::debug!(%error, "the worker could not report itself");
+        }
+    }
+}

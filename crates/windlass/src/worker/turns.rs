@@ -1,0 +1,163 @@
+//! Turns: which queues to ask next and for how much, so that no queue and no tenant starves another. Pure.
+
+use super::lanes::Room;
+use crate::job::QueueId;
+use crate::store::{Claimed, Turn};
+use std::collections::HashMap;
+use windlass_core::Timestamp;
+
+/// The queues a worker serves, in the order they are asked.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    members: Vec<Member>,
+    /// Who is asked first next time.
+    next: usize,
+    /// When the queues that had nothing more will have something.
+    pub next_due: Option<Timestamp>,
+}
+
+#[derive(Debug)]
+struct Member {
+    queue: QueueId,
+    group: usize,
+    supply: Supply,
+}
+
+/// What is known of a queue's due jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// There may be some.
+    Unknown,
+    /// None that may be taken ahead of a free slot.
+    OnlyForSlots,
+    /// None at all, until a wake-up, the next due time or the next poll.
+    None,
+}
+
+impl Turns {
+    /// Takes over a list of queues with their groups; what is known of the ones that stay is kept. Whether any is new.
+    pub(crate) fn set(&mut self, queues: &[(QueueId, usize)]) -> bool {
+        self.members.retain(|m| queues.contains(&(m.queue, m.group)));
+        let before = self.members.len();
+        for (queue, group) in queues {
+            if !self.members.iter().any(|m| (m.queue, m.group) == (*queue, *group)) {
+                self.members.push(Member { queue: *queue, group: *group, supply: Supply::Unknown });
+            }
+        }
+        self.members.len() > before
+    }
+
+    /// Something may have changed: every queue may have due jobs again.
+    pub(crate) fn refresh(&mut self) {
+        self.next_due = None;
+        for member in &mut self.members {
+            member.supply = Supply::Unknown;
+        }
+    }
+
+    /// A job falls due at this moment, in one of the queues.
+    pub(crate) fn expect(&mut self, due: Timestamp, now: Timestamp) {
+        if due <= now {
+            self.refresh();
+        } else {
+            self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+        }
+    }
+
+    pub(crate) fn group_of(&self, queue: QueueId) -> Option<usize> {
+        self.members.iter().find(|m| m.queue == queue).map(|m| m.group)
+    }
+
+    /// Whom to ask for how much. Each group's room is shared among its queues that may have work; those that go without
+    /// this time are first the next time.
+    pub(crate) fn plan(&mut self, rooms: &[Room]) -> Vec<Turn> {
+        let mut askers = vec![Askers::default(); rooms.len()];
+        for member in &self.members {
+            askers[member.group].count(member.supply);
+        }
+        let mut turns = Vec::new();
+        let mut last = None;
+        let mut all_served = true;
+        for step in 0..self.members.len() {
+            let index = (self.next + step) % self.members.len();
+            let member = &self.members[index];
+            if member.supply == Supply::None {
+                continue;
+            }
+            let turn = askers[member.group].share(member, rooms[member.group]);
+            if turn.slots + turn.ahead > 0 {
+                turns.push(turn);
+                last = Some(index);
+            } else {
+                all_served = false;
+            }
+        }
+        if let Some(last) = last {
+            self.next = if all_served { self.next + 1 } else { last + 1 } % self.members.len();
+        }
+        turns
+    }
+
+    /// Learns from what a claim of `turns` brought.
+    pub(crate) fn learn(&mut self, turns: &[Turn], limit: u32, claimed: &Claimed) {
+        self.next_due = [self.next_due, claimed.next_due].into_iter().flatten().min();
+        if claimed.jobs.len() as u32 >= limit {
+            return;
+        }
+        let mut taken: HashMap<QueueId, u32> = turns.iter().map(|turn| (turn.queue, 0)).collect();
+        for job in &claimed.jobs {
+            *taken.entry(job.queue_id).or_default() += 1;
+        }
+        let supply: HashMap<QueueId, Supply> = turns.iter().map(|t| (t.queue, supply(*t, taken[&t.queue]))).collect();
+        for member in &mut self.members {
+            member.supply = supply.get(&member.queue).copied().unwrap_or(member.supply);
+        }
+    }
+}
+
+/// A turn that was not filled is over; but while only its part ahead of the slots fell short, an at-most-once job may be
+/// waiting for a slot.
+fn supply(turn: Turn, taken: u32) -> Supply {
+    if taken >= turn.slots + turn.ahead {
+        Supply::Unknown
+    } else if taken >= turn.slots {
+        Supply::OnlyForSlots
+    } else {
+        Supply::None
+    }
+}
+
+/// The queues of a group that share its room, as far as they have not had their share.
+#[derive(Debug, Clone, Default)]
+struct Askers {
+    slots: u32,
+    ahead: u32,
+    given: Room,
+}
+
+impl Askers {
+    fn count(&mut self, supply: Supply) {
+        match supply {
+            Supply::Unknown => {
+                self.slots += 1;
+                self.ahead += 1;
+            }
+            Supply::OnlyForSlots => self.slots += 1,
+            Supply::None => {}
+        }
+    }
+
+    /// An equal part of what is left, rounded up: the first ones get the odd slots.
+    fn share(&mut self, member: &Member, room: Room) -> Turn {
+        let slots = (room.slots - self.given.slots).div_ceil(self.slots.max(1));
+        self.slots -= 1;
+        self.given.slots += slots;
+        let mut ahead = 0;
+        if member.supply == Supply::Unknown {
+            ahead = (room.ahead - self.given.ahead).div_ceil(self.ahead.max(1));
+            self.ahead -= 1;
+            self.given.ahead += ahead;
+        }
+        Turn { queue: member.queue, slots, ahead }
+    }
+}

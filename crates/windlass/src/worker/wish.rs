@@ -1,0 +1,37 @@
+//! Which queues a worker serves.
+
+use crate::store::Queue;
+use windlass_core::Executor;
+use windlass_core::job::QueueName;
+
+/// A number of slots for some queues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub queues: Queues,
+    pub executor: Executor,
+    pub concurrency: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Queues {
+    /// The queues of this name, of all tenants.
+    Named(QueueName),
+    /// All that no other wish names.
+    Others,
+}
+
+impl Wish {
+    /// The wish that covers a queue: by name before all others.
+    pub(crate) fn find(wishes: &[Self], queue: &Queue) -> Option<usize> {
+        let named = |wish: &Self| wish.executor == queue.executor && wish.queues == Queues::Named(queue.name.clone());
+        let other = |wish: &Self| wish.executor == queue.executor && wish.queues == Queues::Others;
+        wishes.iter().position(named).or_else(|| wishes.iter().position(other))
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match &self.queues {
+            Queues::Named(name) => name.to_string(),
+            Queues::Others => format!("* ({})", self.executor),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What handlers may answer, and what becomes of it.
+
+use crate::world::{World, scenario};
+use serde::{Deserialize, Serialize};
+use windlass::{Attempt, Delivery, HandlerError, JobKind, Millis, Reason, State, What, cancel, snooze};
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Do(String);
+
+impl JobKind for Do {
+    const KIND: &'static str = "do";
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the line is busy")]
+struct LineBusy;
+
+async fn act(Do(what): Do, attempt: Attempt) -> Result<Option<u32>, HandlerError> {
+    match what.as_str() {
+        "snooze" if attempt.number() == 1 => Err(snooze(Millis::from_secs(10))),
+        "cancel" => Err(cancel()),
+        "error" => Err(LineBusy)?,
+        "hang" => {
+            attempt.cancelled().await;
+            Err(LineBusy)?
+        }
+        "sleep" => {
+            attempt.sleep(Millis::from_secs(60)).await;
+            Ok(None)
+        }
+        "note" => {
+            attempt.note("all is well");
+            Ok(Some(42))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn do_(what: &str) -> Do {
+    Do(what.into())
+}
+
+scenario! {
+    async fn a_snoozed_job_waits_and_counts_no_failure(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("snooze")).await.unwrap();
+        w.event(id, |what| matches!(what, What::Postponed { .. })).await;
+        w.clock.advance(Millis::from_secs(10));
+        let job = w.finished(id).await;
+        assert_eq!((job.state, job.attempt, job.failures), (State::Succeeded, 2, 0));
+        worker.stop().await;
+    }
+
+    async fn a_handler_can_cancel_its_job(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("cancel")).await.unwrap();
+        assert_eq!(w.finished(id).await.state, State::Cancelled);
+        worker.stop().await;
+    }
+
+    async fn an_errors_type_is_its_failures_class(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("error")).retry("once").await.unwrap();
+        let job = w.finished(id).await;
+        assert_eq!((job.error_class.as_deref(), job.error.as_deref()), (Some("LineBusy"), Some("the line is busy")));
+        worker.stop().await;
+    }
+
+    async fn a_note_and_a_result_are_kept(w: World) {
+        let worker = w.start(w.worker().handle(act).id("w1"));
+        let id = w.windlass.enqueue(do_("note")).await.unwrap();
+        assert_eq!(w.finished(id).await.result.as_deref(), Some("42"));
+        let line = &w.windlass.history(id).await.unwrap()[0];
+        assert_eq!((line.note.as_deref(), line.worker.as_str()), (Some("all is well"), "w1"));
+        worker.stop().await;
+    }
+
+    async fn an_attempt_that_takes_too_long_is_a_timeout(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("sleep")).timeout(Millis::from_secs(5)).retry("once").await.unwrap();
+        w.event(id, |what| matches!(what, What::Started { .. })).await;
+        w.clock.advance(Millis::from_secs(5));
+        let job = w.finished(id).await;
+        assert_eq!((job.state, job.error_class.as_deref()), (State::Failed, Some("Timeout")));
+        worker.stop().await;
+    }
+
+    async fn an_unknown_kind_is_retried_and_a_bad_payload_is_not(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let unknown = w.windlass.enqueue_kind("nobody-knows", &serde_json::json!({})).retry("stepped").await.unwrap();
+        let bad = w.windlass.enqueue_kind("do", &serde_json::json!({"not": "a text"})).await.unwrap();
+        w.pass_retry(unknown).await;
+        assert_eq!(w.job(unknown).await.error_class.as_deref(), Some("UnknownKind"));
+        let bad = w.finished(bad).await;
+        assert_eq!((bad.reason, bad.error_class.as_deref()), (Some(Reason::Permanent), Some("BadPayload")));
+        worker.stop().await;
+    }
+
+    async fn a_running_job_is_told_of_its_cancel_at_once(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("hang")).await.unwrap();
+        w.event(id, |what| matches!(what, What::Started { .. })).await;
+        w.windlass.cancel(id).await.unwrap();
+        let job = w.finished(id).await;
+        assert_eq!((job.state, job.attempt), (State::Cancelled, 1));
+        worker.stop().await;
+    }
+
+    async fn an_at_most_once_job_that_fails_is_not_retried(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("error")).delivery(Delivery::AtMostOnce).await.unwrap();
+        let job = w.finished(id).await;
+        assert_eq!((job.state, job.reason, job.attempt), (State::Failed, Some(Reason::AtMostOnce), 1));
+        worker.stop().await;
+    }
+
+    async fn a_blocking_handler_does_not_hold_up_the_others(w: World) {
+        #[derive(Debug, Serialize, Deserialize)]
+        struct Block;
+        impl JobKind for Block {
+            const KIND: &'static str = "block";
+        }
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Mutex::new(wait);
+        let block = move |_: Block, _: Attempt| -> Result<(), HandlerError> {
+            let _ = wait.lock().unwrap().recv();
+            Ok(())
+        };
+        let worker = w.start(w.worker().handle(act).handle_blocking(block));
+        let blocked = w.windlass.enqueue(Block).await.unwrap();
+        let other = w.windlass.enqueue(do_("note")).await.unwrap();
+        assert_eq!(w.finished(other).await.state, State::Succeeded);
+        assert_eq!(w.job(blocked).await.state, State::Running);
+        go.send(()).unwrap();
+        assert_eq!(w.finished(blocked).await.state, State::Succeeded);
+        worker.stop().await;
+    }
+}
