@@ -2,6 +2,7 @@
 
 mod cli;
 mod http;
+mod metrics;
 mod token;
 
 use clap::Parser;
