@@ -1,9 +1,14 @@
 //! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
 
+mod config;
+mod node;
 mod plot;
 mod policy;
 mod screen;
+mod serve;
+mod token;
 
+use crate::serve::Api;
 use clap::{Parser, Subcommand};
 use screen::Screen;
 use std::io::Write as _;
@@ -22,6 +27,14 @@ pub(crate) struct Cli {
 enum Verb {
     /// List, preview and explain retry policies.
     Policy(policy::Args),
+    /// Run a node: the API, HTTP jobs, schedules and upkeep.
+    Serve(serve::Args),
+    /// Run a node without the API.
+    Work(serve::Args),
+    /// Print the effective configuration and where each value came from.
+    Config(config::Args),
+    /// Create, list and revoke API tokens.
+    Token(token::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -44,6 +57,10 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.verb {
         Verb::Policy(args) => policy::run(args, &screen),
+        Verb::Serve(args) => serve::run(args, Api::On),
+        Verb::Work(args) => serve::run(args, Api::Off),
+        Verb::Config(args) => config::run(args),
+        Verb::Token(args) => token::run(args),
     };
     match done {
         Ok(text) => print(&text),
@@ -56,6 +73,12 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The runtime of verbs that talk to a store or a server.
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Error::Failed(error.into()))
 }
 
 /// A reader that has seen enough (`| head`) is no failure.
