@@ -1,6 +1,5 @@
 //! The `windlass` binary. Everything it does is a verb under `cli`.
 
-mod alerts;
 mod cli;
 mod config;
 mod http;
