@@ -151,11 +151,15 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
     let concurrency = config.whole("concurrency");
     match address {
         Some(address) => tracing::info!(
-            version, store, concurrency,
+            version,
+            store,
+            concurrency,
             "windlass serves http://{address} (reference at /docs) and runs HTTP jobs, schedules and upkeep on {store}"
         ),
         None => tracing::info!(
-            version, store, concurrency,
+            version,
+            store,
+            concurrency,
             "windlass works without an API: it runs HTTP jobs, schedules and upkeep on {store}"
         ),
     }

@@ -17,7 +17,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<String, Error> {
     let shown = args.node.load()?.shown();
     if args.json {
-        let entry = |line: &crate::config::Shown| (line.key.clone(), json!({ "value": line.value, "source": line.source }));
+        let entry =
+            |line: &crate::config::Shown| (line.key.clone(), json!({ "value": line.value, "source": line.source }));
         let object: Value = Value::Object(shown.iter().map(entry).collect());
         return Ok(format!("{object:#}\n"));
     }

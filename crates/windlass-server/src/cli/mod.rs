@@ -6,6 +6,7 @@ mod plot;
 mod policy;
 mod screen;
 mod serve;
+mod simulate;
 mod token;
 
 use crate::serve::Api;
@@ -35,6 +36,8 @@ enum Verb {
     Config(config::Args),
     /// Create, list and revoke API tokens.
     Token(token::Args),
+    /// Show what retry policies do to a service that is down for a while.
+    Simulate(simulate::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -61,6 +64,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Verb::Work(args) => serve::run(args, Api::Off),
         Verb::Config(args) => config::run(args),
         Verb::Token(args) => token::run(args),
+        Verb::Simulate(args) => simulate::run(args, &screen),
     };
     match done {
         Ok(text) => print(&text),

@@ -59,29 +59,28 @@ impl NodeArgs {
     pub(crate) fn load(&self) -> Result<Config, Error> {
         let environment =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let inputs =
-            Inputs { file: self.config.clone(), environment: environment.collect(), flags: self.flags() };
+        let inputs = Inputs { file: self.config.clone(), environment: environment.collect(), flags: self.flags() };
         Config::load(&inputs).map_err(|error| Error::BadInput(error.to_string()))
     }
 
-    fn flags(&self) -> Vec<(&'static str, Value)> {
+    fn flags(&self) -> Vec<(&'static str, &'static str, Value)> {
         let text = |value: &Option<String>| value.as_ref().map(|text| json!(text));
         let list = |items: &[String]| (!items.is_empty()).then(|| json!(items));
         let given = [
-            ("store", text(&self.store)),
-            ("listen", text(&self.listen)),
-            ("concurrency", self.concurrency.map(|n| json!(n))),
-            ("lease", text(&self.lease)),
-            ("grace", text(&self.grace)),
-            ("worker", text(&self.worker)),
-            ("egress.allowPrivateTargets", self.allow_private_targets.then(|| json!(true))),
-            ("egress.allow", list(&self.allow_target)),
-            ("allowedHosts", list(&self.allowed_host)),
-            ("maxConnections", self.max_connections.map(|n| json!(n))),
-            ("logs.format", text(&self.log_format)),
-            ("logs.level", text(&self.log_level)),
-            ("logs.jobs", self.quiet_jobs.then(|| json!(false))),
+            ("store", "--store", text(&self.store)),
+            ("listen", "--listen", text(&self.listen)),
+            ("concurrency", "--concurrency", self.concurrency.map(|n| json!(n))),
+            ("lease", "--lease", text(&self.lease)),
+            ("grace", "--grace", text(&self.grace)),
+            ("worker", "--worker", text(&self.worker)),
+            ("egress.allowPrivateTargets", "--allow-private-targets", self.allow_private_targets.then(|| json!(true))),
+            ("egress.allow", "--allow-target", list(&self.allow_target)),
+            ("allowedHosts", "--allowed-host", list(&self.allowed_host)),
+            ("maxConnections", "--max-connections", self.max_connections.map(|n| json!(n))),
+            ("logs.format", "--log-format", text(&self.log_format)),
+            ("logs.level", "--log-level", text(&self.log_level)),
+            ("logs.jobs", "--quiet-jobs", self.quiet_jobs.then(|| json!(false))),
         ];
-        given.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect()
+        given.into_iter().filter_map(|(name, flag, value)| value.map(|value| (name, flag, value))).collect()
     }
 }

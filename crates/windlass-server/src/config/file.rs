@@ -75,7 +75,13 @@ impl File<'_> {
     }
 
     /// A key that holds one value, or a table of such keys.
-    fn scalar(&self, config: &mut Config, under: &str, name: &str, (key, value): Entry<'_, '_>) -> Result<(), ConfigError> {
+    fn scalar(
+        &self,
+        config: &mut Config,
+        under: &str,
+        name: &str,
+        (key, value): Entry<'_, '_>,
+    ) -> Result<(), ConfigError> {
         let full = format!("{under}{name}");
         if full == "alerts.rules" {
             return self.each(value, "alerts.rules", |file, entry| file.rule(config, entry));
@@ -111,7 +117,12 @@ impl File<'_> {
     }
 
     /// The fields of a table, unknown ones refused.
-    fn fields(&self, name: &str, value: &Spanned<DeValue<'_>>, known: &[&str]) -> Result<Map<String, Value>, ConfigError> {
+    fn fields(
+        &self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        known: &[&str],
+    ) -> Result<Map<String, Value>, ConfigError> {
         let DeValue::Table(table) = value.get_ref() else {
             let form = format!("`{name}` must be a table with {}", known.join(", "));
             return Err(self.wrong(value.span().start, form));
@@ -202,7 +213,9 @@ impl File<'_> {
         let text = |field: &str| fields.get(field).and_then(Value::as_str);
         let whole = |field: &str| match fields.get(field) {
             None => Ok(0),
-            Some(number) => number.as_u64().ok_or_else(|| self.wrong(at, format!("`{path}.{field}` must be a whole number"))),
+            Some(number) => {
+                number.as_u64().ok_or_else(|| self.wrong(at, format!("`{path}.{field}` must be a whole number")))
+            }
         };
         let words = Measure::ALL.map(Measure::as_str).join(", ");
         let measure = text("measure").or(Some(name.as_str())).and_then(Measure::parse);
@@ -231,7 +244,12 @@ impl File<'_> {
         Partial::from_json(value, &|name| self.policies.get(name).cloned())
     }
 
-    fn check_policy(&self, under: &str, fields: &Map<String, Value>, value: &Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
+    fn check_policy(
+        &self,
+        under: &str,
+        fields: &Map<String, Value>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
         let Some(policy) = fields.get("policy") else { return Ok(()) };
         let read = self.policy(policy);
         read.map(|_| ()).map_err(|error| self.wrong(value.span().start, format!("{under}.policy: {error}")))
@@ -239,7 +257,8 @@ impl File<'_> {
 
     fn check_retention(&self, under: &str, retention: &Value, offset: usize) -> Result<(), ConfigError> {
         const STATES: &[&str] = &["succeeded", "cancelled", "failed"];
-        let form = || format!("`{under}` must be a table of succeeded, cancelled and failed, each a duration, 0 or forever");
+        let form =
+            || format!("`{under}` must be a table of succeeded, cancelled and failed, each a duration, 0 or forever");
         let table = retention.as_object().ok_or_else(|| self.wrong(offset, form()))?;
         for (name, keep) in table {
             let is_known = STATES.contains(&name.as_str());
@@ -277,8 +296,8 @@ fn to_json(value: &DeValue<'_>) -> Value {
         DeValue::Float(number) => number.as_str().replace('_', "").parse::<f64>().map_or(Value::Null, |n| json!(n)),
         DeValue::Datetime(moment) => json!(moment.to_string()),
         DeValue::Array(items) => items.iter().map(|item| to_json(item.get_ref())).collect(),
-        DeValue::Table(table) => {
-            Value::Object(table.iter().map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref()))).collect())
-        }
+        DeValue::Table(table) => Value::Object(
+            table.iter().map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref()))).collect(),
+        ),
     }
 }

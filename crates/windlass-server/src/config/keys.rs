@@ -87,13 +87,6 @@ impl Key {
         }
         name
     }
-
-    /// `--egress-allow`
-    pub(crate) fn flag(&self) -> String {
-        let variable = self.variable();
-        let words = variable.strip_prefix("WINDLASS_").unwrap_or(&variable);
-        format!("--{}", words.to_ascii_lowercase().replace('_', "-"))
-    }
 }
 
 impl Form {

@@ -82,8 +82,8 @@ pub(crate) struct Inputs {
     /// The file that was asked for; without one, [`DEFAULT_FILE`] if it is there.
     pub(crate) file: Option<PathBuf>,
     pub(crate) environment: Vec<(String, String)>,
-    /// Keys and the values that flags gave them.
-    pub(crate) flags: Vec<(&'static str, Value)>,
+    /// Keys, the flags that set them, and their values.
+    pub(crate) flags: Vec<(&'static str, &'static str, Value)>,
 }
 
 impl Config {
@@ -95,9 +95,9 @@ impl Config {
         let mut config = Self::defaults();
         file::read(&mut config, inputs)?;
         env::read(&mut config, &inputs.environment)?;
-        for (name, value) in &inputs.flags {
+        for (name, flag, value) in &inputs.flags {
             let key = keys::find(name).expect("flags set known keys");
-            let source = Source::Flag(key.flag());
+            let source = Source::Flag((*flag).to_owned());
             let value = key.form.read(value).map_err(|form| ConfigError::new(&source, form))?;
             config.values.insert(key.name, (value, source));
         }
@@ -106,12 +106,7 @@ impl Config {
 
     fn defaults() -> Self {
         let value = |key: &Key| (key.name, (key.default(), Source::Default));
-        Self {
-            values: KEYS.iter().map(value).collect(),
-            settings: Vec::new(),
-            rules: Vec::new(),
-            attempts: Vec::new(),
-        }
+        Self { values: KEYS.iter().map(value).collect(), settings: Vec::new(), rules: Vec::new(), attempts: Vec::new() }
     }
 
     pub(crate) fn text(&self, name: &str) -> &str {

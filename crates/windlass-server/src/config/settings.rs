@@ -54,7 +54,9 @@ fn queue_attempts<'a>(
     let mut names: BTreeSet<QueueName> = existing.cloned().collect();
     let named = config.settings.iter().filter_map(|setting| match &setting.key {
         SettingKey::Queue { name, .. } => QueueName::new(name).ok(),
-        SettingKey::Kind { .. } | SettingKey::Policy { .. } | SettingKey::Tenant { .. } | SettingKey::Server { .. } => None,
+        SettingKey::Kind { .. } | SettingKey::Policy { .. } | SettingKey::Tenant { .. } | SettingKey::Server { .. } => {
+            None
+        }
     });
     names.extend(named);
     for (middle, _) in &config.attempts {
@@ -69,9 +71,8 @@ fn queue_attempts<'a>(
     };
     let mut limits = Vec::new();
     for name in names {
-        let level = attempts_from_environment(&name, &variable).map_err(|error| {
-            ConfigError::new(Source::Environment(error.field.clone()), error.message)
-        })?;
+        let level = attempts_from_environment(&name, &variable)
+            .map_err(|error| ConfigError::new(Source::Environment(error.field.clone()), error.message))?;
         limits.extend(level.and_then(|level| level.max_retries).map(|retries| (name, retries + 1)));
     }
     Ok(limits)

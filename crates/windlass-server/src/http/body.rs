@@ -50,7 +50,10 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             return Err(Problem::new(Kind::NotJson, "send the body as Content-Type: application/json"));
         }
         if depth(&bytes) > MAX_DEPTH {
-            return Err(Problem::new(Kind::MalformedJson, format!("the body is nested deeper than {MAX_DEPTH} levels")));
+            return Err(Problem::new(
+                Kind::MalformedJson,
+                format!("the body is nested deeper than {MAX_DEPTH} levels"),
+            ));
         }
         Ok(Self(bytes))
     }
