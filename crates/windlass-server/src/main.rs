@@ -1,5 +1,6 @@
 //! The `windlass` binary. Everything it does is a verb under `cli`.
 
+mod bench;
 mod cli;
 mod config;
 mod http;

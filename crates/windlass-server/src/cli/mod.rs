@@ -1,5 +1,6 @@
 //! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
 
+mod bench;
 mod config;
 mod node;
 mod plot;
@@ -38,6 +39,8 @@ enum Verb {
     Token(token::Args),
     /// Show what retry policies do to a service that is down for a while.
     Simulate(simulate::Args),
+    /// Measure what this build does on this machine, next to the bare database.
+    Bench(bench::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -65,6 +68,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Verb::Config(args) => config::run(args),
         Verb::Token(args) => token::run(args),
         Verb::Simulate(args) => simulate::run(args, &screen),
+        Verb::Bench(args) => bench::run(args),
     };
     match done {
         Ok(text) => print(&text),
