@@ -2,6 +2,7 @@
 
 use crate::config::{Config, Source, write_to_store};
 use crate::http::{self, Access, App};
+use crate::metrics::TenantLabel;
 use crate::{logs, store};
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
@@ -96,7 +97,8 @@ async fn answer(
     let Some((listener, address)) = listener else { return };
     let access = if address.ip().is_loopback() { Access::OpenUntilFirstToken } else { Access::TokensOnly };
     let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
-    let app = App::new(windlass.clone(), access, hosts);
+    let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
+    let app = App::measured(windlass.clone(), access, hosts, tenants);
     let draining = app.draining().clone();
     let drain = async {
         stop.cancelled().await;

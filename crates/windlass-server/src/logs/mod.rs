@@ -35,7 +35,8 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<()> {
     };
     let attempts = if config.flag("logs.jobs") { AttemptLog::On } else { AttemptLog::Off };
     let level = config.text("logs.level");
-    let refused = |error| anyhow::anyhow!("logs.level: `{level}` is not a level (error, warn, info, debug) or filter: {error}");
+    let refused =
+        |error| anyhow::anyhow!("logs.level: `{level}` is not a level (error, warn, info, debug) or filter: {error}");
     let logs = subscriber(format, level, attempts, std::io::stderr).map_err(refused)?;
     // Only a test or an embedding program can have set one before: theirs stays.
     let _ = logs.try_init();

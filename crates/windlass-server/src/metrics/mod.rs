@@ -4,8 +4,6 @@
 mod gauges;
 mod labels;
 mod series;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use labels::TenantLabel;
 

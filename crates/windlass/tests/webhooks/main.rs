@@ -3,10 +3,12 @@
 
 mod alerts;
 mod deliveries;
-mod receivers;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[allow(dead_code)] // Shared with the executor's own tests, which need more of it.
 #[path = "../../src/executor/http/tests/receiver.rs"]
 mod receiver;
+mod receivers;
 mod replays;
 mod signatures;
 mod world;

@@ -6,13 +6,13 @@ use serde_json::json;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use windlass::State;
 use windlass::core::policy::Partial;
 use windlass::dice::Dice;
 use windlass::draft::WebhookDraft;
 use windlass::store::Options;
 use windlass::store::memory::MemoryStore;
 use windlass::testing::TestKit;
-use windlass::State;
 
 /// Where `scripts/need-python-packages` puts them.
 const PACKAGES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../python");
@@ -20,7 +20,10 @@ const PACKAGES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../python");
 /// What the reference package says about a request: `ok`, or why not.
 fn judged(request: &Received, secret: &str, body: &[u8]) -> String {
     let packages = Path::new(PACKAGES);
-    assert!(packages.join("standardwebhooks").is_dir(), "the Python package standardwebhooks is missing from {PACKAGES}: run scripts/need-python-packages");
+    assert!(
+        packages.join("standardwebhooks").is_dir(),
+        "the Python package standardwebhooks is missing from {PACKAGES}: run scripts/need-python-packages"
+    );
     let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
     let headers: serde_json::Map<_, _> =
         names.iter().map(|name| ((*name).to_owned(), request.header(name).unwrap().into())).collect();

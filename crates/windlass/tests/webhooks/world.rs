@@ -63,7 +63,7 @@ impl World {
         Self::new(store, Box::new(home))
     }
 
-    fn new(store: Arc<dyn Store>, home: Box<dyn Any + Send + Sync>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, home: Box<dyn Any + Send + Sync>) -> Self {
         let clock = store.clock().clone();
         let kit = TestKit::with_store(store, Dice::seeded(7)).handle(act).http(caller(&clock));
         Self { kit, clock, _home: home }
@@ -129,6 +129,14 @@ macro_rules! scenario {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
                 super::$name($crate::world::World::sqlite().await).await;
+            })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name($crate::world::World::postgres().await).await;
             })+
         }
     };
