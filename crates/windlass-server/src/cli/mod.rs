@@ -29,6 +29,10 @@ pub(crate) struct Cli {
 enum Verb {
     /// List, preview and explain retry policies.
     Policy(policy::Args),
+    /// Show what retry policies do to a service that is down for a while.
+    Simulate(simulate::Args),
+    /// Measure what this build does on this machine, next to the bare database.
+    Bench(bench::Args),
     /// Run a node: the API, HTTP jobs, schedules and upkeep.
     Serve(serve::Args),
     /// Run a node without the API.
@@ -37,10 +41,6 @@ enum Verb {
     Config(config::Args),
     /// Create, list and revoke API tokens.
     Token(token::Args),
-    /// Show what retry policies do to a service that is down for a while.
-    Simulate(simulate::Args),
-    /// Measure what this build does on this machine, next to the bare database.
-    Bench(bench::Args),
 }
 
 /// Why a verb did not do what it was asked to.
@@ -63,12 +63,12 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.verb {
         Verb::Policy(args) => policy::run(args, &screen),
+        Verb::Simulate(args) => simulate::run(args, &screen),
+        Verb::Bench(args) => bench::run(args),
         Verb::Serve(args) => serve::run(args, Api::On),
         Verb::Work(args) => serve::run(args, Api::Off),
         Verb::Config(args) => config::run(args),
         Verb::Token(args) => token::run(args),
-        Verb::Simulate(args) => simulate::run(args, &screen),
-        Verb::Bench(args) => bench::run(args),
     };
     match done {
         Ok(text) => print(&text),
