@@ -3,11 +3,12 @@
 use super::world::World;
 use crate::logs::{Format, subscriber};
 use serde_json::{Value, json};
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tracing::subscriber::set_default;
+use tracing::callsite::rebuild_interest_cache;
+use tracing::subscriber::set_global_default;
 use windlass::event::{AttemptLog, What};
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
 use windlass::store::Store;
@@ -21,19 +22,32 @@ const KEY: &str = "canary-api-key-19c2";
 const SIGNING: &str = "Y2FuYXJ5LXdlYmhvb2stc2VjcmV0LWU0IQ==";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Everything that is logged, by all threads of the test.
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What this thread logs. The test's runtime has one thread.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps what a thread logs with that thread.
+#[derive(Debug)]
+struct Log;
 
 impl std::io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// Logs everything there is. For the whole process: a scoped subscriber may miss lines that other tests, without one, came by
+/// first.
+fn log_everything() {
+    let all = subscriber(Format::Json, "trace", AttemptLog::On, || Log).unwrap();
+    set_global_default(all).expect("no other test logs for the whole process");
+    rebuild_interest_cache();
 }
 
 /// A receiver that refuses everything and sends back what it was sent. Its address.
@@ -119,9 +133,7 @@ async fn work(w: &World) {
 
 #[tokio::test]
 async fn no_payload_secret_or_token_gets_into_logs_metrics_or_answers() {
-    let log = Log::default();
-    let writer = log.clone();
-    let _logging = set_default(subscriber(Format::Json, "trace", AttemptLog::On, move || writer.clone()).unwrap());
+    log_everything();
     let open = World::new();
     let w = open.with_token(&["admin"], None).await;
     let token = w.token().split('_').next_back().unwrap().to_owned();
@@ -146,7 +158,7 @@ async fn no_payload_secret_or_token_gets_into_logs_metrics_or_answers() {
     let wrong = w.send(hyper::Method::GET, "/api/v1/jobs", None, &[("x-canary", HEADER)]).await;
     said.push(wrong.text);
 
-    let logs = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logs = String::from_utf8(LOG.take()).unwrap();
     let metrics = w.get("/metrics").await.text;
     for (what, text) in [("logs", &logs), ("metrics", &metrics)] {
         for canary in [PAYLOAD, HEADER, KEY, SIGNING, token.as_str()] {
