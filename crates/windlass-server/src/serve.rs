@@ -98,7 +98,7 @@ async fn answer(
     let access = if address.ip().is_loopback() { Access::OpenUntilFirstToken } else { Access::TokensOnly };
     let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
     let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
-    let app = App::measured(windlass.clone(), access, hosts, tenants);
+    let app = App::new(windlass.clone(), access, hosts, tenants);
     let draining = app.draining().clone();
     let drain = async {
         stop.cancelled().await;

@@ -204,7 +204,7 @@ impl Reporter {
             Next::Succeeded => {
                 tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
-                "job {id} succeeded")
+                "job {id} succeeded");
             }
             Next::Failed(reason) => {
                 let firing = ended.next_firing.map_or_else(String::new, |at| format!(", next firing {at}"));

@@ -65,17 +65,7 @@ impl Tokens {
 }
 
 impl App {
-    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>) -> Self {
-        Self::measured(windlass, access, allowed_hosts, TenantLabel::Off)
-    }
-
-    /// The same with metrics that may tell tenants apart.
-    pub(crate) fn measured(
-        windlass: Windlass,
-        access: Access,
-        allowed_hosts: Vec<String>,
-        tenants: TenantLabel,
-    ) -> Self {
+    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
         let metrics = Arc::new(Metrics::new(tenants));
         windlass.events().observe(metrics.clone());

@@ -1,7 +1,7 @@
 //! Deliveries: made by the commit that finishes their job, retried by their own policy, linked both ways.
 
 use crate::receiver::{Received, Receiver, Reply};
-use crate::world::{Do, SECRET, World, scenario};
+use crate::world::{Do, SECRET, scenario};
 use serde_json::Value;
 use windlass::core::policy::Partial;
 use windlass::core::signature::Secret;

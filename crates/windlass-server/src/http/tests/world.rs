@@ -1,6 +1,7 @@
 //! A server without sockets: a router over a store in memory.
 
 use crate::http::{Access, App, router};
+use crate::metrics::TenantLabel;
 use crate::token;
 use axum::Router;
 use axum::body::Body;
@@ -61,7 +62,7 @@ impl World {
         let options = Options { clock: Clock::manual(start), dice: Dice::seeded(7), ..Options::default() };
         let store = MemoryStore::new(options);
         let windlass = Windlass::with_dice(store.clone(), Dice::seeded(8));
-        let router = router(App::new(windlass.clone(), access, Vec::new()));
+        let router = router(App::new(windlass.clone(), access, Vec::new(), TenantLabel::Off));
         Self { store, windlass, router, token: None }
     }
 
