@@ -49,8 +49,6 @@ where
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let mut line = Map::new();
-        line.insert("timestamp".into(), now().into());
-        line.insert("level".into(), event.metadata().level().as_str().into());
         for span in context.event_scope(event).into_iter().flatten().collect::<Vec<_>>().into_iter().rev() {
             if let Some(around) = span.extensions().get::<Around>() {
                 line.extend(around.0.clone());
@@ -60,11 +58,18 @@ where
         event.record(&mut fields);
         line.extend(fields.0);
         line.insert("target".into(), event.metadata().target().into());
-        let mut text = Value::Object(line).to_string();
-        text.push('\n');
+        let text = written(event.metadata().level().as_str(), line);
         // A log that cannot be written has nowhere to say so.
         let _ = self.0.make_writer_for(event.metadata()).write_all(text.as_bytes());
     }
+}
+
+/// The line, with what people look for first at its beginning.
+fn written(level: &str, mut fields: Map<String, Value>) -> String {
+    let message = fields.remove("message").unwrap_or_default();
+    let (time, level) = (Value::from(now()), Value::from(level));
+    let rest = Value::Object(fields).to_string();
+    format!("{{\"timestamp\":{time},\"level\":{level},\"message\":{message},{}\n", &rest[1..])
 }
 
 /// The time in RFC 3339, UTC.
