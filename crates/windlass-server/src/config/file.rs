@@ -279,7 +279,7 @@ impl File<'_> {
 fn hint(name: &str) -> String {
     let mut known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     known.extend(TABLES);
-    known.extend(["egress", "logs", "alerts"]);
+    known.extend(["egress", "logs", "metrics", "alerts"]);
     keys::hint(name, &known)
 }
 

@@ -15,7 +15,6 @@ mod jobs;
 mod layers;
 mod leases;
 pub(crate) mod listen;
-mod metrics;
 mod page;
 mod pages;
 mod policies;
