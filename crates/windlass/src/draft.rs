@@ -59,13 +59,20 @@ impl Draft {
 }
 
 /// A completion webhook as its caller describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct WebhookDraft {
     pub url: String,
     pub events: Vec<State>,
     pub secret: Option<String>,
     /// The delivery's own fields over the policy it names.
     pub policy: Partial,
+}
+
+/// Without the secret: what is printed for debugging may end in a log.
+impl std::fmt::Debug for WebhookDraft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebhookDraft").field("url", &self.url).field("events", &self.events).finish_non_exhaustive()
+    }
 }
 
 /// A draft that cannot become a job: which field, and what would be accepted. Nothing was stored.

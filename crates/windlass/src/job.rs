@@ -1,5 +1,6 @@
 //! Jobs as the library knows them: what a caller asks to be stored, and what a store tells about it.
 
+use std::fmt;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, Reason, Running, State, Timestamp};
@@ -99,7 +100,7 @@ pub enum KeyWindow {
 }
 
 /// A call to a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpCall {
     pub method: String,
     pub url: String,
@@ -110,8 +111,15 @@ pub struct HttpCall {
     pub webhook_id: Option<String>,
 }
 
+/// Without headers and secret: what is printed for debugging may end in a log.
+impl fmt::Debug for HttpCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpCall").field("method", &self.method).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
 /// A completion webhook: whom to tell when a job finishes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub url: String,
     /// The finished states to tell about.
@@ -120,6 +128,13 @@ pub struct Webhook {
     pub secret: Option<String>,
     /// The delivery's policy.
     pub policy: Arc<Policy>,
+}
+
+/// Without the secret: what is printed for debugging may end in a log.
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("url", &self.url).field("events", &self.events).finish_non_exhaustive()
+    }
 }
 
 /// A job as its store knows it, live or archived.
@@ -210,7 +225,7 @@ impl LeaseId {
         Self((dice.number() >> 1) as i64)
     }
 
-    /// Reads what [`std::fmt::Display`] prints.
+    /// Reads what [`fmt::Display`] prints.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let number = i64::from_str_radix(text, 16).ok()?;
@@ -219,8 +234,8 @@ impl LeaseId {
 }
 
 /// Sixteen hexadecimal digits.
-impl std::fmt::Display for LeaseId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for LeaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }

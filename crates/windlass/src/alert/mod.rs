@@ -21,11 +21,18 @@ pub const NOTICE_QUEUE: &str = "alerts";
 pub const NOTICE_KIND: &str = "alert";
 
 /// Whom to tell, besides the log, the API and the metrics.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Operator {
     pub url: String,
     /// `whsec_…`
     pub secret: Option<String>,
+}
+
+/// Without the secret: what is printed for debugging may end in a log.
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operator").field("url", &self.url).finish_non_exhaustive()
+    }
 }
 
 /// Where an alert goes from here. `reading` says, in words, that the condition holds. `None`: nothing changes.

@@ -55,13 +55,7 @@ impl Tx<'_> {
         Ok(select.query_row([turn.queue.0], |row| row.get(0)).optional()?.unwrap_or(true))
     }
 
-    fn take_turn(
-        &mut self,
-        turn: &Turn,
-        room: Room,
-        claim: &Claim,
-        before: usize,
-    ) -> Result<Vec<Job>, StoreError> {
+    fn take_turn(&mut self, turn: &Turn, room: Room, claim: &Claim, before: usize) -> Result<Vec<Job>, StoreError> {
         let mut taken = Vec::new();
         if room.want == 0 {
             return Ok(taken);
@@ -101,13 +95,7 @@ impl Tx<'_> {
     }
 
     /// Takes from the streams of one priority, by due time and id.
-    fn pick(
-        &mut self,
-        turn: &Turn,
-        levels: &[Level],
-        room: &Room,
-        taken: &mut Vec<Job>,
-    ) -> Result<(), StoreError> {
+    fn pick(&mut self, turn: &Turn, levels: &[Level], room: &Room, taken: &mut Vec<Job>) -> Result<(), StoreError> {
         let mut suspects = room.suspects - taken.iter().filter(|job| job.crashes > 0).count();
         let mut due = Vec::new();
         for level in levels {
@@ -142,7 +130,8 @@ impl Tx<'_> {
     }
 
     fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
-        let text = if level.suspect { sql!("live_select", "claim_suspect") } else { sql!("live_select", "claim_waiting") };
+        let text =
+            if level.suspect { sql!("live_select", "claim_suspect") } else { sql!("live_select", "claim_waiting") };
         let mut select = self.conn.prepare_cached(text)?;
         let found =
             select.query(params![turn.queue.0, level.once, level.priority, self.now.as_millis(), most as i64])?;

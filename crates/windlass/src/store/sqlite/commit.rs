@@ -188,10 +188,8 @@ impl Tx<'_> {
         }
         // This attempt left no error: the job's last one counts.
         let mut select = self.conn.prepare_cached(sql!("job_error"))?;
-        let (class, error): (Option<String>, Option<String>) = select
-            .query_row([commit.job.0], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?
-            .unwrap_or_default();
+        let (class, error): (Option<String>, Option<String>) =
+            select.query_row([commit.job.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?.unwrap_or_default();
         self.fingerprint(commit.queue, &commit.kind, &class.unwrap_or_default(), &error.unwrap_or_default())
     }
 

@@ -20,7 +20,8 @@ const CHECKPOINT_PAGES: i32 = 4_000;
 /// The connection that writes.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     create(path)?;
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     prepare(&mut conn)?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
@@ -30,7 +31,8 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
 
 /// A connection that reads. It could not write if it tried.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
-    let mut conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     prepare(&mut conn)?;
     conn.pragma_update(None, "query_only", true)?;
     Ok(conn)

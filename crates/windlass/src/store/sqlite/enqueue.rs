@@ -16,11 +16,7 @@ impl Tx<'_> {
             Atomicity::All => self.all_or_nothing(|tx| {
                 let stored = tx.store_all(jobs)?;
                 let is_refused = |one: &Enqueued| matches!(one, Enqueued::KeyConflict(_) | Enqueued::Refused(_));
-                if stored.iter().any(is_refused) {
-                    Ok((undone(stored), Fate::Undo))
-                } else {
-                    Ok((stored, Fate::Keep))
-                }
+                if stored.iter().any(is_refused) { Ok((undone(stored), Fate::Undo)) } else { Ok((stored, Fate::Keep)) }
             }),
         }
     }

@@ -30,9 +30,7 @@ impl Tx<'_> {
     pub(super) fn prune(&mut self, keys_after: &mut i64) -> Result<u64, StoreError> {
         let gone = self.prune_archive()?;
         self.prune_keys(keys_after)?;
-        self.conn
-            .prepare_cached(sql!("workers_prune"))?
-            .execute([(self.now - WORKERS_FOR).as_millis()])?;
+        self.conn.prepare_cached(sql!("workers_prune"))?.execute([(self.now - WORKERS_FOR).as_millis()])?;
         self.fold_minutes()?;
         self.fold_hours()?;
         Ok(gone)
@@ -60,13 +58,7 @@ impl Tx<'_> {
         Ok(gone as u64)
     }
 
-    fn prune_queue(
-        &self,
-        queue: QueueId,
-        state: State,
-        before: Timestamp,
-        most: usize,
-    ) -> Result<usize, StoreError> {
+    fn prune_queue(&self, queue: QueueId, state: State, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("prune_archive"))?;
         let past: Vec<i64> =
             rows::column(select.query(params![queue.0, state.as_str(), before.as_millis(), most as i64])?)?;

@@ -98,7 +98,9 @@ impl Reader {
             let mut select = self.conn.prepare_cached(sql!("dead_groups"))?;
             let found = select.query(params_from_iter(&values))?;
             let moment = |row: &Row<'_>, column| Ok::<_, StoreError>(Timestamp::from_millis(row.get(column)?));
-            rows::all(found, |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(2)?, moment(row, 3)?, moment(row, 4)?, row.get(5)?)))?
+            rows::all(found, |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(2)?, moment(row, 3)?, moment(row, 4)?, row.get(5)?))
+            })?
         };
         let mut named = Vec::with_capacity(groups.len());
         for (fingerprint, count, first_seen, last_seen, example) in groups {

@@ -31,12 +31,7 @@ impl Retentions {
         self.known.clear();
     }
 
-    pub(super) fn of(
-        &mut self,
-        conn: &Connection,
-        names: &mut Names,
-        queue: QueueId,
-    ) -> Result<Retention, StoreError> {
+    pub(super) fn of(&mut self, conn: &Connection, names: &mut Names, queue: QueueId) -> Result<Retention, StoreError> {
         if let Some(retention) = self.known.get(&queue) {
             return Ok(*retention);
         }

@@ -7,9 +7,7 @@ use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{
-    Attempt, Delivery, Executor, JobId, Millis, Priority, Reason, State, Status, Timestamp,
-};
+use windlass_core::{Attempt, Delivery, Executor, JobId, Millis, Priority, Reason, State, Status, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -139,10 +137,7 @@ fn maybe<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>> {
 }
 
 /// All rows of a query, each read by `read`.
-pub(super) fn all<T>(
-    mut rows: rusqlite::Rows<'_>,
-    mut read: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
+pub(super) fn all<T>(mut rows: rusqlite::Rows<'_>, mut read: impl FnMut(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(read(row)?);

@@ -114,11 +114,7 @@ impl Reader {
         list(&self.conn, select, params![tenant, page_start(page), page.limit])
     }
 
-    pub(super) fn due_schedules(
-        &mut self,
-        limit: u32,
-        now: Timestamp,
-    ) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
+    pub(super) fn due_schedules(&mut self, limit: u32, now: Timestamp) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         let now = now.as_millis();
         let due = list(&self.conn, sql!("schedule_select", "schedules_due"), params![now, limit])?;
         let mut select = self.conn.prepare_cached(sql!("schedules_next"))?;

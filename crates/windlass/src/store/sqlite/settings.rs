@@ -4,9 +4,7 @@ use super::readers::Reader;
 use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
-use crate::store::{
-    Alert, AlertChange, AlertStatus, Audit, SettingKey, StoreError, Token, WorkerId, WorkerReport,
-};
+use crate::store::{Alert, AlertChange, AlertStatus, Audit, SettingKey, StoreError, Token, WorkerId, WorkerReport};
 use rusqlite::{Row, params};
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;

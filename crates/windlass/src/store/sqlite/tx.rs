@@ -40,8 +40,7 @@ impl<'t> Tx<'t> {
 
     /// The first of `count` fresh ids in a row.
     pub(super) fn draw_ids(&self, count: i64) -> Result<JobId, StoreError> {
-        let last: i64 =
-            self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count], |row| row.get(0))?;
+        let last: i64 = self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count], |row| row.get(0))?;
         Ok(JobId(last - count + 1))
     }
 
