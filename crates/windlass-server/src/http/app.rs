@@ -1,11 +1,13 @@
 //! What every handler shares: the store, and short-lived copies of what it says about tokens and settings.
 
 use super::cached::Cached;
+use super::events::Streams;
 use super::leases::Leased;
 use super::problem::Problem;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass::Windlass;
 use windlass::catalogue::Catalogue;
 use windlass::dice::Dice;
 use windlass::store::{Store, Token};
@@ -31,13 +33,12 @@ pub(crate) struct App(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    store: Arc<dyn Store>,
-    dice: Dice,
+    windlass: Windlass,
     access: Access,
     allowed_hosts: Vec<String>,
     tokens: Cached<Tokens>,
-    catalogue: Cached<Catalogue>,
     leased: Leased,
+    streams: Streams,
     draining: CancellationToken,
     tasks: TaskTracker,
 }
@@ -62,31 +63,30 @@ impl Tokens {
 }
 
 impl App {
-    pub(crate) fn new(store: Arc<dyn Store>, dice: Dice, access: Access, allowed_hosts: Vec<String>) -> Self {
-        let clock = store.clock().clone();
+    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>) -> Self {
+        let clock = windlass.clock().clone();
         Self(Arc::new(Shared {
-            store,
-            dice,
+            windlass,
             access,
             allowed_hosts,
-            tokens: Cached::new(clock.clone(), REFRESH_AFTER, STALE_AFTER),
-            catalogue: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
+            tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
             leased: Leased::default(),
+            streams: Streams::default(),
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
-        &*self.0.store
+        &**self.0.windlass.store()
     }
 
-    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
-        self.0.store.clone()
+    pub(crate) fn windlass(&self) -> &Windlass {
+        &self.0.windlass
     }
 
     pub(crate) fn dice(&self) -> &Dice {
-        &self.0.dice
+        self.0.windlass.dice()
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -99,6 +99,10 @@ impl App {
 
     pub(crate) fn leased(&self) -> &Leased {
         &self.0.leased
+    }
+
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.0.streams
     }
 
     /// Cancelled when the server stops: waiting requests end at once.
@@ -122,12 +126,6 @@ impl App {
     /// # Errors
     /// The store cannot be asked.
     pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, Problem> {
-        let load = async || Ok(Catalogue::load(&self.store().settings().await?));
-        self.0.catalogue.get(load).await
-    }
-
-    /// A setting was changed: the next reader sees it.
-    pub(crate) fn forget_settings(&self) {
-        self.0.catalogue.forget();
+        Ok(self.windlass().catalogue().await?)
     }
 }

@@ -46,7 +46,7 @@ impl Query {
 
     /// The parameter, unless it is absent or empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {

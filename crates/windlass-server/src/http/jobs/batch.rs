@@ -22,7 +22,7 @@ use windlass::store::{Atomicity, Enqueued, MAX_BATCH};
 use windlass_core::policy::FAMILY_FIELDS;
 
 /// The most jobs of one request.
-pub(crate) const MAX_JOBS: usize = MAX_BATCH;
+const MAX_JOBS: usize = MAX_BATCH;
 
 /// Many jobs at once.
 #[derive(Debug, ToSchema)]
@@ -84,7 +84,7 @@ pub(crate) async fn batch(
             Err(problem) => wrong.push((index, problem)),
         }
     }
-    let stored = if jobs.is_empty() { Vec::new() } else { app.store().enqueue(jobs, atomicity).await? };
+    let stored = app.windlass().enqueue_jobs(jobs, atomicity).await?;
     if atomicity == Atomicity::All {
         refuse_conflicts(&stored)?;
     }

@@ -83,7 +83,7 @@ fn read_job(
 }
 
 async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Problem> {
-    let stored = app.store().enqueue(vec![job.clone()], Atomicity::Each).await?;
+    let stored = app.windlass().enqueue_jobs(vec![job.clone()], Atomicity::Each).await?;
     match stored.into_iter().next() {
         Some(Enqueued::Created { id, created_at, due_at }) => {
             let view = JobView::from(&stored_job(job, id, created_at, due_at));

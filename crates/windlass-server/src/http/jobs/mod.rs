@@ -14,7 +14,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass_core::JobId;
 
-pub(crate) use batch::MAX_JOBS;
 pub(crate) use list::filter;
 
 pub(crate) fn router() -> OpenApiRouter<App> {

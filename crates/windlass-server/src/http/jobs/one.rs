@@ -61,7 +61,7 @@ pub(crate) async fn amend(
         (status = 409, description = "It has finished", body = ProblemBody)))]
 pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
     let scope = caller.tenants();
-    let cancelled = app.store().cancel(&scope, vec![id.0]).await?;
+    let cancelled = app.windlass().cancel_in(&scope, vec![id.0]).await?;
     let status = match cancelled.first().copied().unwrap_or(Cancelled::NotFound) {
         Cancelled::Now => StatusCode::OK,
         Cancelled::Requested => StatusCode::ACCEPTED,
@@ -81,7 +81,7 @@ pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) 
     let scope = caller.tenants();
     let replay =
         Replay { ids: vec![id.0], only: ReplayOnly::Any, spacing: Millis::ZERO, by: caller.by.clone() };
-    let replayed = app.store().replay(&scope, replay).await?;
+    let replayed = app.windlass().replay_in(&scope, replay).await?;
     match replayed.first().copied().unwrap_or(Replayed::NotFound) {
         Replayed::Queued | Replayed::AlreadyLive => answer(&app, &scope, id.0, StatusCode::OK).await,
         Replayed::Running => Err(Problem::conflict(format!("job {} is running", id.0))),

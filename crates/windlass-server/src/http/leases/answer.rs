@@ -110,20 +110,26 @@ async fn finish(app: &App, worker: &WorkerId, items: Vec<Item>) -> Result<Answer
     for item in &items {
         jobs.push(find(app, item).await?);
     }
-    let decided: Vec<Option<Commit>> =
+    let mut decided: Vec<Option<Commit>> =
         items.iter().zip(&jobs).map(|(item, job)| job.as_ref().map(|found| decide(app, worker, item, &found.job))).collect();
     let held: HashSet<LeaseId> = jobs.iter().flatten().filter_map(|found| found.held.then_some(found.job.lease).flatten()).collect();
-    let mut committed = commit(app, decided, &held).await?;
+    let mut committed = commit(app, decided.clone(), &held).await?;
     let asked: Vec<usize> =
         (0..items.len()).filter(|i| committed[*i] == Some(Committed::CancelRequested)).collect();
     if !asked.is_empty() {
         // A cancel was requested meanwhile: decide again, knowing it.
-        let again = asked.iter().map(|i| {
+        for i in &asked {
             let job = jobs[*i].as_ref().map(|found| Job { cancel_requested: true, ..found.job.clone() });
-            job.map(|job| decide(app, worker, &items[*i], &job))
-        });
-        for (i, result) in asked.iter().zip(commit(app, again.collect(), &held).await?) {
+            decided[*i] = job.map(|job| decide(app, worker, &items[*i], &job));
+        }
+        let again = asked.iter().map(|i| decided[*i].clone()).collect();
+        for (i, result) in asked.iter().zip(commit(app, again, &held).await?) {
             committed[*i] = result;
+        }
+    }
+    for ((found, commit), result) in jobs.iter().zip(&decided).zip(&committed) {
+        if let (Some(found), Some(commit), Some(Committed::Applied(_))) = (found, commit, result) {
+            app.windlass().remote_ended(&worker.0, &found.job, commit).await;
         }
     }
     items.iter().for_each(|item| app.leased().forget(item.lease));

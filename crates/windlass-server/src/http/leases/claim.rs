@@ -37,6 +37,7 @@ pub(super) async fn claim(app: &App, wish: &Wish, queues: &[Queue]) -> Result<Cl
         claimed.jobs.extend(more.jobs);
     }
     app.leased().keep(&claimed.jobs);
+    app.windlass().remote_started(&wish.worker.0, &claimed.jobs);
     Ok(claimed)
 }
 
@@ -51,7 +52,7 @@ async fn claim_once(app: &App, wish: &Wish, queues: &[Queue], slots: u32, limit:
         limit,
         suspects: SUSPECTS,
     };
-    let (store, dice) = (app.shared_store(), app.dice().clone());
+    let (store, dice) = (app.windlass().store().clone(), app.dice().clone());
     let (told, heard) = oneshot::channel();
     // The request may be dropped at any moment, its client gone; the claim must not be dropped with it, or its jobs would
     // wait for their leases to run out.

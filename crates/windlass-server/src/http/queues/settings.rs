@@ -63,8 +63,7 @@ pub(crate) async fn put(
     let key = SettingKey::Queue { tenant: tenant.clone(), name: name.0.to_string() };
     let text = settings.to_string();
     let is_default = settings.as_object().is_none_or(Map::is_empty);
-    app.store().put_setting(&key, (!is_default).then_some(text.as_str())).await?;
-    app.forget_settings();
+    app.windlass().put_setting(&key, (!is_default).then_some(text.as_str())).await?;
     let shown = tenant.map_or_else(|| "*".to_owned(), |tenant| tenant.to_string());
     let detail = format!("queue {} of {shown}: {text}", name.0);
     let audit = Audit { at: app.now(), by: caller.by.clone(), action: "set queue".into(), count: 1, detail };

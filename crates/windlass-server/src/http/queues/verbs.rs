@@ -87,7 +87,7 @@ async fn purge_one(app: &App, tenant: Tenant, name: &QueueName) -> Result<u64, P
         let page = Page { after, limit: PURGE_BATCH, order: Order::OldestFirst };
         let ids: Vec<JobId> = app.store().jobs(&scope, &filter, page).await?.iter().map(|job| job.id).collect();
         let Some(last) = ids.last().copied() else { return Ok(cancelled) };
-        let results = app.store().cancel(&scope, ids).await?;
+        let results = app.windlass().cancel_in(&scope, ids).await?;
         cancelled += results.iter().filter(|result| **result == Cancelled::Now).count() as u64;
         after = Some(last);
     }

@@ -17,7 +17,7 @@ pub(super) fn interval_text(span: Millis) -> String {
 
 /// The cadence of a schedule; intervals count from `anchor`, the moment it was made.
 pub(super) fn of(spec: &ScheduleSpec, anchor: Timestamp) -> Result<Cadence, CadenceError> {
-    read(&spec.cadence, &spec.zone, anchor)
+    windlass::upkeep::schedules::cadence(spec, anchor)
 }
 
 pub(super) fn read(text: &str, zone: &str, anchor: Timestamp) -> Result<Cadence, CadenceError> {

@@ -1,0 +1,1 @@
+//! Router-level tests on the reference store.
