@@ -1,7 +1,12 @@
 //! The `windlass` binary. Everything it does is a verb under `cli`.
 
+mod alerts;
 mod cli;
+mod config;
 mod http;
+mod logs;
+mod serve;
+mod store;
 mod token;
 
 use clap::Parser;

@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::ask::Consent;
-use super::grid::{Grid, number, text, wrapped};
+use super::grid::{Grid, cut, number, text};
 use super::jobs::{self, Filter};
 use super::progress::{self, Unit};
 use super::screen::Screen;
@@ -145,7 +145,7 @@ async fn list(api: &Api, list: &List, json: bool, screen: &Screen) -> Result<Str
     }
     let more =
         if next.is_null() { String::new() } else { "\nmore wait; `windlass dead groups` shows them by cause\n".into() };
-    Ok(jobs::table(&letters, screen).or("no dead letters", screen) + &more)
+    Ok(jobs::table(&letters).or("no dead letters", screen) + &more)
 }
 
 async fn groups(api: &Api, filter: &Filter, limit: u32, json: bool, screen: &Screen) -> Result<String, Error> {
@@ -162,7 +162,7 @@ async fn groups(api: &Api, filter: &Filter, limit: u32, json: bool, screen: &Scr
         text("last").optional(),
         number("example"),
         text("fingerprint"),
-        wrapped("message"),
+        cut("message"),
     ]);
     for group in found["items"].as_array().into_iter().flatten() {
         grid.row([

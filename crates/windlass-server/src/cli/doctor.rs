@@ -126,9 +126,9 @@ async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Resu
     let stored = opened.store();
     let clock = Clock::system();
     // The first call pays for connecting; the second shows what a commit costs.
-    let health = stored.health().await.map_err(|error| store::told(shown, error))?;
+    let health = stored.health().await.map_err(|error| store::told(shown, &error))?;
     let started = clock.monotonic();
-    stored.health().await.map_err(|error| store::told(shown, error))?;
+    stored.health().await.map_err(|error| store::told(shown, &error))?;
     let took = clock.monotonic() - started;
     found.push(finding("store", Verdict::Fine, format!("{} answers and can be written to", health.engine)));
     found.push(finding("schema", Verdict::Fine, format!("{}, up to date", health.schema)));

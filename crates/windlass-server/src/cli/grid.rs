@@ -5,8 +5,8 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Conte
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// A wrapped column narrower than this is not worth reading.
-const MIN_WRAPPED: usize = 24;
+/// A text narrower than this is not worth reading.
+const MIN_TEXT: usize = 20;
 
 /// One column: its title, and what may be done to it where room is short.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +24,8 @@ enum Fit {
     Optional,
     /// Takes what room is left, on several lines if need be.
     Wrapped,
+    /// Takes what room is left, cut off at its end.
+    Cut,
 }
 
 pub(crate) const fn text(title: &'static str) -> Column {
@@ -36,6 +38,16 @@ pub(crate) const fn number(title: &'static str) -> Column {
 
 pub(crate) const fn wrapped(title: &'static str) -> Column {
     Column { title, fit: Fit::Wrapped, align: CellAlignment::Left }
+}
+
+pub(crate) const fn cut(title: &'static str) -> Column {
+    Column { title, fit: Fit::Cut, align: CellAlignment::Left }
+}
+
+impl Fit {
+    const fn gives_way(self) -> bool {
+        matches!(self, Self::Wrapped | Self::Cut)
+    }
 }
 
 impl Column {
@@ -55,6 +67,14 @@ pub(crate) struct Shown {
 impl Shown {
     pub(crate) fn hued(text: impl Into<String>, hue: Hue) -> Self {
         Self { text: text.into(), hue: Some(hue) }
+    }
+
+    fn cut(&self, room: usize) -> Self {
+        if self.text.chars().count() <= room {
+            return self.clone();
+        }
+        let kept: String = self.text.chars().take(room.saturating_sub(1)).collect();
+        Self { text: format!("{}…", kept.trim_end()), hue: self.hue }
     }
 }
 
@@ -99,28 +119,44 @@ impl Grid {
         };
         let title = |index: &usize| Cell::new(self.columns[*index].title).add_attribute(Attribute::Bold);
         table.set_header(kept.iter().map(title));
+        let room = self.room(&kept, &widths, screen.width);
         for row in &self.rows {
-            table.add_row(kept.iter().map(|index| cell(row.get(*index))));
+            let cells = kept.iter().zip(&room).map(|(index, room)| match self.columns[*index].fit {
+                Fit::Cut => cell(row.get(*index).map(|shown| shown.cut(*room)).as_ref()),
+                Fit::Whole | Fit::Optional | Fit::Wrapped => cell(row.get(*index)),
+            });
+            table.add_row(cells);
         }
-        let fixed: usize =
-            kept.iter().filter(|i| self.columns[**i].fit != Fit::Wrapped).map(|i| widths[*i] + GAP).sum();
         for (place, index) in kept.iter().enumerate() {
-            let (Some(column), spec) = (table.column_mut(place), self.columns[*index]) else { continue };
-            let is_last = place + 1 == kept.len();
-            column.set_padding((0, if is_last { 0 } else { GAP as u16 }));
-            column.set_cell_alignment(spec.align);
-            let room = screen.width.saturating_sub(fixed).max(MIN_WRAPPED).min(widths[*index].max(1));
-            let inner = if spec.fit == Fit::Wrapped { room } else { widths[*index] };
-            let outer = inner + if is_last { 0 } else { GAP };
-            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(outer as u16)));
+            let Some(column) = table.column_mut(place) else { continue };
+            let gap = if place + 1 == kept.len() { 0 } else { GAP };
+            column.set_padding((0, gap as u16));
+            column.set_cell_alignment(self.columns[*index].align);
+            column.set_constraint(ColumnConstraint::Absolute(Width::Fixed((room[place] + gap) as u16)));
         }
-        table.lines().map(|line| format!("{}\n", trimmed(&line))).collect()
+        table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    }
+
+    /// How wide each column becomes. Those that give way share what the others leave, the narrow ones first.
+    fn room(&self, kept: &[usize], widths: &[usize], screen: usize) -> Vec<usize> {
+        let mut room: Vec<usize> = kept.iter().map(|index| widths[*index]).collect();
+        let gives_way = |place: &usize| self.columns[kept[*place]].fit.gives_way();
+        let (mut elastic, fixed): (Vec<usize>, Vec<usize>) = (0..kept.len()).partition(gives_way);
+        let gaps = GAP * kept.len().saturating_sub(1);
+        let mut left = screen.saturating_sub(gaps + fixed.iter().map(|place| room[*place]).sum::<usize>());
+        elastic.sort_by_key(|place| room[*place]);
+        for (index, place) in elastic.iter().enumerate() {
+            let share = (left / (elastic.len() - index)).max(MIN_TEXT);
+            room[*place] = room[*place].min(share).max(1);
+            left = left.saturating_sub(room[*place]);
+        }
+        room
     }
 
     /// The columns there is room for.
     fn kept(&self, widths: &[usize], room: usize) -> Vec<usize> {
         let needed = |index: &usize| match self.columns[*index].fit {
-            Fit::Wrapped => widths[*index].min(MIN_WRAPPED) + GAP,
+            Fit::Wrapped | Fit::Cut => widths[*index].min(MIN_TEXT) + GAP,
             Fit::Whole | Fit::Optional => widths[*index] + GAP,
         };
         let mut kept: Vec<usize> = (0..self.columns.len()).collect();
@@ -156,11 +192,6 @@ fn cell(shown: Option<&Shown>) -> Cell {
     }
 }
 
-/// Without the blanks at the end, also where they stand before a reset of the colour.
-fn trimmed(line: &str) -> String {
-    line.trim_end().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,6 +206,15 @@ mod tests {
     fn a_wide_screen_shows_all_on_one_line() {
         let screen = Screen { width: 100, ink: Ink::Plain };
         assert_eq!(sample().render(&screen).lines().count(), 2);
+    }
+
+    #[test]
+    fn two_long_texts_share_the_room() {
+        let mut grid = Grid::new([number("id"), wrapped("notes"), cut("next")]);
+        grid.row(["1".into(), "word ".repeat(30).into(), "in 4m (retry 3/3: backoff 4m)".into()]);
+        let text = grid.render(&Screen { width: 80, ink: Ink::Plain });
+        assert!(text.contains("in 4m (retry 3/3: backoff 4m)"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]

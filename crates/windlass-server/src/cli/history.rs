@@ -117,16 +117,13 @@ pub(crate) fn clock(value: &Value) -> String {
 }
 
 fn notes(attempt: &Value) -> String {
-    let words = [plain(&attempt["note"]), plain(&attempt["errorClass"])];
-    let head: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    let error = plain(&attempt["error"]);
-    // A panic's backtrace or a page of HTML is for `--json`.
+    let (note, class, error) = (plain(&attempt["note"]), plain(&attempt["errorClass"]), plain(&attempt["error"]));
+    // A backtrace or a page of HTML is for `--json`.
     let error = error.lines().next().unwrap_or_default();
-    match (head.is_empty(), error.is_empty()) {
-        (_, true) => head.join(", "),
-        (true, false) => error.to_owned(),
-        (false, false) => format!("{}: {error}", head.join(", ")),
-    }
+    // A call's status is its note, and its error says it too.
+    let note = if error.starts_with(&note) { "" } else { note.as_str() };
+    let failure = [class.as_str(), error].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ");
+    [note, &failure].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// What came next: the delay that was chosen and why, or why there was none.

@@ -1,6 +1,6 @@
 //! `windlass jobs`: list, look at, change, cancel and replay jobs.
 
-use super::grid::{Grid, number, text, wrapped};
+use super::grid::{Grid, cut, number, text};
 use super::screen::{Screen, wrap};
 use super::target::Target;
 use super::words::{Now, counted, plain, span, state};
@@ -160,14 +160,14 @@ async fn list(api: &super::api::Api, list: &List, json: bool, screen: &Screen) -
     if json {
         return Ok(pretty(&json!({ "items": jobs, "next": next })));
     }
-    let table = table(&jobs, screen).or("no jobs match", screen);
+    let table = table(&jobs).or("no jobs match", screen);
     let more =
         if next.is_null() { String::new() } else { format!("\nmore match; --limit {} shows them\n", list.limit * 5) };
     Ok(table + &more)
 }
 
 /// Jobs as a table, for lists of all sorts.
-pub(crate) fn table(jobs: &[Value], _screen: &Screen) -> Grid {
+pub(crate) fn table(jobs: &[Value]) -> Grid {
     let now = Now::read();
     let mut grid = Grid::new([
         number("id"),
@@ -177,7 +177,7 @@ pub(crate) fn table(jobs: &[Value], _screen: &Screen) -> Grid {
         text("tenant").optional(),
         text("attempts"),
         text("when"),
-        wrapped("reason"),
+        cut("why"),
     ]);
     for job in jobs {
         let tenant = plain(&job["tenantId"]);
@@ -187,7 +187,7 @@ pub(crate) fn table(jobs: &[Value], _screen: &Screen) -> Grid {
             plain(&job["kind"]).into(),
             plain(&job["queue"]).into(),
             if tenant == "default" { String::new() } else { tenant }.into(),
-            format!("{}/{}", job["attempt"], job["maxAttempts"]).into(),
+            attempts(job).into(),
             when(job, now).into(),
             reason(job).into(),
         ]);
@@ -201,7 +201,19 @@ fn when(job: &Value, now: Now) -> String {
     moments.into_iter().find(|moment| moment.is_string()).map_or_else(String::new, |moment| now.distance(moment))
 }
 
+/// `2/4`; after a replay the numbers go on but the allowance is new.
+fn attempts(job: &Value) -> String {
+    match job["replays"].as_u64() {
+        Some(0) | None => format!("{}/{}", job["attempt"], job["maxAttempts"]),
+        Some(_) => format!("{} (replayed)", job["attempt"]),
+    }
+}
+
+/// Why it failed, or is tried again. What a job that ended well went through is in its history.
 fn reason(job: &Value) -> String {
+    if job["state"] == "succeeded" {
+        return String::new();
+    }
     let words = [plain(&job["reason"]), plain(&job["errorClass"])];
     let head: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
     let error = plain(&job["error"]);

@@ -5,7 +5,7 @@ use super::target::{Place, Target};
 use super::{Error, pretty};
 use clap::Subcommand;
 use serde_json::json;
-use windlass::store::{Migrations, Store};
+use windlass::store::Migrations;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
         Some(Verb::Status) => store::open(&url, Missing::Refuse).await?,
     };
     let shown = store::without_password(&url);
-    let health = opened.store().health().await.map_err(|error| store::told(&shown, error))?;
+    let health = opened.store().health().await.map_err(|error| store::told(&shown, &error))?;
     Ok(if args.target.json {
         pretty(&json!({ "store": shown, "engine": health.engine, "schema": health.schema, "current": true }))
     } else {

@@ -4,7 +4,9 @@ mod api;
 mod ask;
 mod backup;
 mod completions;
+mod config;
 mod dead;
+mod demo;
 mod doctor;
 mod enqueue;
 mod grid;
@@ -12,19 +14,23 @@ mod history;
 mod job_flags;
 mod jobs;
 mod migrate;
+mod node;
 mod plot;
 mod policy;
 mod progress;
 mod queues;
 mod schedules;
 mod screen;
+mod serve;
 mod stats;
 mod store;
 mod tail;
 mod target;
+mod token;
 mod wire;
 mod words;
 
+use crate::serve::Api;
 use clap::{Parser, Subcommand};
 use screen::Screen;
 use std::future::Future;
@@ -38,7 +44,7 @@ Verbs talk to a server (--server URL, else http://127.0.0.1:9463) or work straig
 Exit codes: 0 done, 1 failed, 2 usage or bad input, 3 not found, 4 conflict with what is there,
 5 unavailable (no server, or a store that cannot be used now).
 
-New here? `windlass demo` shows what retries look like in 15 seconds.";
+New here? `windlass demo` shows what retries look like in ten seconds.";
 
 /// A durable job queue with a retry engine you can read and preview.
 #[derive(Debug, Parser)]
@@ -51,6 +57,10 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Run a node: the API, HTTP jobs, schedules and upkeep.
+    Serve(serve::Args),
+    /// Run a node without the API.
+    Work(serve::Args),
     /// Store a job, or a file of jobs.
     Enqueue(Box<enqueue::Args>),
     /// List, look at, change, cancel and replay jobs.
@@ -69,8 +79,14 @@ enum Verb {
     Stats(stats::Args),
     /// Follow what happens to jobs, as it happens.
     Tail(tail::Args),
+    /// See retries happen, in ten seconds and without any service.
+    Demo(demo::Args),
     /// Copy a SQLite store while work goes on.
     Backup(backup::Args),
+    /// Create, list and revoke API tokens.
+    Token(token::Args),
+    /// Print the effective configuration and where each value came from.
+    Config(config::Args),
     /// Bring a store's schema up to date.
     Migrate(migrate::Args),
     /// Look a store or server over, and say what to do about what is wrong.
@@ -133,10 +149,15 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Verb::Policy(args) => policy::run(args, &screen),
         Verb::Stats(args) => wait(stats::run(args, &screen)),
         Verb::Tail(args) => wait(tail::run(args, &screen)),
+        Verb::Demo(args) => wait(demo::run(args, &screen)),
         Verb::Backup(args) => wait(backup::run(args)),
         Verb::Migrate(args) => wait(migrate::run(args)),
         Verb::Doctor(args) => wait(doctor::run(args, &screen)),
         Verb::Completions(args) => Ok(completions::run(args)),
+        Verb::Serve(args) => serve::run(args, Api::On),
+        Verb::Work(args) => serve::run(args, Api::Off),
+        Verb::Config(args) => config::run(args),
+        Verb::Token(args) => token::run(args),
     };
     let (text, error) = match done {
         Ok(text) => (text, None),
@@ -164,10 +185,15 @@ fn complaint(error: &Error, screen: &Screen) -> String {
     text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
 }
 
+/// The runtime of verbs that talk to a store or a server.
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Error::Failed(error.into()))
+}
+
 /// Runs a verb that waits for others.
 fn wait(verb: impl Future<Output = Result<String, Error>>) -> Result<String, Error> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(anyhow::Error::from)?.block_on(verb)
+    runtime()?.block_on(verb)
 }
 
 /// Writes to standard output at once. Whether anyone still reads: one that has seen enough (`| head`) is no failure.

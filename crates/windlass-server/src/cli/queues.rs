@@ -2,7 +2,7 @@
 
 use super::api::{Api, with_query};
 use super::ask::Consent;
-use super::grid::{Grid, Shown, number, text, wrapped};
+use super::grid::{Grid, Shown, cut, number, text};
 use super::progress::{self, Unit};
 use super::screen::{Hue, Screen};
 use super::target::Target;
@@ -125,7 +125,7 @@ async fn list(api: &Api, args: &Args, screen: &Screen) -> Result<String, Error> 
         number("oldest"),
         number("done/s").optional(),
         number("failed/s").optional(),
-        wrapped("policy"),
+        cut("policy").optional(),
     ]);
     for queue in found["items"].as_array().into_iter().flatten() {
         let tenant = plain(&queue["tenantId"]);

@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::ask::Consent;
-use super::grid::{Grid, Shown, number, text, wrapped};
+use super::grid::{Grid, Shown, cut, number, text};
 use super::job_flags::{JobBody, JobFlags};
 use super::screen::{Hue, Screen};
 use super::target::Target;
@@ -216,7 +216,7 @@ async fn list(api: &Api, limit: u32, json: bool, screen: &Screen) -> Result<Stri
         text("last").optional(),
         number("last job").optional(),
         text("queue").optional(),
-        wrapped("calls"),
+        cut("calls").optional(),
     ]);
     for schedule in &schedules {
         let state = if schedule["paused"] == true { Shown::hued("paused", Hue::Warn) } else { "open".into() };

@@ -58,14 +58,14 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opene
             return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}")));
         }
         let store = SqliteStore::open(path, options).await;
-        return store.map(Opened::Sqlite).map_err(|error| told(url, error));
+        return store.map(Opened::Sqlite).map_err(|error| told(url, &error));
     }
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         let shown: String = url.chars().take(40).collect();
         return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
     }
     Windlass::open_with(url, options).await.map(Opened::Other).map_err(|error| match error {
-        OpenError::Store(error) => told(&without_password(url), error),
+        OpenError::Store(error) => told(&without_password(url), &error),
         error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
     })
 }
@@ -96,10 +96,10 @@ pub(crate) fn without_password(url: &str) -> String {
     }
 }
 
-pub(crate) fn told(url: &str, error: StoreError) -> Error {
+pub(crate) fn told(url: &str, error: &StoreError) -> Error {
     let message = format!("{url}: {error}");
     match error {
-        StoreError::Unavailable(_) | StoreError::Unknown(_) => Error::Unavailable(with_causes(message, &error)),
+        StoreError::Unavailable(_) | StoreError::Unknown(_) => Error::Unavailable(with_causes(message, error)),
         StoreError::Invalid(_) => Error::BadInput(message),
         StoreError::Corrupt { .. } | StoreError::Schema(_) => Error::Failed(anyhow::anyhow!(message)),
     }

@@ -15,10 +15,6 @@ impl Now {
         Self(Clock::system().now())
     }
 
-    pub(crate) const fn moment(self) -> Timestamp {
-        self.0
-    }
-
     /// `in 2m`, `3h ago`, `now`; empty where there is no moment.
     pub(crate) fn distance(self, moment: &Value) -> String {
         let Some(moment) = moment.as_str().and_then(Timestamp::parse) else { return String::new() };
@@ -42,7 +38,11 @@ pub(crate) fn rough(span: Millis) -> String {
         0..1_000 => format!("{ms}ms"),
         1_000..10_000 => {
             let tenths = ms / 100;
-            if tenths % 10 == 0 { format!("{}s", tenths / 10) } else { format!("{}.{}s", tenths / 10, tenths % 10) }
+            if tenths.is_multiple_of(10) {
+                format!("{}s", tenths / 10)
+            } else {
+                format!("{}.{}s", tenths / 10, tenths % 10)
+            }
         }
         10_000..60_000 => format!("{}s", ms / 1000),
         60_000..3_600_000 => two(ms / 60_000, "m", ms / 1000 % 60, "s"),
@@ -83,7 +83,7 @@ pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

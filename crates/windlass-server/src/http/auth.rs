@@ -150,7 +150,8 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     if known.is_open() {
         return Ok(Caller::local());
     }
-    let refused = || Problem::new(Kind::Unauthorized, "send Authorization: Bearer wl_… with a token that is not revoked");
+    let refused =
+        || Problem::new(Kind::Unauthorized, "send Authorization: Bearer wl_… with a token that is not revoked");
     let given = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(refused)?;
     let (scheme, given) = given.split_once(' ').ok_or_else(refused)?;
     if !scheme.eq_ignore_ascii_case("bearer") {

@@ -27,14 +27,6 @@ impl Body {
         serde_json::from_slice::<&RawValue>(&self.0)
             .map_err(|error| Problem::new(Kind::MalformedJson, format!("the body is not JSON: {error}")))
     }
-
-    /// The same, with `{}` for an empty body.
-    pub(crate) fn json_or_empty(&self) -> Result<&RawValue, Problem> {
-        if self.0.iter().all(u8::is_ascii_whitespace) {
-            return Ok(serde_json::from_str("{}").expect("an empty object is JSON"));
-        }
-        self.json()
-    }
 }
 
 impl<S: Send + Sync> FromRequest<S> for Body {
@@ -58,7 +50,10 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             return Err(Problem::new(Kind::NotJson, "send the body as Content-Type: application/json"));
         }
         if depth(&bytes) > MAX_DEPTH {
-            return Err(Problem::new(Kind::MalformedJson, format!("the body is nested deeper than {MAX_DEPTH} levels")));
+            return Err(Problem::new(
+                Kind::MalformedJson,
+                format!("the body is nested deeper than {MAX_DEPTH} levels"),
+            ));
         }
         Ok(Self(bytes))
     }

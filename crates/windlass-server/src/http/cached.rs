@@ -43,10 +43,6 @@ impl<T> Cached<T> {
         Ok(fresh)
     }
 
-    pub(crate) fn forget(&self) {
-        *self.copy() = None;
-    }
-
     fn copy(&self) -> MutexGuard<'_, Option<(Millis, Arc<T>)>> {
         self.copy.lock().unwrap_or_else(PoisonError::into_inner)
     }

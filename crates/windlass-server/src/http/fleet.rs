@@ -48,10 +48,7 @@ pub(crate) struct AlertView {
 
 /// Workers seen within the last minute.
 #[utoipa::path(get, path = "/api/v1/workers", tag = "fleet", responses((status = 200, body = Listing<WorkerView>)))]
-pub(crate) async fn workers(
-    State(app): State<App>,
-    caller: May<Read>,
-) -> Result<Json<Listing<WorkerView>>, Problem> {
+pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<WorkerView>>, Problem> {
     caller.for_all_tenants()?;
     let seen = app.store().workers(app.now() - SEEN_WITHIN).await?;
     let view = |report: windlass::store::WorkerReport| WorkerView {

@@ -16,7 +16,8 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id of a caller's own that is taken over.
 const MAX_REQUEST_ID: usize = 128;
 /// Nothing from elsewhere, no scripts; the pages' own styles.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) fn around(router: Router<App>, app: App) -> Router {
     router
@@ -61,7 +62,9 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
 fn request_id(app: &App, request: &Request) -> String {
     let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let is_plain = |id: &&str| {
-        !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        !id.is_empty()
+            && id.len() <= MAX_REQUEST_ID
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
     };
     given.filter(is_plain).map_or_else(|| format!("{:016x}", app.dice().number()), str::to_owned)
 }

@@ -92,7 +92,11 @@ async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: Cancell
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_headers(MAX_HEADERS);
     builder.http1().max_buf_size(MAX_HEADER);
-    builder.http2().timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_HEADER as u32);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER as u32);
     builder.http2().keep_alive_interval(IDLE_TIMEOUT).keep_alive_timeout(HEADER_TIMEOUT);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);

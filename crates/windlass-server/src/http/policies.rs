@@ -91,11 +91,7 @@ async fn get(
 /// What a policy would do: the delays, their jitter windows and totals.
 #[utoipa::path(post, path = "/api/v1/policies/preview", tag = "policies", request_body = PreviewBody,
     responses((status = 200, body = PreviewView), (status = 422, body = ProblemBody)))]
-async fn preview_one(
-    State(app): State<App>,
-    _caller: May<Read>,
-    body: Body,
-) -> Result<Json<PreviewView>, Problem> {
+async fn preview_one(State(app): State<App>, _caller: May<Read>, body: Body) -> Result<Json<PreviewView>, Problem> {
     let catalogue = app.catalogue().await?;
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };

@@ -176,8 +176,15 @@ impl Problem {
 fn told(faults: &[Fault]) -> String {
     match faults {
         [] => "a field is wrong".into(),
-        [one] => format!("{}: {}", one.pointer, one.detail),
-        [first, rest @ ..] => format!("{}: {} (and {} more)", first.pointer, first.detail, rest.len()),
+        [one] => one.told(),
+        [first, rest @ ..] => format!("{} (and {} more)", first.told(), rest.len()),
+    }
+}
+
+impl Fault {
+    fn told(&self) -> String {
+        let place = if self.pointer.is_empty() { "the body" } else { &self.pointer };
+        format!("{place}: {}", self.detail)
     }
 }
 

@@ -73,7 +73,8 @@ pub(crate) async fn replay(
     let (ids, more, is_listed) = choice.ids(&app, &caller).await?;
     let spacing = rate.map_or(Millis::ZERO, |rate| Millis::new(1000 / rate));
     let replay = Replay { ids: ids.clone(), only: ReplayOnly::DeadLetters, spacing, by: caller.by.clone() };
-    let replayed = if ids.is_empty() { Vec::new() } else { app.windlass().replay_in(&caller.tenants(), replay).await? };
+    let replayed =
+        if ids.is_empty() { Vec::new() } else { app.windlass().replay_in(&caller.tenants(), replay).await? };
     let done = replayed.iter().filter(|result| **result == Replayed::Queued).count() as u64;
     let word = |result: &Replayed| match result {
         Replayed::Queued => "queued",

@@ -69,9 +69,7 @@ pub(crate) struct DeadLetter {
         ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("order" = Option<String>, Query)),
     responses((status = 200, body = Listing<JobView>)))]
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Response, Problem> {
-    query.only(&[
-        "group", "queue", "tenant", "kind", "class", "since", "fingerprint", "limit", "cursor", "order",
-    ])?;
+    query.only(&["group", "queue", "tenant", "kind", "class", "since", "fingerprint", "limit", "cursor", "order"])?;
     let fingerprint = query.text("fingerprint").map(str::to_owned);
     let filter = JobFilter { dead_letters: true, fingerprint, ..filter(&query, &caller)? };
     if query.flag("group")? {

@@ -164,8 +164,7 @@ fn beside(headers: &HeaderMap, fields: &Fields<'_>) -> Result<Beside, Problem> {
         let detail = "the header Idempotency-Key and the field idempotencyKey differ; give one of them";
         return Err(Problem::new(Kind::KeyMismatch, detail));
     }
-    let is_trace = |text: &&str| {
-        text.len() == TRACEPARENT_LENGTH && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-')
-    };
+    let is_trace =
+        |text: &&str| text.len() == TRACEPARENT_LENGTH && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     Ok(Beside { key, traceparent: text("traceparent").filter(is_trace).map(str::to_owned) })
 }

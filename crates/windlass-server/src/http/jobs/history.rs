@@ -34,9 +34,8 @@ pub(crate) async fn history(
     }
     // A one-shot schedule is gone after its run; the run stays.
     let runs = store.schedule_attempts(&scope, id.0, limit).await?;
-    let is_known = !runs.is_empty()
-        || store.job(&scope, id.0).await?.is_some()
-        || store.schedule(&scope, id.0).await?.is_some();
+    let is_known =
+        !runs.is_empty() || store.job(&scope, id.0).await?.is_some() || store.schedule(&scope, id.0).await?.is_some();
     if !is_known {
         return Err(Problem::not_found("job or schedule", id.0));
     }

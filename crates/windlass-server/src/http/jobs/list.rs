@@ -38,8 +38,7 @@ pub(crate) async fn list(
     let id = |text: &str| text.parse().map(JobId).map_err(|_| "must be an id, a whole number");
     filter.schedule = query.parsed("schedule", id)?;
     filter.parent = query.parsed("parent", id)?;
-    filter.executor =
-        query.parsed("executor", |word| Executor::parse(word).ok_or("must be worker or http"))?;
+    filter.executor = query.parsed("executor", |word| Executor::parse(word).ok_or("must be worker or http"))?;
     let page = query.page()?;
     let jobs = app.store().jobs(&caller.tenants(), &filter, Listing::<JobView>::one_more(page)).await?;
     Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))))

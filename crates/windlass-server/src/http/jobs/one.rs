@@ -79,8 +79,7 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id)
         (status = 409, description = "It is running", body = ProblemBody)))]
 pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
     let scope = caller.tenants();
-    let replay =
-        Replay { ids: vec![id.0], only: ReplayOnly::Any, spacing: Millis::ZERO, by: caller.by.clone() };
+    let replay = Replay { ids: vec![id.0], only: ReplayOnly::Any, spacing: Millis::ZERO, by: caller.by.clone() };
     let replayed = app.windlass().replay_in(&scope, replay).await?;
     match replayed.first().copied().unwrap_or(Replayed::NotFound) {
         Replayed::Queued | Replayed::AlreadyLive => answer(&app, &scope, id.0, StatusCode::OK).await,

@@ -110,12 +110,15 @@ async fn finish(app: &App, worker: &WorkerId, items: Vec<Item>) -> Result<Answer
     for item in &items {
         jobs.push(find(app, item).await?);
     }
-    let mut decided: Vec<Option<Commit>> =
-        items.iter().zip(&jobs).map(|(item, job)| job.as_ref().map(|found| decide(app, worker, item, &found.job))).collect();
-    let held: HashSet<LeaseId> = jobs.iter().flatten().filter_map(|found| found.held.then_some(found.job.lease).flatten()).collect();
+    let mut decided: Vec<Option<Commit>> = items
+        .iter()
+        .zip(&jobs)
+        .map(|(item, job)| job.as_ref().map(|found| decide(app, worker, item, &found.job)))
+        .collect();
+    let held: HashSet<LeaseId> =
+        jobs.iter().flatten().filter_map(|found| found.held.then_some(found.job.lease).flatten()).collect();
     let mut committed = commit(app, decided.clone(), &held).await?;
-    let asked: Vec<usize> =
-        (0..items.len()).filter(|i| committed[*i] == Some(Committed::CancelRequested)).collect();
+    let asked: Vec<usize> = (0..items.len()).filter(|i| committed[*i] == Some(Committed::CancelRequested)).collect();
     if !asked.is_empty() {
         // A cancel was requested meanwhile: decide again, knowing it.
         for i in &asked {

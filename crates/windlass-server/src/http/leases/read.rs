@@ -103,8 +103,19 @@ fn item(raw: &RawValue, index: usize, verb: Verb, faults: &Faults) -> Option<Ite
         Verb::Extend => &["id", "attempt", "lease"],
         Verb::Complete => &["id", "attempt", "lease", "note", "result"],
         Verb::Fail => &[
-            "id", "attempt", "lease", "note", "class", "message", "permanent", "retryAfter", "retryIn", "snooze",
-            "release", "started", "cancel",
+            "id",
+            "attempt",
+            "lease",
+            "note",
+            "class",
+            "message",
+            "permanent",
+            "retryAfter",
+            "retryIn",
+            "snooze",
+            "release",
+            "started",
+            "cancel",
         ],
     };
     fields.refuse_unknown(known);
@@ -124,7 +135,8 @@ fn item(raw: &RawValue, index: usize, verb: Verb, faults: &Faults) -> Option<Ite
 fn result(fields: &Fields<'_>) -> Option<Payload> {
     let raw = fields.raw("result")?;
     if raw.get().len() > MAX_RESULT || !is_clean(raw.get()) {
-        fields.fault("result", format!("must be JSON of at most {MAX_RESULT} bytes, without halves of surrogate pairs"));
+        fields
+            .fault("result", format!("must be JSON of at most {MAX_RESULT} bytes, without halves of surrogate pairs"));
     }
     Some(raw.get().into())
 }

@@ -77,11 +77,7 @@ pub(crate) struct LeasedJob {
 /// result before it ends.
 #[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
-pub(crate) async fn take(
-    State(app): State<App>,
-    _caller: May<Work>,
-    body: Body,
-) -> Result<Json<LeasedJobs>, Problem> {
+pub(crate) async fn take(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
     let wish = read::wish(&body)?;
     let deadline = app.now() + wish.wait;
     let jobs = wait_for(&app, &wish, deadline).await?;

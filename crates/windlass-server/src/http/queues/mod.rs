@@ -46,7 +46,9 @@ impl FromRequestParts<App> for Name {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let path = axum::extract::Path::<String>::from_request_parts(parts, app).await;
         let text = path.map_or_else(|_| String::new(), |axum::extract::Path(text)| text);
-        QueueName::new(&text).map(Name).map_err(|_| Problem::not_found("queue", text.chars().take(60).collect::<String>()))
+        QueueName::new(&text)
+            .map(Name)
+            .map_err(|_| Problem::not_found("queue", text.chars().take(60).collect::<String>()))
     }
 }
 

@@ -102,9 +102,9 @@ fn check_policy(
     policy: &Value,
 ) {
     let kind = Kind::new("any").expect("any is a kind's name");
-    let whole = catalogue.read(policy).and_then(|own| {
-        catalogue.effective(tenant.unwrap_or(&Tenant::default()), queue, &kind, Role::Handler, &own)
-    });
+    let whole = catalogue
+        .read(policy)
+        .and_then(|own| catalogue.effective(tenant.unwrap_or(&Tenant::default()), queue, &kind, Role::Handler, &own));
     if let Err(error) = whole {
         let at = fields.pointer("policy");
         let pointer = if error.field.is_empty() || policy.is_string() { at } else { format!("{at}/{}", error.field) };

@@ -121,7 +121,6 @@ async fn tenants(app: &App, name: &QueueName, whose: &Whose) -> Result<BTreeSet<
 }
 
 async fn note(app: &App, by: &str, action: &str, count: u64, name: &QueueName) -> Result<(), Problem> {
-    let audit =
-        Audit { at: app.now(), by: by.into(), action: action.into(), count, detail: format!("queue {name}") };
+    let audit = Audit { at: app.now(), by: by.into(), action: action.into(), count, detail: format!("queue {name}") };
     Ok(app.store().audit(&audit).await?)
 }

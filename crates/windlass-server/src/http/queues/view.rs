@@ -82,7 +82,8 @@ pub(super) async fn all(app: &App, scope: &Scope) -> Result<Vec<QueueView>, Prob
     for queue in queues.iter().filter(|queue| scope.covers(&queue.tenant)) {
         let view = views.entry((queue.tenant.as_str(), queue.name.as_str())).or_insert_with(|| {
             let setting = setting_of(&settings, queue);
-            let retention = setting.map_or_else(Retention::default, |text| json::retention_in(text, Retention::default()));
+            let retention =
+                setting.map_or_else(Retention::default, |text| json::retention_in(text, Retention::default()));
             let setting = setting.and_then(|text| serde_json::from_str::<Value>(text).ok());
             QueueView {
                 tenant_id: queue.tenant.to_string(),
@@ -125,9 +126,7 @@ impl QueueView {
 /// The queue's own setting, else the one for every tenant.
 fn setting_of<'a>(settings: &'a [(SettingKey, String)], queue: &Queue) -> Option<&'a str> {
     let of = |tenant: Option<&Tenant>| {
-        let is_it = |key: &SettingKey| {
-            matches!(key, SettingKey::Queue { tenant: t, name } if t.as_ref() == tenant && name == queue.name.as_str())
-        };
+        let is_it = |key: &SettingKey| matches!(key, SettingKey::Queue { tenant: t, name } if t.as_ref() == tenant && name == queue.name.as_str());
         settings.iter().find(|(key, _)| is_it(key)).map(|(_, text)| text.as_str())
     };
     of(Some(&queue.tenant)).or_else(|| of(None))

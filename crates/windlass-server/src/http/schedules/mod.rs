@@ -22,7 +22,7 @@ use hyper::header::LOCATION;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::store::{Scope, ScheduleChange, ScheduleSpec};
+use windlass::store::{ScheduleChange, ScheduleSpec, Scope};
 use windlass_core::JobId;
 use windlass_core::policy::FAMILY_FIELDS;
 

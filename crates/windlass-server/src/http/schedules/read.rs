@@ -13,18 +13,8 @@ use windlass_core::policy::FAMILY_FIELDS;
 use windlass_core::{Cadence, Timestamp};
 
 /// The fields of a schedule that are not its job's.
-pub(crate) const SCHEDULE_FIELDS: &[&str] = &[
-    "cron",
-    "every",
-    "schedule",
-    "timezone",
-    "recurring",
-    "isRecurring",
-    "overlap",
-    "missed",
-    "paused",
-    "job",
-];
+pub(crate) const SCHEDULE_FIELDS: &[&str] =
+    &["cron", "every", "schedule", "timezone", "recurring", "isRecurring", "overlap", "missed", "paused", "job"];
 /// What a run gets from its firing, not from the template.
 const FIRING_FIELDS: &[&str] = &["runAt", "delay", "startBy", "idempotencyKey", "idempotencyWindow"];
 

@@ -33,11 +33,7 @@ pub(crate) struct Firings {
 /// Pause a schedule.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/pause", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
-pub(crate) async fn pause(
-    State(app): State<App>,
-    caller: May<Enqueue>,
-    id: Id,
-) -> Result<Json<ScheduleView>, Problem> {
+pub(crate) async fn pause(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Json<ScheduleView>, Problem> {
     let change = ScheduleChange { paused: Some(true), ..ScheduleChange::default() };
     apply(&app, &caller.tenants(), id.0, change).await
 }

@@ -1,1 +1,11 @@
-//! Router-level tests on the reference store.
+//! Router-level tests on the reference store, with a clock that stands still until it is turned.
+
+mod auth;
+mod bad_input;
+mod dead;
+mod jobs;
+mod leases;
+mod queues;
+mod reference;
+mod schedules;
+mod world;

@@ -1,0 +1,1 @@
+//! Layers, unknown keys, sources.
