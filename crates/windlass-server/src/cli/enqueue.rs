@@ -130,7 +130,7 @@ async fn many(args: &Args, path: &str) -> Result<String, Error> {
             match result["result"].as_str() {
                 Some("created") => created += 1,
                 Some("existing") => existing += 1,
-                _ => refused.push(format!("line {line}: {}", plain(&result["detail"]))),
+                _ => refused.push(format!("line {line}: {}", complaint(&result))),
             }
             results.push(result);
         }
@@ -151,6 +151,13 @@ async fn many(args: &Args, path: &str) -> Result<String, Error> {
     let more = if left > 0 { format!("\n  and {left} more") } else { String::new() };
     refused.truncate(TOLD);
     Err(Error::BadInput(format!("some lines were refused\n  {}{more}", refused.join("\n  "))))
+}
+
+/// Without the pointer's way through the batch: the line's number says more.
+fn complaint(result: &Value) -> String {
+    let detail = plain(&result["detail"]);
+    let field = detail.strip_prefix("/jobs/").and_then(|rest| rest.split_once('/'));
+    field.map_or_else(|| detail.clone(), |(_, field)| field.to_owned())
 }
 
 /// The jobs of a file with their line numbers. All must be JSON before any is sent.

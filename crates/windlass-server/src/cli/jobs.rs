@@ -308,9 +308,9 @@ fn fields(job: &Value, screen: &Screen) -> String {
     text
 }
 
-/// A policy of the API in one line.
+/// A policy of the API in words.
 fn policy(value: &Value) -> String {
     let partial = windlass_core::policy::Partial::from_json(value, &windlass_core::policy::no_names);
     let policy = partial.and_then(|own| windlass_core::policy::Partial::resolve(&[own], &[]));
-    policy.map_or_else(|_| value.to_string(), |policy| policy.to_string())
+    policy.map_or_else(|_| value.to_string(), |policy| windlass_core::explain(&policy))
 }

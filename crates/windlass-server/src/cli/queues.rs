@@ -12,6 +12,7 @@ use clap::Subcommand;
 use hyper::Method;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
+use windlass::store::Retention;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -177,6 +178,13 @@ async fn purge(api: &Api, args: &Args, name: &str, path: &str, total: u64) -> Re
     answer
 }
 
+/// How long finished jobs are kept where nobody says otherwise.
+fn defaults() -> Map<String, Value> {
+    let Retention { succeeded, cancelled, failed } = Retention::default();
+    let kept = [("succeeded", succeeded), ("cancelled", cancelled), ("failed", failed)];
+    kept.map(|(name, keep)| (name.to_owned(), json!(keep.to_string()))).into_iter().collect()
+}
+
 /// The settings to write: those there are, with what was given over them.
 async fn settings(
     api: &Api,
@@ -207,7 +215,8 @@ async fn settings(
     for (name, keep) in keeps {
         retention.extend(keep.iter().map(|keep| (name.to_owned(), json!(keep))));
     }
-    if !retention.is_empty() {
+    let is_given = keeps.iter().any(|(_, keep)| keep.is_some());
+    if is_given || retention != defaults() {
         settings.insert("retention".into(), Value::Object(retention));
     }
     Ok(Value::Object(settings))
