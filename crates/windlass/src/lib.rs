@@ -43,6 +43,7 @@ pub mod store;
 pub mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod transaction;
 pub mod upkeep;
 pub mod wake;
 pub mod webhook;
@@ -55,6 +56,7 @@ pub use event::{AttemptLog, Event, Events, What};
 pub use executor::handlers::JobKind;
 pub use executor::{Ran, Run, Timeout};
 pub use handler_error::{HandlerError, cancel, snooze};
+pub use transaction::TransactionError;
 pub use windlass::{OpenError, Windlass};
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};

@@ -22,6 +22,7 @@ mod queues;
 mod schedules;
 mod screen;
 mod serve;
+mod simulate;
 mod stats;
 mod store;
 mod tail;
@@ -75,6 +76,8 @@ enum Verb {
     Queues(queues::Args),
     /// List, preview and explain retry policies.
     Policy(policy::Args),
+    /// Show what retry policies do to a service that is down for a while.
+    Simulate(simulate::Args),
     /// What happened over 5 minutes, an hour or a day.
     Stats(stats::Args),
     /// Follow what happens to jobs, as it happens.
@@ -158,6 +161,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Verb::Work(args) => serve::run(args, Api::Off),
         Verb::Config(args) => config::run(args),
         Verb::Token(args) => token::run(args),
+        Verb::Simulate(args) => simulate::run(args, &screen),
     };
     let (text, error) = match done {
         Ok(text) => (text, None),

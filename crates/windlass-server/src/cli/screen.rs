@@ -67,6 +67,10 @@ impl Ink {
         }
     }
 
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("31", text)
+    }
+
     fn paint(self, code: &str, text: &str) -> String {
         match self {
             Self::Colour if text.is_empty() => String::new(),

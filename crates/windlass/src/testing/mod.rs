@@ -234,8 +234,8 @@ impl TestKit {
 
     fn shared(&self) -> &Arc<Shared> {
         self.shared.get_or_init(|| {
-            let (clock, state) = (self.clock().clone(), self.states.clone());
-            Arc::new(Shared { clock, worker: "test-kit".into(), state })
+            let (windlass, state) = (self.windlass.clone(), self.states.clone());
+            Arc::new(Shared { windlass, worker: "test-kit".into(), state })
         })
     }
 

@@ -6,7 +6,7 @@ use crate::job::LeaseId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-use windlass_core::JobId;
+use windlass_core::{JobId, Timestamp};
 
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -20,6 +20,8 @@ struct Pages {
     leases: HashMap<LeaseId, Page>,
     open: usize,
     suspects: usize,
+    /// When the earliest of the jobs that this worker sent to wait falls due.
+    due: Option<Timestamp>,
     /// Leases whose jobs are all committed, but whose rows are still to be deleted.
     over: Vec<LeaseId>,
 }
@@ -67,6 +69,16 @@ impl Book {
         }
         drop(pages);
         self.room.notify_one();
+    }
+
+    /// A job was sent to wait until then: whoever claims next must not sleep past it.
+    pub(crate) fn note_due(&self, at: Timestamp) {
+        let mut pages = self.lock();
+        pages.due = Some(pages.due.map_or(at, |due| due.min(at)));
+    }
+
+    pub(crate) fn take_due(&self) -> Option<Timestamp> {
+        self.lock().due.take()
     }
 
     /// Takes out a job whose outcome cannot be committed.

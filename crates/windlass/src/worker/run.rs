@@ -115,7 +115,7 @@ impl Running {
     fn spawn(&mut self, worker: Worker, reporter: &Reporter) {
         let (windlass, id) = (self.windlass.clone(), self.identity.id.clone());
         let (done, outcomes) = mpsc::unbounded_channel();
-        let shared = Shared { clock: windlass.clock().clone(), worker: id.0.clone(), state: worker.state };
+        let shared = Shared { windlass: windlass.clone(), worker: id.0.clone(), state: worker.state };
         let fetch = Fetch {
             windlass: windlass.clone(),
             worker: id.clone(),

@@ -55,6 +55,15 @@ impl Turns {
         }
     }
 
+    /// A job falls due at this moment, in one of the queues.
+    pub(crate) fn expect(&mut self, due: Timestamp, now: Timestamp) {
+        if due <= now {
+            self.refresh();
+        } else {
+            self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+        }
+    }
+
     pub(crate) fn group_of(&self, queue: QueueId) -> Option<usize> {
         self.members.iter().find(|m| m.queue == queue).map(|m| m.group)
     }

@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
 mod families;
+mod faults;
 mod handlers;
+mod stopping;
 mod world;

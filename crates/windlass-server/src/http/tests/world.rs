@@ -135,7 +135,7 @@ impl World {
     pub(super) async fn lease(&self, queue: &str) -> Value {
         let body = format!(r#"{{"worker":"w1","queues":["{queue}"]}}"#);
         let mut leased = self.post("/api/v1/leases", &body).await.is(200);
-        leased["jobs"][0].take()
+        leased.pointer_mut("/jobs/0").map(Value::take).unwrap_or_default()
     }
 
     /// Fails a leased job.

@@ -130,11 +130,10 @@ impl Tx<'_> {
     }
 
     fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
-        let text =
-            if level.suspect { sql!("live_select", "claim_suspect") } else { sql!("live_select", "claim_waiting") };
-        let mut select = self.conn.prepare_cached(text)?;
-        let found =
-            select.query(params![turn.queue.0, level.once, level.priority, self.now.as_millis(), most as i64])?;
+        let mut select = self.conn.prepare_cached(sql!("live_select", "claim_due"))?;
+        let now = self.now.as_millis();
+        let stream = params![turn.queue.0, level.once, level.suspect, level.priority, now, most as i64];
+        let found = select.query(stream)?;
         rows::all(found, |row| rows::live(row, self.conn, self.names))
     }
 

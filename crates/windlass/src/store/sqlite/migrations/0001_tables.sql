@@ -1,5 +1,6 @@
 -- Live work is small and hot, however long the history: jobs and attempts. Finished work is append-only: archive and
--- archive_attempts. Times and spans are whole milliseconds.
+-- archive_attempts. Times and spans are whole milliseconds. Checks on hot rows are spelled with OR: SQLite makes a temporary
+-- table for an IN of more than two.
 
 -- Ids of jobs and schedules come from one sequence and are never used again, whatever is pruned.
 CREATE TABLE windlass_sequence (
@@ -30,7 +31,7 @@ CREATE TABLE windlass_jobs (
     priority INTEGER NOT NULL CHECK (priority BETWEEN -2 AND 2),
     -- 1: at most once.
     once INTEGER NOT NULL CHECK (once IN (0, 1)),
-    state TEXT NOT NULL CHECK (state IN ('queued', 'running', 'retrying')),
+    state TEXT NOT NULL CHECK (state = 'queued' OR state = 'running' OR state = 'retrying'),
     due_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     lease_id INTEGER,
@@ -58,15 +59,12 @@ CREATE TABLE windlass_jobs (
     CHECK ((state = 'running') = (lease_id IS NOT NULL))
 ) STRICT;
 
--- Claims walk these: one for jobs that never lost a worker, one for suspects. Claiming a job takes its entry away, so
--- that finishing it touches neither.
-CREATE INDEX windlass_jobs_waiting ON windlass_jobs (queue_id, once, priority DESC, due_at, id)
-    WHERE state <> 'running' AND crashes = 0;
-CREATE INDEX windlass_jobs_suspect ON windlass_jobs (queue_id, once, priority DESC, due_at, id)
-    WHERE state <> 'running' AND crashes > 0;
+-- Claims walk this one. A suspect is a job that has lost a worker. Claiming a job takes its entry away, so that finishing it
+-- needs none. Every index costs every insert and finish: there are no others than these.
+CREATE INDEX windlass_jobs_waiting ON windlass_jobs (queue_id, once, crashes > 0, priority DESC, due_at, id)
+    WHERE state <> 'running';
 CREATE INDEX windlass_jobs_start_by ON windlass_jobs (start_by)
     WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
-CREATE INDEX windlass_jobs_cancel ON windlass_jobs (lease_id) WHERE cancel_requested = 1;
 CREATE INDEX windlass_jobs_schedule ON windlass_jobs (schedule_id, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_jobs_parent ON windlass_jobs (parent_id, id) WHERE parent_id IS NOT NULL;
 
@@ -75,7 +73,7 @@ CREATE TABLE windlass_archive (
     queue_id INTEGER NOT NULL,
     priority INTEGER NOT NULL,
     once INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('succeeded', 'failed', 'cancelled')),
+    state TEXT NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
     due_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     claimed_at INTEGER,
@@ -110,9 +108,8 @@ CREATE TABLE windlass_archive (
 
 -- Retention is per queue and state, by age.
 CREATE INDEX windlass_archive_age ON windlass_archive (queue_id, state, finished_at);
-CREATE INDEX windlass_archive_failed ON windlass_archive (id) WHERE state = 'failed';
-CREATE INDEX windlass_archive_dead ON windlass_archive (fingerprint, queue_id, finished_at)
-    WHERE state = 'failed' AND discarded_at IS NULL;
+CREATE INDEX windlass_archive_failed ON windlass_archive (id, discarded_at, queue_id, fingerprint, finished_at)
+    WHERE state = 'failed';
 CREATE INDEX windlass_archive_schedule ON windlass_archive (schedule_id, id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_archive_parent ON windlass_archive (parent_id, id) WHERE parent_id IS NOT NULL;
 
