@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 use windlass_core::simulate::{Answer, Call, MAX_SPAN, Run, Scenario, Target, simulate_watched};
-use windlass_core::{Advice, Millis, Policy, Reason, Roll};
+use windlass_core::{Millis, Policy, Reason, Roll};
 
 fn policy(line: &str) -> Policy {
     Policy::parse_canonical(line).unwrap()
@@ -97,17 +97,14 @@ proptest! {
                     prop_assert_eq!(call.retry, before.retry + 1);
                     prop_assert!(call.retry <= policy.max_retries);
                     prop_assert!(before.answer != Answer::Served, "a job is done when it is served");
-                    let advice = match before.answer {
-                        Answer::Refused => scenario.target.retry_after.map_or(Advice::None, Advice::RetryAfter),
-                        Answer::Served | Answer::Down => Advice::None,
+                    let asked = match before.answer {
+                        Answer::Refused => scenario.target.retry_after,
+                        Answer::Served | Answer::Down => None,
                     };
                     let own = policy.window(call.retry, *previous);
-                    let window = match advice {
-                        Advice::RetryAfter(asked) if asked > own.min => {
-                            policy.window_after(call.retry, *previous, asked)
-                        }
-                        _ => own,
-                    };
+                    let window = asked
+                        .filter(|asked| *asked > own.min)
+                        .map_or(own, |asked| policy.window_after(call.retry, *previous, asked));
                     let waited = call.at - (before.at + latency);
                     prop_assert!(call.at >= before.at + latency);
                     prop_assert!((window.min..=window.max).contains(&waited), "{waited} in {window:?}");

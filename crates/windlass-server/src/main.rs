@@ -1,6 +1,7 @@
 //! The `windlass` binary. Everything it does is a verb under `cli`.
 
 mod alerts;
+mod bench;
 mod cli;
 mod config;
 mod http;

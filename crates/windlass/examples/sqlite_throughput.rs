@@ -26,10 +26,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let rate = |since: Millis| (rounds * batch) as f64 / (watch.monotonic() - since).get().max(1) as f64 * 1000.0;
 
     let start = watch.monotonic();
-    insert(&*store, rounds, batch).await?;
+    insert(&store, rounds, batch).await?;
     println!("insert           {:>9.0} jobs/s", rate(start));
     let drain_start = watch.monotonic();
-    drain(&*store, batch).await?;
+    drain(&store, batch).await?;
     println!("claim and finish {:>9.0} jobs/s", rate(drain_start));
     println!(
         "whole cycle      {:>9.0} jobs/s  ({rounds} batches of {batch}, {} commits)",

@@ -3,6 +3,7 @@
 mod api;
 mod ask;
 mod backup;
+mod bench;
 mod completions;
 mod config;
 mod dead;
@@ -84,6 +85,8 @@ enum Verb {
     Tail(tail::Args),
     /// See retries happen, in ten seconds and without any service.
     Demo(demo::Args),
+    /// Measure what this build does on this machine, next to the bare database.
+    Bench(bench::Args),
     /// Copy a SQLite store while work goes on.
     Backup(backup::Args),
     /// Create, list and revoke API tokens.
@@ -162,6 +165,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Verb::Config(args) => config::run(args),
         Verb::Token(args) => token::run(args),
         Verb::Simulate(args) => simulate::run(args, &screen),
+        Verb::Bench(args) => bench::run(args),
     };
     let (text, error) = match done {
         Ok(text) => (text, None),

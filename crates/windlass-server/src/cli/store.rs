@@ -64,7 +64,7 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opene
         let shown: String = url.chars().take(40).collect();
         return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
     }
-    Windlass::open_with(url, options).await.map(Opened::Other).map_err(|error| match error {
+    crate::store::open(url, options).await.map(Opened::Other).map_err(|error| match error {
         OpenError::Store(error) => told(&without_password(url), &error),
         error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
     })
@@ -86,14 +86,7 @@ pub(crate) fn no_file(url: &str) -> Error {
 
 /// The URL with its password hidden, for messages.
 pub(crate) fn without_password(url: &str) -> String {
-    match url::Url::parse(url) {
-        Ok(mut parsed) if parsed.password().is_some() => {
-            // Only URLs without a host refuse a password, and this one has one.
-            let _ = parsed.set_password(Some("***"));
-            parsed.to_string()
-        }
-        Ok(_) | Err(_) => url.to_owned(),
-    }
+    if url.starts_with("sqlite:") { url.to_owned() } else { crate::config::without_password(url) }
 }
 
 pub(crate) fn told(url: &str, error: &StoreError) -> Error {

@@ -3,16 +3,19 @@
 use super::Inner;
 use super::fault::again;
 use super::frontier::Start;
-use super::pool::On;
+use super::pool::{On, Params};
 use super::rows::Columns;
 use super::sql::Sql;
 use crate::job::{Job, LeaseId};
 use crate::store::{Claim, Claimed, Leases, Renewed, StoreError};
 use futures_util::join;
+use std::cmp::Reverse;
+use tokio_postgres::Row;
 use windlass_core::{JobId, Millis, Timestamp};
 
-/// Columns before the job in `claim.sql`: the time and the job's rank.
-const JOB_AT: usize = 2;
+/// Columns before the job in `claim.sql`: the time, whether a closer look is needed, and the job's rank.
+const JOB_AT: usize = 3;
+const RANK_AT: usize = 2;
 
 impl Inner {
     pub(super) async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
@@ -32,52 +35,61 @@ impl Inner {
     }
 
     async fn claim_on(&self, on: On<'_>, claim: &Claim, start: &Start) -> Result<Claimed, StoreError> {
-        let queues: Vec<i64> = claim.turns.iter().map(|turn| turn.queue.0).collect();
-        let slots: Vec<i64> = claim.turns.iter().map(|turn| turn.slots.into()).collect();
-        let ahead: Vec<i64> = claim.turns.iter().map(|turn| turn.ahead.into()).collect();
-        let (leases, is_shared): (Vec<i64>, bool) = match &claim.leases {
-            Leases::Shared(lease) => (vec![lease.0], true),
-            Leases::Each(leases) => (leases.iter().map(|lease| lease.0).collect(), false),
-        };
-        let (limit, suspects) = (i64::from(claim.limit), i64::from(claim.suspects));
-        let length = claim.lease_for.get() as i64;
-        let worker: &str = &claim.worker.0;
+        let asked = Asked::new(claim);
         let now = self.fixed();
-        let mut rows = on
-            .query(
-                Sql::Claim,
-                &[
-                    &now,
-                    &queues,
-                    &slots,
-                    &ahead,
-                    &limit,
-                    &suspects,
-                    &worker,
-                    &length,
-                    &leases,
-                    &is_shared,
-                    &start.due_at,
-                    &start.id,
-                ],
-            )
-            .await?;
-        let now = match rows.first() {
-            Some(row) => Columns::new(row).moment()?,
-            None => return Err(StoreError::corrupt("claim", "it answers at least the time")),
-        };
+        let params: Params<'_> = &[
+            &now,
+            &asked.queues,
+            &asked.slots,
+            &asked.ahead,
+            &asked.limit,
+            &asked.suspects,
+            &asked.worker,
+            &asked.length,
+            &asked.leases,
+            &asked.is_shared,
+            &start.due_at,
+            &start.id,
+        ];
+        let mut rows = on.query(Sql::Claim, params).await?;
+        let first = rows.first().ok_or_else(|| StoreError::corrupt("claim", "it answers at least the time"))?;
+        let mut c = Columns::new(first);
+        let (now, is_odd) = (c.moment()?, c.next()?);
         self.clock.follow(now);
-        // One row without a rank: nothing was due.
-        rows.retain(|row| row.try_get::<_, i64>(1).is_ok());
-        rows.sort_by_key(|row| row.get::<_, i64>(1));
+        if is_odd {
+            rows = self.claim_odd(on, claim, &asked, now).await?;
+        }
+        // A row without a rank: nothing was due.
+        rows.retain(|row| row.try_get::<_, i64>(RANK_AT).is_ok());
+        rows.sort_by_key(|row| row.get::<_, i64>(RANK_AT));
         let jobs = self.jobs_in(on, &rows, JOB_AT).await?;
         self.freeze_policies(on, &rows, &jobs).await?;
         let next_due = self.next_due(on, claim, &jobs, now).await?;
         Ok(Claimed { jobs, next_due })
     }
 
+    /// Suspects, or at-most-once jobs beyond the free slots, are among the due: look at all that could be taken, and walk
+    /// them in order.
+    async fn claim_odd(
+        &self,
+        on: On<'_>,
+        claim: &Claim,
+        asked: &Asked<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<Row>, StoreError> {
+        let now = now.as_millis();
+        let params: Params<'_> = &[&now, &asked.queues, &asked.slots, &asked.ahead, &asked.suspects];
+        let mut due: Vec<Due> =
+            on.query(Sql::ClaimPick, params).await?.iter().map(Due::read).collect::<Result<_, _>>()?;
+        due.sort_by_key(|due| (due.turn, Reverse(due.priority), due.due_at, due.id));
+        let ids = walk(claim, &due);
+        let lease = |nth| if asked.is_shared { asked.leases.first() } else { asked.leases.get(nth) };
+        let leases: Vec<i64> = (0..ids.len()).filter_map(lease).copied().collect();
+        on.query(Sql::ClaimTake, &[&now, &ids, &leases, &asked.worker, &asked.length]).await
+    }
+
     /// Stores the policy of jobs that came by the SQL function and are claimed for the first time.
-    async fn freeze_policies(&self, on: On<'_>, rows: &[tokio_postgres::Row], jobs: &[Job]) -> Result<(), StoreError> {
+    async fn freeze_policies(&self, on: On<'_>, rows: &[Row], jobs: &[Job]) -> Result<(), StoreError> {
         let (mut ids, mut policies) = (Vec::new(), Vec::new());
         for (row, job) in rows.iter().zip(jobs) {
             if super::rows::references(row, JOB_AT)?.1.is_err() {
@@ -140,4 +152,83 @@ impl Inner {
         })
         .await
     }
+}
+
+/// A claim as the statements take it.
+struct Asked<'a> {
+    queues: Vec<i64>,
+    slots: Vec<i64>,
+    ahead: Vec<i64>,
+    limit: i64,
+    suspects: i64,
+    worker: &'a str,
+    length: i64,
+    leases: Vec<i64>,
+    is_shared: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn new(claim: &'a Claim) -> Self {
+        let (leases, is_shared) = match &claim.leases {
+            Leases::Shared(lease) => (vec![lease.0], true),
+            Leases::Each(leases) => (leases.iter().map(|lease| lease.0).collect(), false),
+        };
+        Self {
+            queues: claim.turns.iter().map(|turn| turn.queue.0).collect(),
+            slots: claim.turns.iter().map(|turn| turn.slots.into()).collect(),
+            ahead: claim.turns.iter().map(|turn| turn.ahead.into()).collect(),
+            limit: claim.limit.into(),
+            suspects: claim.suspects.into(),
+            worker: &claim.worker.0,
+            length: claim.lease_for.get() as i64,
+            leases,
+            is_shared,
+        }
+    }
+}
+
+/// A due job, as far as taking it depends on it.
+struct Due {
+    turn: i64,
+    id: i64,
+    priority: i16,
+    due_at: i64,
+    is_once: bool,
+    crashes: i32,
+}
+
+impl Due {
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let mut c = Columns::new(row);
+        Ok(Self {
+            turn: c.next()?,
+            id: c.next()?,
+            priority: c.next()?,
+            due_at: c.next()?,
+            is_once: c.next()?,
+            crashes: c.next()?,
+        })
+    }
+}
+
+/// The ids a claim takes of due jobs in order: at-most-once jobs into free slots only, suspects up to their bound.
+fn walk(claim: &Claim, due: &[Due]) -> Vec<i64> {
+    let mut ids = Vec::new();
+    let mut suspects = claim.suspects;
+    for (turn, place) in claim.turns.iter().zip(1..) {
+        let room = claim.limit as usize - ids.len();
+        let wanted = ((turn.slots + turn.ahead) as usize).min(room);
+        let mut taken = 0;
+        for job in due.iter().filter(|job| job.turn == place) {
+            let is_without_slot = job.is_once && taken >= turn.slots as usize;
+            let is_suspect = job.crashes > 0;
+            if taken == wanted || is_without_slot || (is_suspect && suspects == 0) {
+                continue;
+            }
+            suspects -= u32::from(is_suspect);
+            ids.push(job.id);
+            taken += 1;
+        }
+    }
+    ids
 }

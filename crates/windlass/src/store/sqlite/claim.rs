@@ -12,15 +12,31 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use windlass_core::{Delivery, JobId, Millis, State, Timestamp};
 
-/// One stream of due jobs in a queue: a priority of one delivery, suspect or not.
+/// A lane that has due jobs, by its place among the queue's twenty: see the column `lane`.
 #[derive(Debug, Clone, Copy)]
-struct Level {
-    priority: i64,
-    once: bool,
-    suspect: bool,
+struct Level(i64);
+
+impl Level {
+    /// Lanes of one priority have the same one.
+    const fn priority(self) -> i64 {
+        self.0 / 4
+    }
+
+    const fn is_once(self) -> bool {
+        self.0 % 4 >= 2
+    }
+
+    const fn is_suspect(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    const fn lane(self, turn: &Turn) -> i64 {
+        turn.queue.0 * 20 + self.0
+    }
 }
 
 /// What is still to be taken.
+#[derive(Debug, Clone, Copy)]
 struct Room {
     want: usize,
     slots: usize,
@@ -60,9 +76,8 @@ impl Tx<'_> {
         if room.want == 0 {
             return Ok(taken);
         }
-        let mut levels = self.levels(turn)?;
-        levels.sort_by_key(|level| -level.priority);
-        for same in levels.chunk_by(|a, b| a.priority == b.priority) {
+        let levels = self.levels(turn)?;
+        for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
             self.pick(turn, same, &room, &mut taken)?;
             if taken.len() == room.want {
                 break;
@@ -86,12 +101,12 @@ impl Tx<'_> {
         Ok(taken)
     }
 
-    /// The streams of a queue that have due jobs.
+    /// The lanes of a queue that have due jobs, first things first.
     fn levels(&self, turn: &Turn) -> Result<Vec<Level>, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("claim_levels"))?;
-        rows::all(select.query(params![turn.queue.0, self.now.as_millis()])?, |row| {
-            Ok(Level { priority: row.get(0)?, once: row.get(1)?, suspect: row.get(2)? })
-        })
+        let mut levels: Vec<i64> = rows::column(select.query(params![turn.queue.0, self.now.as_millis()])?)?;
+        levels.sort_unstable();
+        Ok(levels.into_iter().map(Level).collect())
     }
 
     /// Takes from the streams of one priority, by due time and id.
@@ -101,10 +116,10 @@ impl Tx<'_> {
         for level in levels {
             // More than this could not be taken from the stream, whatever the others bring.
             let mut most = room.want - taken.len();
-            if level.once {
+            if level.is_once() {
                 most = most.min(room.slots.saturating_sub(taken.len()));
             }
-            if level.suspect {
+            if level.is_suspect() {
                 most = most.min(suspects);
             }
             if most > 0 {
@@ -131,9 +146,7 @@ impl Tx<'_> {
 
     fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("live_select", "claim_due"))?;
-        let now = self.now.as_millis();
-        let stream = params![turn.queue.0, level.once, level.suspect, level.priority, now, most as i64];
-        let found = select.query(stream)?;
+        let found = select.query(params![level.lane(turn), self.now.as_millis(), most as i64])?;
         rows::all(found, |row| rows::live(row, self.conn, self.names))
     }
 

@@ -8,10 +8,12 @@ mod commit;
 mod connect;
 mod enqueue;
 mod fault;
+mod finish;
 mod health;
 mod lock;
 mod migrate;
 mod names;
+mod pace;
 mod people;
 mod prune;
 mod read;
@@ -33,6 +35,7 @@ use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::wake::Wake;
 use names::Names;
+use pace::Pace;
 use readers::{Reader, Readers};
 use retention::Retentions;
 use std::path::{Path, PathBuf};
@@ -42,7 +45,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 use tx::Tx;
 use watch::Watch;
-use writer::{Message, Pace, Work, Writer};
+use writer::{Message, Work, Writer};
 
 /// Jobs in a SQLite file.
 pub struct SqliteStore {

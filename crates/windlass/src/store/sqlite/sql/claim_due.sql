@@ -1,5 +1,5 @@
 INDEXED BY windlass_jobs_waiting
-WHERE queue_id = ?1 AND once = ?2 AND (crashes > 0) = ?3 AND priority = ?4 AND due_at <= ?5 AND state <> 'running'
-    AND (start_by IS NULL OR start_by > ?5 OR first_attempt_at IS NOT NULL)
+WHERE lane = ?1 AND due_at <= ?2 AND state <> 'running'
+    AND (start_by IS NULL OR start_by > ?2 OR first_attempt_at IS NOT NULL)
 ORDER BY due_at, id
-LIMIT ?6
+LIMIT ?3

@@ -1,10 +1,7 @@
--- claim_levels: which priorities of a queue have due jobs: once or not, suspect or not. Twenty index probes, however
--- many jobs wait for later.
-WITH
-    priorities (priority) AS (VALUES (2), (1), (0), (-1), (-2)),
-    kinds (once, suspect) AS (VALUES (0, 0), (1, 0), (0, 1), (1, 1))
-SELECT priority, once, suspect FROM priorities CROSS JOIN kinds
+-- claim_levels: which lanes of queue ?1 have due jobs, in the order they are served. Twenty index probes, however many jobs
+-- wait for later.
+WITH lanes (place) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19))
+SELECT place FROM lanes
 WHERE EXISTS (
-    SELECT 1 FROM windlass_jobs j INDEXED BY windlass_jobs_waiting
-    WHERE j.queue_id = ?1 AND j.once = kinds.once AND (j.crashes > 0) = kinds.suspect
-        AND j.priority = priorities.priority AND j.due_at <= ?2 AND j.state <> 'running')
+    SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_waiting
+    WHERE lane = ?1 * 20 + place AND due_at <= ?2 AND state <> 'running')

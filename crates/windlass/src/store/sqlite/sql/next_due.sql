@@ -1,10 +1,7 @@
 -- next_due: the first moment after ?2 at which a waiting job of queue ?1 falls due.
-WITH
-    priorities (priority) AS (VALUES (2), (1), (0), (-1), (-2)),
-    kinds (once, suspect) AS (VALUES (0, 0), (1, 0), (0, 1), (1, 1))
+WITH lanes (place) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19))
 SELECT min((
-    SELECT j.due_at FROM windlass_jobs j INDEXED BY windlass_jobs_waiting
-    WHERE j.queue_id = ?1 AND j.once = kinds.once AND (j.crashes > 0) = kinds.suspect
-        AND j.priority = priorities.priority AND j.due_at > ?2 AND j.state <> 'running'
-    ORDER BY j.due_at LIMIT 1))
-FROM priorities CROSS JOIN kinds
+    SELECT due_at FROM windlass_jobs INDEXED BY windlass_jobs_waiting
+    WHERE lane = ?1 * 20 + place AND due_at > ?2 AND state <> 'running'
+    ORDER BY due_at LIMIT 1))
+FROM lanes

@@ -17,7 +17,8 @@ CREATE TABLE {schema}.policies (
 );
 
 -- Live jobs. A claim writes only state, attempt, lease_id, claimed_at and first_attempt_at: no index and no index
--- predicate may name one of these, and half of each page is free, so that claims are heap-only updates.
+-- predicate may name one of these, and more than half of each page is
+-- free (a claimed row is a little wider), so that claims are heap-only updates.
 CREATE TABLE {schema}.jobs (
     id               bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
     queue_id         bigint NOT NULL,
@@ -51,7 +52,7 @@ CREATE TABLE {schema}.jobs (
     retry_line       text,
     CHECK ((state = 'running') = (lease_id IS NOT NULL))
 ) WITH (
-    fillfactor = 50, toast_tuple_target = 1024,
+    fillfactor = 45, toast_tuple_target = 1024,
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
     autovacuum_vacuum_insert_scale_factor = 0.1,
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000,

@@ -1,5 +1,6 @@
 -- Enqueues a job in the caller's own transaction, from any language and driver. Its policy is settled when it is first
 -- claimed. Workers find it by polling: a NOTIFY here would make the caller's commits queue up behind each other.
+-- The first job of a queue that nobody has used registers it in the caller's transaction: commit that one soon.
 CREATE FUNCTION {schema}.enqueue(
     kind            text,
     payload         json DEFAULT 'null',
