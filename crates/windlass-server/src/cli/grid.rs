@@ -6,7 +6,9 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, Conte
 /// Blanks between two columns.
 const GAP: usize = 2;
 /// A text narrower than this is not worth reading.
-const MIN_TEXT: usize = 20;
+const MIN_TEXT: usize = 16;
+/// Texts are squeezed to this before a table outgrows its screen.
+const LEAST_TEXT: usize = 8;
 
 /// One column: its title, and what may be done to it where room is short.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +148,7 @@ impl Grid {
         let mut left = screen.saturating_sub(gaps + fixed.iter().map(|place| room[*place]).sum::<usize>());
         elastic.sort_by_key(|place| room[*place]);
         for (index, place) in elastic.iter().enumerate() {
-            let share = (left / (elastic.len() - index)).max(MIN_TEXT);
+            let share = (left / (elastic.len() - index)).max(LEAST_TEXT);
             room[*place] = room[*place].min(share).max(1);
             left = left.saturating_sub(room[*place]);
         }

@@ -77,12 +77,12 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
 pub(crate) fn table(stats: &Value, name: &'static str, key: &str, screen: &Screen) -> String {
     let mut grid = Grid::new([
         text(name),
-        number("enqueued"),
+        number("enqueued").optional(),
         number("attempts"),
         number("succeeded"),
         number("failed"),
         number("retries"),
-        number("paid off"),
+        number("paid off").optional(),
         number("exhausted").optional(),
         number("backoff").optional(),
         number("pickup").optional(),
