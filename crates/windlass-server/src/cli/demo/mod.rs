@@ -14,7 +14,7 @@ use cast::Actor;
 use live::{Live, Voice};
 use receiver::Receiver;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::Path;
 use tokio::sync::broadcast::Receiver as Listener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     hush_the_planned_panic();
     let temporary = tempfile::Builder::new().prefix("windlass-demo-").tempdir().map_err(anyhow::Error::from)?;
-    let path = place(args, temporary.path().join("demo.db"))?;
+    let path = place(args, &temporary.path().join("demo.db"))?;
     let store = SqliteStore::open(&path, Options::default()).await.map_err(anyhow::Error::from)?;
     let windlass = Windlass::from_store(store);
     let (api, stop) = (Api::store(windlass.clone()), CancellationToken::new());
@@ -73,9 +73,9 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     shown
 }
 
-fn place(args: &Args, temporary: PathBuf) -> Result<String, Error> {
+fn place(args: &Args, temporary: &Path) -> Result<String, Error> {
     match &args.keep {
-        Some(path) if std::path::Path::new(path).exists() => {
+        Some(path) if Path::new(path).exists() => {
             Err(Error::BadInput(format!("there is a file at {path} already; name another")))
         }
         Some(path) => Ok(path.clone()),
@@ -98,7 +98,7 @@ fn worker(windlass: &Windlass) -> Worker {
 fn hush_the_planned_panic() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if !info.payload_as_str().is_some_and(|text| text == cast::PANIC_TEXT) {
+        if info.payload_as_str().is_none_or(|text| text != cast::PANIC_TEXT) {
             usual(info);
         }
     }));
