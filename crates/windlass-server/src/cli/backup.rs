@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
     }
     let opened = store::open(&url, Missing::Refuse).await?;
     let Opened::Sqlite(sqlite) = &opened else { unreachable!("a SQLite URL opens a SQLite store") };
-    let (clock, total) = (Clock::system(), size(source));
+    let (clock, total) = (Clock::system(), size(source) + size(&format!("{source}-wal")));
     let bar = progress::bar(total, "copying", Unit::Bytes);
     let watch = async {
         loop {
