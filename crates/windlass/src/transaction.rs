@@ -3,8 +3,14 @@
 
 use crate::attempt::Attempt;
 use crate::enqueue::{Enqueue, EnqueueError};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::settle::{Trace, settle};
 use crate::store::StoreError;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::store::{Commit, Committed};
 use windlass_core::JobId;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use windlass_core::{Outcome, Roll};
 
 /// Why something did not become part of a caller's transaction. Roll it back.
 #[derive(Debug, thiserror::Error)]
@@ -24,20 +30,28 @@ pub enum TransactionError {
 /// A transaction that a job can be stored in: of `rusqlite` (at once) or `tokio_postgres` (awaited).
 pub trait EnqueueIn {
     /// The new job's id, or the future of it.
-    type Stored;
-    fn store(self, job: Enqueue<'_>) -> Self::Stored;
+    type Stored<'w>
+    where
+        Self: 'w;
+    fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
+    where
+        Self: 'w;
 }
 
 /// A transaction that an attempt can be completed in.
 pub trait CompleteIn {
-    type Completed;
-    fn complete(self, attempt: &Attempt) -> Self::Completed;
+    type Completed<'w>
+    where
+        Self: 'w;
+    fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
+    where
+        Self: 'w;
 }
 
-impl Enqueue<'_> {
+impl<'w> Enqueue<'w> {
     /// Stores the job in the caller's transaction: it exists exactly if the caller commits. Workers notice it within a poll, or
     /// at once after `Windlass::wake`.
-    pub fn enqueue_in<T: EnqueueIn>(self, transaction: T) -> T::Stored {
+    pub fn enqueue_in<T: EnqueueIn + 'w>(self, transaction: T) -> T::Stored<'w> {
         transaction.store(self)
     }
 }
@@ -45,28 +59,52 @@ impl Enqueue<'_> {
 impl Attempt {
     /// Records this attempt's success in the caller's transaction, together with the effects it holds: both happen, or
     /// neither. Commit, then return `Ok` from the handler. If it fails, roll back and return the error.
-    pub fn complete_in<T: CompleteIn>(&self, transaction: T) -> T::Completed {
+    pub fn complete_in<'w, T: CompleteIn + 'w>(&'w self, transaction: T) -> T::Completed<'w> {
         transaction.complete(self)
+    }
+}
+
+/// The commit of an attempt's success, as the worker would make it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn success(attempt: &Attempt) -> Commit {
+    let trace = Trace {
+        started_at: attempt.started_at(),
+        finished_at: attempt.clock().now(),
+        worker: attempt.worker().to_owned(),
+        note: attempt.0.read_note(),
+        result: None,
+    };
+    // Success draws no delay: any roll will do.
+    settle(attempt.job(), &Outcome::Succeeded, trace, Roll(0))
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn applied(committed: &[Committed]) -> Result<(), TransactionError> {
+    match committed {
+        [Committed::Applied(_) | Committed::Repeated] => Ok(()),
+        _ => Err(TransactionError::Stale),
     }
 }
 
 #[cfg(feature = "sqlite")]
 mod sqlite {
-    use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError};
-    use crate::dice::Dice;
+    use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
     use crate::enqueue::id_of;
-    use crate::settle::{Trace, settle};
-    use crate::store::Committed;
     use crate::store::sqlite::SqliteStore;
     use crate::windlass::{Backend, Windlass};
     use rusqlite::{Connection, Transaction};
     use std::sync::Arc;
-    use windlass_core::Outcome;
 
-    impl EnqueueIn for &Connection {
-        type Stored = Result<JobId, TransactionError>;
+    impl<'t> EnqueueIn for &'t Connection {
+        type Stored<'w>
+            = Result<JobId, TransactionError>
+        where
+            't: 'w;
 
-        fn store(self, job: Enqueue<'_>) -> Self::Stored {
+        fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
+        where
+            Self: 'w,
+        {
             let store = store_of(job.windlass())?;
             let catalogue = job.windlass().catalogue_now()?;
             let job = job.complete_with(&catalogue)?;
@@ -75,39 +113,45 @@ mod sqlite {
         }
     }
 
-    impl EnqueueIn for &Transaction<'_> {
-        type Stored = Result<JobId, TransactionError>;
+    impl<'t> EnqueueIn for &'t Transaction<'_> {
+        type Stored<'w>
+            = Result<JobId, TransactionError>
+        where
+            't: 'w;
 
-        fn store(self, job: Enqueue<'_>) -> Self::Stored {
+        fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
+        where
+            Self: 'w,
+        {
             EnqueueIn::store(&**self, job)
         }
     }
 
-    impl CompleteIn for &Connection {
-        type Completed = Result<(), TransactionError>;
+    impl<'t> CompleteIn for &'t Connection {
+        type Completed<'w>
+            = Result<(), TransactionError>
+        where
+            't: 'w;
 
-        fn complete(self, attempt: &Attempt) -> Self::Completed {
+        fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
+        where
+            Self: 'w,
+        {
             let store = store_of(attempt.windlass())?;
-            let trace = Trace {
-                started_at: attempt.started_at(),
-                finished_at: attempt.clock().now(),
-                worker: attempt.worker().to_owned(),
-                note: attempt.0.read_note(),
-                result: None,
-            };
-            // Success draws no delay: any roll will do.
-            let commit = settle(attempt.job(), &Outcome::Succeeded, trace, Dice::seeded(0).roll());
-            match store.commit_in(self, &[commit], &[])?.as_slice() {
-                [Committed::Applied(_) | Committed::Repeated] => Ok(()),
-                _ => Err(TransactionError::Stale),
-            }
+            applied(&store.commit_in(self, &[success(attempt)], &[])?)
         }
     }
 
-    impl CompleteIn for &Transaction<'_> {
-        type Completed = Result<(), TransactionError>;
+    impl<'t> CompleteIn for &'t Transaction<'_> {
+        type Completed<'w>
+            = Result<(), TransactionError>
+        where
+            't: 'w;
 
-        fn complete(self, attempt: &Attempt) -> Self::Completed {
+        fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
+        where
+            Self: 'w,
+        {
             CompleteIn::complete(&**self, attempt)
         }
     }
@@ -115,7 +159,65 @@ mod sqlite {
     fn store_of(windlass: &Windlass) -> Result<&Arc<SqliteStore>, TransactionError> {
         match windlass.backend() {
             Backend::Sqlite(store) => Ok(store),
+            #[cfg(feature = "postgres")]
+            Backend::Postgres(_) => Err(TransactionError::OtherStore("SQLite")),
             Backend::Other => Err(TransactionError::OtherStore("SQLite")),
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
+    use crate::enqueue::id_of;
+    use crate::store::postgres::PostgresStore;
+    use crate::windlass::{Backend, Windlass};
+    use futures_util::future::BoxFuture;
+    use std::sync::Arc;
+    use tokio_postgres::Transaction;
+
+    impl<'t> EnqueueIn for &'t Transaction<'_> {
+        type Stored<'w>
+            = BoxFuture<'w, Result<JobId, TransactionError>>
+        where
+            't: 'w;
+
+        fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
+        where
+            Self: 'w,
+        {
+            Box::pin(async move {
+                let store = store_of(job.windlass())?.clone();
+                let job = job.complete().await?;
+                let mut stored = store.enqueue_in(self, vec![job]).await?;
+                Ok(id_of(stored.pop().expect("a store answers for every job"))?)
+            })
+        }
+    }
+
+    impl<'t> CompleteIn for &'t Transaction<'_> {
+        type Completed<'w>
+            = BoxFuture<'w, Result<(), TransactionError>>
+        where
+            't: 'w;
+
+        fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
+        where
+            Self: 'w,
+        {
+            Box::pin(async move {
+                let store = store_of(attempt.windlass())?;
+                applied(&store.commit_in(self, vec![success(attempt)], Vec::new()).await?)
+            })
+        }
+    }
+
+    fn store_of(windlass: &Windlass) -> Result<&Arc<PostgresStore>, TransactionError> {
+        match windlass.backend() {
+            Backend::Postgres(store) => Ok(store),
+            #[cfg(feature = "sqlite")]
+            Backend::Sqlite(_) => Err(TransactionError::OtherStore("Postgres")),
+            Backend::Other => Err(TransactionError::OtherStore("Postgres")),
         }
     }
 }

@@ -49,10 +49,7 @@ fn a_stopped_server_drains_and_ends_well(place: &Place) {
         let silent = TcpStream::connect(client.address).unwrap();
         let mut stream = TcpStream::connect(client.address).unwrap();
         stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        eventually("the worker is seen", || {
-            let seen = client.get("/api/v1/queues");
-            seen.status == 200
-        });
+        eventually("the worker waits", || client.get("/api/v1/workers").body.contains("\"worker\":\"w\""));
         node.signal("-TERM");
         assert_eq!(waiting.join().unwrap().is(200)["jobs"], serde_json::json!([]));
         drop(silent);

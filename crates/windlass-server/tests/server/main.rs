@@ -1,4 +1,5 @@
 //! The real binary over real sockets, on both stores. Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those tests fail.
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
 mod client;
 mod families;
