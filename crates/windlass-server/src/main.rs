@@ -1,11 +1,11 @@
 //! The `windlass` binary. Everything it does is a verb under `cli`.
 
-mod alerts;
 mod bench;
 mod cli;
 mod config;
 mod http;
 mod logs;
+mod metrics;
 mod serve;
 mod store;
 mod token;

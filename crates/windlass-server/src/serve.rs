@@ -1,14 +1,15 @@
 //! A node: the API, HTTP jobs, schedules and upkeep on one store; or the same without the API. Any number of them, none special.
 
-use crate::alerts::Alerter;
 use crate::config::{Config, Source, write_to_store};
 use crate::http::{self, Access, App};
+use crate::metrics::TenantLabel;
 use crate::{logs, store};
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use windlass::alert::Alerts;
 use windlass::event::AttemptLog;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
 use windlass::store::Options;
@@ -30,7 +31,7 @@ const STOPPED_AT_ONCE: i32 = 130;
 /// # Errors
 /// The store cannot be used, the address is taken, or the listener would be open to everyone.
 pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
-    logs::start(config);
+    logs::start(config)?;
     let windlass = open(config).await?;
     let listener = match api {
         Api::On => Some(listen(config, &windlass).await?),
@@ -42,9 +43,8 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
     announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
 
     let worker = work(config, &windlass, executor, stop.clone());
-    let alerter = Alerter::new(windlass.clone(), config.rules(), config.operators()).run(stop.clone());
     let served = answer(config, &windlass, listener, stop.clone());
-    let (worked, (), ()) = tokio::join!(worker, alerter, served);
+    let (worked, ()) = tokio::join!(worker, served);
     tracing::info!("stopped");
     worked
 }
@@ -77,6 +77,7 @@ async fn work(
         .http(executor)
         .lease(config.duration("lease"))
         .grace(config.duration("grace"))
+        .alerts(Alerts { rules: config.rules(), operators: config.operators() })
         .attempt_log(log);
     if !config.text("worker").is_empty() {
         worker = worker.id(config.text("worker"));
@@ -96,7 +97,8 @@ async fn answer(
     let Some((listener, address)) = listener else { return };
     let access = if address.ip().is_loopback() { Access::OpenUntilFirstToken } else { Access::TokensOnly };
     let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
-    let app = App::new(windlass.clone(), access, hosts);
+    let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
+    let app = App::new(windlass.clone(), access, hosts, tenants);
     let draining = app.draining().clone();
     let drain = async {
         stop.cancelled().await;

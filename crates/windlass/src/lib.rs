@@ -52,7 +52,7 @@ pub mod worker;
 
 pub use attempt::Attempt;
 pub use enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
-pub use event::{AttemptLog, Event, Events, What};
+pub use event::{AttemptLog, Event, Events, Observe, What};
 pub use executor::handlers::JobKind;
 pub use executor::{Ran, Run, Timeout};
 pub use handler_error::{HandlerError, cancel, snooze};

@@ -73,13 +73,17 @@ impl NodeArgs {
             ("lease", "--lease", text(&self.lease)),
             ("grace", "--grace", text(&self.grace)),
             ("worker", "--worker", text(&self.worker)),
-            ("egress.allowPrivateTargets", "--allow-private-targets", self.allow_private_targets.then(|| json!(true))),
+            (
+                "egress.allowPrivateTargets",
+                "--allow-private-targets",
+                self.allow_private_targets.then_some(json!(true)),
+            ),
             ("egress.allow", "--allow-target", list(&self.allow_target)),
             ("allowedHosts", "--allowed-host", list(&self.allowed_host)),
             ("maxConnections", "--max-connections", self.max_connections.map(|n| json!(n))),
             ("logs.format", "--log-format", text(&self.log_format)),
             ("logs.level", "--log-level", text(&self.log_level)),
-            ("logs.jobs", "--quiet-jobs", self.quiet_jobs.then(|| json!(false))),
+            ("logs.jobs", "--quiet-jobs", self.quiet_jobs.then_some(json!(false))),
         ];
         given.into_iter().filter_map(|(name, flag, value)| value.map(|value| (name, flag, value))).collect()
     }

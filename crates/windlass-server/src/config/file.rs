@@ -12,7 +12,7 @@ use windlass::alert::{Measure, Rule};
 use windlass::catalogue::{Catalogue, DEFAULTS};
 use windlass::store::{Keep, SettingKey};
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::policy::{Partial, Pattern};
+use windlass_core::policy::{Partial, Pattern, no_names};
 use windlass_core::{Millis, PolicyError};
 
 const TABLES: &[&str] = &["queues", "kinds", "policies", "tenants", "defaults"];
@@ -127,7 +127,7 @@ impl File<'_> {
             let form = format!("`{name}` must be a table with {}", known.join(", "));
             return Err(self.wrong(value.span().start, form));
         };
-        for (key, _) in table.iter().filter(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
+        if let Some((key, _)) = table.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let key_name = key.get_ref();
             let told = format!("`{name}.{key_name}` is not a known key{}", keys::hint(key_name, known));
             return Err(self.wrong(key.span().start, told));
@@ -149,10 +149,12 @@ impl File<'_> {
             };
             let (key, value) = left.remove(position);
             let (name, policy) = (key.get_ref().to_string(), to_json(value.get_ref()));
-            if let Ok(read) = self.policy(&policy) {
-                self.policies.insert(name.clone(), read);
-            }
-            self.keep(config, SettingKey::Policy { name }, policy, key.span().start);
+            let Ok(read) = self.policy(&policy) else { continue };
+            // Kept without leaning on another, so that whoever reads the store needs no order.
+            let stands_alone = Partial::from_json(&policy, &no_names).is_ok();
+            let kept = if stands_alone { policy } else { read.to_json() };
+            self.policies.insert(name.clone(), read);
+            self.keep(config, SettingKey::Policy { name }, kept, key.span().start);
         }
         Ok(())
     }
@@ -277,7 +279,7 @@ impl File<'_> {
 fn hint(name: &str) -> String {
     let mut known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     known.extend(TABLES);
-    known.extend(["egress", "logs", "alerts"]);
+    known.extend(["egress", "logs", "metrics", "alerts"]);
     keys::hint(name, &known)
 }
 

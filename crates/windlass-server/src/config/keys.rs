@@ -54,6 +54,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("logs.format", Form::Word(&["auto", "text", "json"]), "auto", "text on a terminal, JSON otherwise"),
     key("logs.level", Form::Text, "info", "what is logged: error, warn, info, debug, or a filter"),
     key("logs.jobs", Form::Flag, "true", "a line for each start and success of an attempt"),
+    key("metrics.tenants", Form::Flag, "false", "metrics tell tenants apart, which multiplies them"),
     key("alerts.urls", Form::List, "", "operators' URLs that alerts are sent to"),
     key("alerts.secret", Form::Secret, "", "signs what is sent to them: whsec_…"),
 ];

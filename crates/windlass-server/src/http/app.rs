@@ -4,6 +4,7 @@ use super::cached::Cached;
 use super::events::Streams;
 use super::leases::Leased;
 use super::problem::Problem;
+use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,6 +40,7 @@ struct Shared {
     tokens: Cached<Tokens>,
     leased: Leased,
     streams: Streams,
+    metrics: Arc<Metrics>,
     draining: CancellationToken,
     tasks: TaskTracker,
 }
@@ -63,8 +65,10 @@ impl Tokens {
 }
 
 impl App {
-    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>) -> Self {
+    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
+        let metrics = Arc::new(Metrics::new(tenants));
+        windlass.events().observe(metrics.clone());
         Self(Arc::new(Shared {
             windlass,
             access,
@@ -72,6 +76,7 @@ impl App {
             tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
             leased: Leased::default(),
             streams: Streams::default(),
+            metrics,
             draining: CancellationToken::new(),
             tasks: TaskTracker::new(),
         }))
@@ -103,6 +108,10 @@ impl App {
 
     pub(crate) fn streams(&self) -> &Streams {
         &self.0.streams
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
     }
 
     /// Cancelled when the server stops: waiting requests end at once.

@@ -11,6 +11,7 @@ use hyper::StatusCode;
 use hyper::header::{ALLOW, HeaderName, HeaderValue};
 use std::any::Any;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id of a caller's own that is taken over.
@@ -35,7 +36,10 @@ pub(crate) fn around(router: Router<App>, app: App) -> Router {
 async fn finish(State(app): State<App>, request: Request, next: Next) -> Response {
     let id = request_id(&app, &request);
     let path = shown(request.uri().path());
-    let mut response = next.run(request).await;
+    let method = request.method().clone();
+    let began = app.windlass().clock().monotonic();
+    let around = tracing::info_span!("request", request_id = %id);
+    let mut response = next.run(request).instrument(around).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let allow = response.headers_mut().remove(ALLOW);
         response = problem.with_allow(allow).render(&path, &id);
@@ -48,6 +52,13 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
             _ => Kind::InvalidQuery,
         };
         response = Problem::new(kind, "the request cannot be understood").render(&path, &id);
+    }
+    let elapsed_ms = (app.windlass().clock().monotonic() - began).get();
+    let status = response.status().as_u16();
+    if response.status().is_server_error() {
+        tracing::warn!(request_id = %id, %method, path, status, elapsed_ms, "request answered with {status}");
+    } else {
+        tracing::debug!(request_id = %id, %method, path, status, elapsed_ms, "request answered with {status}");
     }
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {

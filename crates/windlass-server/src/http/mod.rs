@@ -15,7 +15,6 @@ mod jobs;
 mod layers;
 mod leases;
 pub(crate) mod listen;
-mod metrics;
 mod page;
 mod pages;
 mod policies;
@@ -30,7 +29,7 @@ mod tests;
 mod view;
 
 pub(crate) use app::{Access, App};
-pub(crate) use auth::Scope;
+pub(crate) use auth::{Caller, Scope};
 
 use axum::Router;
 use axum::routing::get;

@@ -135,11 +135,6 @@ impl Problem {
         self
     }
 
-    #[cfg(test)]
-    pub(crate) const fn kind(&self) -> Kind {
-        self.kind
-    }
-
     pub(crate) fn into_faults(self) -> (String, Vec<Fault>) {
         (self.detail, self.faults)
     }

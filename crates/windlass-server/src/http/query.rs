@@ -36,7 +36,7 @@ impl Query {
     /// # Errors
     /// The first parameter that is not in `known`, with the nearest that is.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
-        for (name, _) in self.0.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
+        if let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             let hint = nearest(name, known).map_or_else(String::new, |k| format!("; did you mean `{k}`?"));
             let name: String = name.chars().take(60).collect();
             return Err(Problem::query(&name, format!("is not a known parameter{hint}")));

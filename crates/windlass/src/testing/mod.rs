@@ -23,6 +23,7 @@ mod faulty;
 
 pub use faulty::{Fault, FaultyStore};
 
+use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::clock::Clock;
 use crate::dice::Dice;
@@ -55,6 +56,7 @@ pub struct TestKit {
     handlers: Handlers,
     http: Option<Arc<dyn Run>>,
     states: States,
+    alerts: Option<Alerts>,
     shared: OnceLock<Arc<Shared>>,
 }
 
@@ -87,6 +89,7 @@ impl TestKit {
             handlers: Handlers::default(),
             http: None,
             states: States::default(),
+            alerts: None,
             shared: OnceLock::new(),
         }
     }
@@ -119,6 +122,13 @@ impl TestKit {
     #[must_use]
     pub fn http(mut self, executor: impl Run) -> Self {
         self.http = Some(Arc::new(executor));
+        self
+    }
+
+    /// As `Worker::alerts`; judged whenever time passes.
+    #[must_use]
+    pub fn alerts(mut self, alerts: Alerts) -> Self {
+        self.alerts = Some(alerts);
         self
     }
 
@@ -235,7 +245,7 @@ impl TestKit {
     }
 
     async fn upkeep(&self) {
-        Keeper::of(&self.windlass).all().await;
+        Keeper::of(&self.windlass).alerts(self.alerts.clone()).all().await;
     }
 
     fn shared(&self) -> &Arc<Shared> {

@@ -109,3 +109,20 @@ async fn a_callers_transaction_left_open_on_a_key_does_not_stop_other_keys() {
     w.client.batch_execute("ROLLBACK").await.unwrap();
     w.end().await;
 }
+
+#[tokio::test]
+async fn a_commit_with_the_warning_of_a_cancelled_replication_wait_is_unknown() {
+    let w = World::new().await;
+    w.queue().await;
+    // The same warning at the same moment, made by hand.
+    let trigger = "CREATE FUNCTION {s}.warn() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON {s}.jobs DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION {s}.warn()";
+    w.client.batch_execute(&trigger.replace("{s}", &w.schema)).await.unwrap();
+    let error = put(&w).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    w.client.batch_execute(&format!("DROP TRIGGER warn ON {}.jobs", w.schema)).await.unwrap();
+    put(&w).await.unwrap();
+    w.end().await;
+}

@@ -80,8 +80,9 @@ pub(crate) struct LeasedJob {
 pub(crate) async fn take(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
     let wish = read::wish(&body)?;
     let deadline = app.now() + wish.wait;
+    // Before the wait: a worker that waits for work is there.
+    report(&app, &wish).await?;
     let jobs = wait_for(&app, &wish, deadline).await?;
-    report(&app, &wish, jobs.len()).await?;
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, wish.lease_for)).collect() }))
 }
 
@@ -115,7 +116,7 @@ async fn wait_for(app: &App, wish: &Wish, deadline: Timestamp) -> Result<Vec<Job
     }
 }
 
-async fn report(app: &App, wish: &Wish, running: usize) -> Result<(), Problem> {
+async fn report(app: &App, wish: &Wish) -> Result<(), Problem> {
     let now = app.now();
     if !app.leased().to_report(&wish.worker.0, now, REPORT_EVERY) {
         return Ok(());
@@ -126,7 +127,8 @@ async fn report(app: &App, wish: &Wish, running: usize) -> Result<(), Problem> {
         host: "remote".into(),
         version: String::new(),
         queues,
-        running: running as u32,
+        // What it holds is its leases' business; nobody counts them here.
+        running: 0,
         started_at: now,
         seen_at: now,
     };

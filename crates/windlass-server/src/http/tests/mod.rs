@@ -2,9 +2,11 @@
 
 mod auth;
 mod bad_input;
+mod canary;
 mod dead;
 mod jobs;
 mod leases;
+mod metrics;
 mod queues;
 mod reference;
 mod schedules;

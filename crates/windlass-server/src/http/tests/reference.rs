@@ -59,7 +59,11 @@ async fn health_and_metrics_answer() {
     assert_eq!(world.get("/healthz").await.is(200)["status"], "ok");
     assert_eq!(world.get("/readyz").await.is(200)["store"], "memory");
     let metrics = world.get("/metrics").await;
-    assert!(metrics.text.contains("windlass_dead_letters 1") && metrics.text.ends_with("# EOF\n"), "{}", metrics.text);
+    assert!(
+        metrics.text.contains("windlass_dead_letters{queue=\"email\"} 1") && metrics.text.ends_with("# EOF\n"),
+        "{}",
+        metrics.text
+    );
     assert_eq!(world.get("/api/v1/alerts").await.is(200)["items"], json!([]));
 }
 

@@ -1,6 +1,7 @@
 //! A server without sockets: a router over a store in memory.
 
 use crate::http::{Access, App, router};
+use crate::metrics::TenantLabel;
 use crate::token;
 use axum::Router;
 use axum::body::Body;
@@ -19,6 +20,7 @@ use windlass_core::{Millis, Timestamp};
 
 pub(super) struct World {
     pub(super) store: Arc<MemoryStore>,
+    pub(super) windlass: Windlass,
     router: Router,
     token: Option<String>,
 }
@@ -60,8 +62,8 @@ impl World {
         let options = Options { clock: Clock::manual(start), dice: Dice::seeded(7), ..Options::default() };
         let store = MemoryStore::new(options);
         let windlass = Windlass::with_dice(store.clone(), Dice::seeded(8));
-        let router = router(App::new(windlass, access, Vec::new()));
-        Self { store, router, token: None }
+        let router = router(App::new(windlass.clone(), access, Vec::new(), TenantLabel::Off));
+        Self { store, windlass, router, token: None }
     }
 
     /// The same server, called with a new token.
@@ -72,7 +74,17 @@ impl World {
         self.store.put_token(&token).await.unwrap();
         // Copies of the tokens are at most this old.
         self.advance(6_000);
-        Self { store: self.store.clone(), router: self.router.clone(), token: Some(shown) }
+        Self {
+            store: self.store.clone(),
+            windlass: self.windlass.clone(),
+            router: self.router.clone(),
+            token: Some(shown),
+        }
+    }
+
+    /// The token that calls are made with.
+    pub(super) fn token(&self) -> &str {
+        self.token.as_deref().expect("this world calls with a token")
     }
 
     pub(super) fn advance(&self, ms: u64) {

@@ -19,6 +19,9 @@ use tokio_util::task::AbortOnDropHandle;
 /// Longest wait for a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit stands here, perhaps not there.
+const SYNC_WAIT_CANCELLED: &str = "01000";
+
 /// How to reach the database.
 #[derive(Clone)]
 pub(super) struct Connector {
@@ -51,11 +54,14 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("windlass");
         }
-        let tls = match config.get_ssl_mode() {
-            SslMode::Disable => None,
+        let mode = config.get_ssl_mode();
+        let tls = if mode == SslMode::Disable {
+            None
+        } else if mode == SslMode::Prefer {
             // Encrypted if the server can, as libpq has it: without a promise there is nothing to verify.
-            SslMode::Prefer => Some(unverified()?),
-            _ => Some(verified(root.as_deref())?),
+            Some(unverified()?)
+        } else {
+            Some(verified(root.as_deref())?)
         };
         Ok(Self { config, tls })
     }
@@ -90,16 +96,14 @@ where
     let warning = warned.clone();
     let driver = tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-            match message {
-                // 01000: the wait for synchronous replication was cancelled. The commit stands here, perhaps not there.
-                AsyncMessage::Notice(notice) if notice.code().code() == "01000" => {
-                    warning.store(true, Ordering::Release);
-                }
-                AsyncMessage::Notification(_) => {
-                    // A full channel already holds the news.
-                    let _ = heard.as_ref().map(|heard| heard.try_send(()));
-                }
-                _ => {}
+            if let AsyncMessage::Notice(notice) = &message
+                && notice.code().code() == SYNC_WAIT_CANCELLED
+            {
+                warning.store(true, Ordering::Release);
+            }
+            if let (AsyncMessage::Notification(_), Some(heard)) = (&message, &heard) {
+                // A full channel already holds the news.
+                let _ = heard.try_send(());
             }
         }
     });

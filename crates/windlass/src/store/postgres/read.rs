@@ -10,7 +10,7 @@ use crate::store::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope, Store
 use crate::tally::Tally;
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{Attempt, JobId, State, Timestamp};
+use windlass_core::{Attempt, Executor, JobId, State, Timestamp};
 
 pub(super) fn tenant_of(scope: &Scope) -> Option<&str> {
     match scope {
@@ -39,7 +39,7 @@ impl<'a> Filter<'a> {
         let tenants: Vec<&str> =
             tenant_of(scope).into_iter().chain(filter.tenant.as_ref().map(Tenant::as_str)).collect();
         Self {
-            states: (!filter.states.is_empty()).then(|| filter.states.iter().map(|state| state.as_str()).collect()),
+            states: (!filter.states.is_empty()).then(|| filter.states.iter().copied().map(State::as_str).collect()),
             queue: filter.queue.as_ref().map(QueueName::as_str),
             tenants: (!tenants.is_empty()).then_some(tenants),
             kind: filter.kind.as_ref().map(Kind::as_str),
@@ -47,7 +47,7 @@ impl<'a> Filter<'a> {
             since: filter.since.map(Timestamp::as_millis),
             schedule: filter.schedule.map(|id| id.0),
             parent: filter.parent.map(|id| id.0),
-            executor: filter.executor.map(|executor| executor.as_str()),
+            executor: filter.executor.map(Executor::as_str),
             fingerprint: filter.fingerprint.as_deref(),
         }
     }
