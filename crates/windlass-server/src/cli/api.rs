@@ -3,6 +3,7 @@
 use super::Error;
 use super::wire::{Server, WireError};
 use crate::http::{self, Access, App, Caller};
+use crate::metrics::TenantLabel;
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
@@ -33,7 +34,7 @@ impl Api {
     }
 
     pub(crate) fn store(windlass: Windlass) -> Self {
-        let app = App::new(windlass, Access::TokensOnly, Vec::new());
+        let app = App::new(windlass, Access::TokensOnly, Vec::new(), TenantLabel::Off);
         Self(Door::Store { router: http::router(app) })
     }
 
