@@ -2,6 +2,13 @@
 
 mod bench;
 mod cli;
+mod config;
+mod http;
+mod logs;
+mod metrics;
+mod serve;
+mod store;
+mod token;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -77,7 +77,7 @@ impl Ticket {
         lock(&self.note).take()
     }
 
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn read_note(&self) -> Option<String> {
         lock(&self.note).clone()
     }

@@ -138,7 +138,11 @@ impl Windlass {
         Ok(completed.into_iter().map(|one| one.map(&mut next)).collect())
     }
 
-    async fn store_jobs(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+    pub(crate) async fn store_jobs(
+        &self,
+        jobs: Vec<NewJob>,
+        atomicity: Atomicity,
+    ) -> Result<Vec<Enqueued>, StoreError> {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }

@@ -35,6 +35,8 @@ struct Inner {
 pub(crate) enum Backend {
     #[cfg(feature = "sqlite")]
     Sqlite(Arc<crate::store::sqlite::SqliteStore>),
+    #[cfg(feature = "postgres")]
+    Postgres(Arc<crate::store::postgres::PostgresStore>),
     Other,
 }
 
@@ -76,6 +78,9 @@ impl Windlass {
         if let Some(path) = url.strip_prefix("sqlite:") {
             return Self::open_sqlite(path, options, dice).await;
         }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Self::open_postgres(url, options, dice).await;
+        }
         // A URL may carry a password: show no more than its beginning.
         Err(OpenError::Url(url.chars().take_while(|c| *c != '/').take(20).collect()))
     }
@@ -89,6 +94,17 @@ impl Windlass {
     #[cfg(not(feature = "sqlite"))]
     async fn open_sqlite(path: &str, _: Options, _: Dice) -> Result<Self, OpenError> {
         Err(OpenError::Feature(format!("sqlite:{path}"), "sqlite"))
+    }
+
+    #[cfg(feature = "postgres")]
+    async fn open_postgres(url: &str, options: Options, dice: Dice) -> Result<Self, OpenError> {
+        let store = crate::store::postgres::PostgresStore::open(url, options).await?;
+        Ok(Self::new(store.clone(), Backend::Postgres(store), dice))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    async fn open_postgres(_: &str, _: Options, _: Dice) -> Result<Self, OpenError> {
+        Err(OpenError::Feature("postgres://…".into(), "postgres"))
     }
 
     /// Uses a store that was opened elsewhere. Only one opened by its URL can join a caller's transaction.

@@ -6,6 +6,7 @@
 //! refused call costs the target nothing. Real services get slower under overload, so a herd does more harm than
 //! is shown here.
 
+mod agenda;
 mod run;
 
 pub use run::{Peak, Run, Second};
@@ -16,11 +17,10 @@ use crate::jitter::Roll;
 use crate::job::Delivery;
 use crate::policy::Policy;
 use crate::time::{Millis, Timestamp};
+use agenda::Agenda;
 use run::Tally;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-/// The most jobs of a scenario: their heap and states take some fifty megabytes.
+/// The most jobs of a scenario: their agenda and states take some fifty megabytes.
 pub const MAX_JOBS: u32 = 1_000_000;
 /// How far a simulation looks; jobs that are live after it are reported as unfinished.
 pub const MAX_SPAN: Millis = Millis::from_secs(7 * 86_400);
@@ -128,12 +128,12 @@ pub fn simulate_watched(
     let target = &scenario.target;
     let answers = Answers::of(target);
     let mut jobs = vec![Progress::default(); scenario.jobs as usize];
-    // Ties go to the job that came first, as in a queue.
-    let mut due: BinaryHeap<_> = (0..scenario.jobs).map(|job| Reverse((scenario.arrives(job), job))).collect();
+    let mut agenda = Agenda::default();
+    (0..scenario.jobs).for_each(|job| agenda.add(scenario.arrives(job), job));
     let mut tally = Tally::new(scenario);
-    while let Some(Reverse((at, job))) = due.pop() {
+    while let Some((at, job)) = agenda.next() {
         if at > MAX_SPAN || tally.calls() >= MAX_CALLS {
-            tally.unfinished(due.len() as u32 + 1);
+            tally.unfinished(agenda.len() as u32 + 1);
             break;
         }
         let answer = answer(target, at, tally.served_in_second_of(at));
@@ -160,7 +160,7 @@ pub fn simulate_watched(
             Next::Failed(reason) => tally.gave_up(ended_at, reason),
             Next::Wait { delay, .. } => {
                 progress.delay = delay;
-                due.push(Reverse((ended_at + delay, job)));
+                agenda.add(ended_at + delay, job);
             }
             Next::Cancelled => unreachable!("nobody asked to cancel"),
         }

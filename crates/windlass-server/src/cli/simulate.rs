@@ -160,7 +160,11 @@ impl Args {
 fn naming_the_flag(error: Error) -> Error {
     match error {
         Error::BadInput(message) => Error::BadInput(format!("--policy: {message}")),
-        Error::Failed(error) => Error::Failed(error),
+        other @ (Error::Told(_)
+        | Error::Failed(_)
+        | Error::NotFound(_)
+        | Error::Conflict(_)
+        | Error::Unavailable(_)) => other,
     }
 }
 

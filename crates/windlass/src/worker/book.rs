@@ -29,6 +29,8 @@ struct Pages {
 #[derive(Debug, Default)]
 struct Page {
     open: HashMap<JobId, Arc<Ticket>>,
+    /// Reaped: there is nothing left to renew.
+    lost: bool,
     /// An outcome could not be committed: the lease must run out, so that the job is found.
     abandoned: bool,
 }
@@ -101,13 +103,17 @@ impl Book {
 
     /// Leases to renew.
     pub(crate) fn leases(&self) -> Vec<LeaseId> {
-        self.lock().leases.keys().copied().collect()
+        let pages = self.lock();
+        pages.leases.iter().filter(|(_, page)| !page.lost).map(|(lease, _)| *lease).collect()
     }
 
     /// The lease was reaped: its jobs are somebody else's. Tells their handlers to stop; answers how many there were.
     pub(crate) fn lose(&self, lease: LeaseId) -> usize {
-        let tickets: Vec<Arc<Ticket>> =
-            self.lock().leases.get(&lease).map(|page| page.open.values().cloned().collect()).unwrap_or_default();
+        let mut pages = self.lock();
+        let Some(page) = pages.leases.get_mut(&lease) else { return 0 };
+        page.lost = true;
+        let tickets: Vec<Arc<Ticket>> = page.open.values().cloned().collect();
+        drop(pages);
         for ticket in &tickets {
             ticket.stop.cancel();
         }

@@ -146,7 +146,7 @@ impl Running {
         self.commit.spawn(committer.run());
         self.others.spawn(renewer.run(self.stop_others.clone()));
         if worker.upkeep == Upkeep::Here {
-            self.others.spawn(Keeper::new(windlass, reporter).run(self.stop_others.clone()));
+            self.others.spawn(Keeper::new(windlass, reporter).alerts(worker.alerts).run(self.stop_others.clone()));
         }
     }
 

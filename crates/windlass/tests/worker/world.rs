@@ -49,6 +49,20 @@ impl World {
         Self::new(store, dice, home)
     }
 
+    /// A world in a schema of its own, of the server that WINDLASS_TEST_POSTGRES names.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn postgres() -> Self {
+        let url = std::env::var("WINDLASS_TEST_POSTGRES").expect(
+            "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
+             or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
+        );
+        let schema = format!("worker_{:016x}", Dice::system().number());
+        let options = Options { schema: schema.clone(), connections: 4, ..Self::options() };
+        let dice = options.dice.clone();
+        let store = windlass::store::postgres::PostgresStore::open(&url, options).await.expect("the store opens");
+        Self::new(store, dice, Schema { url, name: schema })
+    }
+
     /// A world whose store lives as long as `home`.
     pub(crate) fn new(inner: Arc<dyn Store>, dice: Dice, home: impl Any + Send + Sync) -> Self {
         let clock = inner.clock().clone();
@@ -61,6 +75,13 @@ impl World {
     /// Another process on the same store.
     pub(crate) fn other_process(&self) -> Self {
         Self::new(self.inner.clone(), Dice::seeded(8), ())
+    }
+
+    /// A process that no wake-up reaches.
+    pub(crate) fn without_wake_ups(&self) -> Self {
+        let other = self.other_process();
+        other.faults.lose_wake_ups();
+        other
     }
 
     /// As if this process had been killed: nothing it does reaches the store any more.
@@ -115,7 +136,12 @@ impl World {
     }
 
     async fn step(&self) {
-        self.clock.advance(STEP);
+        self.advance(STEP).await;
+    }
+
+    /// Turns the clock once, and lets everyone act who waited for it.
+    pub(crate) async fn advance(&self, span: Millis) {
+        self.clock.advance(span);
         // On one thread, yielding lets everyone act who was woken; a write to the store comes back after theirs.
         for _ in 0..ROUNDS {
             for _ in 0..ROUNDS {
@@ -169,6 +195,33 @@ impl World {
     }
 }
 
+/// A schema that goes when its test ends.
+#[cfg(feature = "postgres")]
+struct Schema {
+    url: String,
+    name: String,
+}
+
+#[cfg(feature = "postgres")]
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let (url, name) = (self.url.clone(), self.name.clone());
+        // A thread and runtime of its own: the test's runtime may be ending. A schema left over harms nobody.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else {
+                    return;
+                };
+                let connection = tokio::spawn(connection);
+                let _ = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await;
+                connection.abort();
+            });
+        });
+        let _ = dropping.join();
+    }
+}
+
 /// A worker under way.
 pub(crate) struct Started {
     stop: Option<oneshot::Sender<()>>,
@@ -211,6 +264,14 @@ macro_rules! scenario {
                 let dice = options.dice.clone();
                 let store = windlass::store::memory::MemoryStore::new(options);
                 super::$name($crate::world::World::new(store, dice, ())).await;
+            })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($crate::world::World::postgres().await).await;
             })+
         }
 

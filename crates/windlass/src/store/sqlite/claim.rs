@@ -1,5 +1,6 @@
 //! Claim, renew and what a lease holds.
 
+use super::bulk::list;
 use super::enqueue::millis;
 use super::names::Names;
 use super::rows;
@@ -83,22 +84,37 @@ impl Tx<'_> {
                 break;
             }
         }
-        let mut take = self.conn.prepare_cached(sql!("claim_take"))?;
         for (position, job) in taken.iter_mut().enumerate() {
-            let lease = match &claim.leases {
+            job.lease = Some(match &claim.leases {
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
                     .get(before + position)
                     .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
-            };
+            });
             job.state = State::Running;
             job.attempt += 1;
-            job.lease = Some(lease);
             job.claimed_at = Some(self.now);
-            let first = *job.first_attempt_at.get_or_insert(self.now);
-            take.execute(params![job.id.0, job.attempt, lease.0, self.now.as_millis(), first.as_millis()])?;
+            job.first_attempt_at.get_or_insert(self.now);
         }
+        self.write_taken(&taken, &claim.leases)?;
         Ok(taken)
+    }
+
+    fn write_taken(&self, taken: &[Job], leases: &Leases) -> Result<(), StoreError> {
+        let now = self.now.as_millis();
+        let mut take = self.conn.prepare_cached(sql!("bulk_take"))?;
+        match leases {
+            Leases::Shared(lease) => {
+                take.execute(params![list(taken.iter().map(|job| job.id)), lease.0, now])?;
+            }
+            Leases::Each(_) => {
+                for job in taken {
+                    let lease = job.lease.expect("a claimed job has a lease");
+                    take.execute(params![list([job.id].into_iter()), lease.0, now])?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The lanes of a queue that have due jobs, first things first.

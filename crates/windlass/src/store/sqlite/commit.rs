@@ -18,8 +18,10 @@ impl Tx<'_> {
         let mut batch = self.batch()?;
         let mut kept_leases = Vec::new();
         let mut results = Vec::with_capacity(commits.len());
-        for commit in commits {
-            let result = self.commit_one(commit, &mut batch)?;
+        let in_bulk = self.finish_bulk(commits, &mut batch)?;
+        for (place, commit) in commits.iter().enumerate() {
+            let result =
+                if in_bulk.contains(&place) { self.applied(commit)? } else { self.commit_one(commit, &mut batch)? };
             if result == Committed::CancelRequested {
                 // The job still runs under its lease: without it, nobody would miss a worker that dies now.
                 kept_leases.push(commit.lease);
@@ -46,6 +48,11 @@ impl Tx<'_> {
         if let Some(refused) = refused {
             return Ok(refused);
         }
+        self.applied(commit)
+    }
+
+    /// What follows from a transition that was applied.
+    fn applied(&mut self, commit: &Commit) -> Result<Committed, StoreError> {
         self.count(commit.queue, &commit.kind, Tally::of(commit));
         let mut follow_ups = Vec::with_capacity(commit.follow_ups.len());
         for job in &commit.follow_ups {

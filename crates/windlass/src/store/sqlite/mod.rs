@@ -2,6 +2,7 @@
 //! share the file, and the tables (all named `windlass_…`) may live in an application's own.
 
 mod api;
+mod bulk;
 mod callers;
 mod claim;
 mod commit;
