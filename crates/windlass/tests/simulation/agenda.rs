@@ -18,8 +18,8 @@ pub type Key = (JobId, u32);
 
 #[derive(Debug)]
 pub enum Event {
-    Fetch(Life),
-    Renew(Life),
+    Fetch(Life, u32),
+    Renew(Life, u32),
     Upkeep(Life),
     SendOutcomes(Life),
     Finish(Life, Key),

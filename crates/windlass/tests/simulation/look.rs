@@ -5,7 +5,7 @@ use crate::watched::{Result, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass::core::{JobId, State, Status};
 use windlass::job::{Job, NewJob, RunAt};
-use windlass::store::{JobFilter, Order, Page, Scope, Store};
+use windlass::store::{JobFilter, Order, Page, Scope};
 use windlass::tally::Tally;
 
 const ALL: Page = Page { after: None, limit: 10_000, order: Order::OldestFirst };

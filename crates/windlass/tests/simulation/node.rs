@@ -29,8 +29,38 @@ pub struct Node {
     /// Leases whose jobs are all committed, but whose rows are not deleted yet.
     pub over: Vec<LeaseId>,
     pub is_claiming: bool,
+    pub next_fetch: Alarm,
+    pub next_renewal: Alarm,
     pub troubles: u32,
     pub turn: usize,
+}
+
+/// The next time that something regular happens: an earlier plan replaces a later one.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alarm {
+    at: Option<Millis>,
+    number: u32,
+}
+
+impl Alarm {
+    /// Sets it, unless it rings sooner anyway. Answers its number.
+    pub fn set(&mut self, at: Millis) -> Option<u32> {
+        if self.at.is_some_and(|sooner| sooner <= at) {
+            return None;
+        }
+        self.at = Some(at);
+        self.number += 1;
+        Some(self.number)
+    }
+
+    /// Whether this ring is the one that was set last.
+    pub fn rings(&mut self, number: u32) -> bool {
+        let is_it = self.number == number;
+        if is_it {
+            self.at = None;
+        }
+        is_it
+    }
 }
 
 /// A claimed job.
@@ -94,6 +124,7 @@ impl Node {
         self.ending.clear();
         self.over.clear();
         self.is_claiming = false;
+        (self.next_fetch.at, self.next_renewal.at) = (None, None);
         self.troubles = 0;
     }
 

@@ -2,7 +2,7 @@
 //! the seed.
 
 use crate::agenda::{Agenda, Event, Life};
-use crate::node::Node;
+use crate::node::{Alarm, Node};
 use crate::swarm::{Spice, Swarm};
 use crate::watched::Watched;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,6 +17,8 @@ use windlass::testing::{Contact, FaultPlan, FaultRates, FaultyStore};
 pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
 /// How long everything may take to finish once nothing goes wrong any more.
 const CALM_LIMIT: Millis = Millis::from_secs(4 * 3600);
+/// More steps than any seed needs: something goes round in circles.
+const MAX_STEPS: u64 = 200_000;
 /// Steps between two looks at everything.
 const LOOK_EVERY: u64 = 64;
 /// Lines of the trace that are kept.
@@ -130,6 +132,8 @@ impl Sim {
             ending: Vec::new(),
             over: Vec::new(),
             is_claiming: false,
+            next_fetch: Alarm::default(),
+            next_renewal: Alarm::default(),
             troubles: 0,
             turn: index,
         }
@@ -173,6 +177,9 @@ impl Sim {
             trace.add(format!("{at} {event:?}"));
         }
         self.step(event).await;
+        if self.steps > MAX_STEPS {
+            self.store.record().breaks(format!("{MAX_STEPS} steps without an end"));
+        }
         if self.steps % LOOK_EVERY == 0 {
             self.store.look_at_all().await.expect("the store answers");
             self.check_orphans();
@@ -201,6 +208,20 @@ impl Sim {
 
     pub fn plan_in(&mut self, span: Millis, event: Event) {
         self.agenda.plan(self.ticks.monotonic() + span, event);
+    }
+
+    pub fn fetch_in(&mut self, span: Millis, life: Life) {
+        let at = self.now() + span;
+        if let Some(number) = self.nodes[life.node].next_fetch.set(at) {
+            self.agenda.plan(at, Event::Fetch(life, number));
+        }
+    }
+
+    pub fn renew_in(&mut self, span: Millis, life: Life) {
+        let at = self.now() + span;
+        if let Some(number) = self.nodes[life.node].next_renewal.set(at) {
+            self.agenda.plan(at, Event::Renew(life, number));
+        }
     }
 
     fn broken(&self) -> Option<String> {

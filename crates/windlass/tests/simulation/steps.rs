@@ -22,8 +22,8 @@ impl Sim {
     pub async fn step(&mut self, event: Event) {
         let Some(event) = self.awake(event) else { return };
         match event {
-            Event::Fetch(life) => self.fetch(life).await,
-            Event::Renew(life) => self.renew(life),
+            Event::Fetch(life, number) => self.fetch(life, number).await,
+            Event::Renew(life, number) => self.renew(life, number),
             Event::Upkeep(life) => self.upkeep(life),
             Event::SendOutcomes(life) => self.send_outcomes(life),
             Event::Finish(life, key) => self.finish(life, key),
@@ -47,8 +47,8 @@ impl Sim {
     /// What a dead node planned does not happen; what a frozen one planned waits.
     fn awake(&mut self, event: Event) -> Option<Event> {
         let life = match &event {
-            Event::Fetch(life)
-            | Event::Renew(life)
+            Event::Fetch(life, _)
+            | Event::Renew(life, _)
             | Event::Upkeep(life)
             | Event::SendOutcomes(life)
             | Event::Finish(life, _)
@@ -118,7 +118,8 @@ impl Sim {
             Answer::Claimed(lease, Err(Trouble::Unknown)) => self.send(life, Call::Held(lease)),
             Answer::Claimed(_, Err(Trouble::Unavailable)) => {
                 node.is_claiming = false;
-                self.again(life, Event::Fetch(life));
+                let pause = self.patience(life);
+                self.fetch_in(pause, life);
             }
             Answer::Held(_, Ok(jobs)) => self.claimed(life, Claimed { jobs, next_due: None }),
             Answer::Held(lease, Err(_)) => {
@@ -133,7 +134,7 @@ impl Sim {
                 }
                 self.tell(life, |held| held.cancel_requested);
             }
-            Answer::Renewed(Err(_)) => self.plan_in(Millis::from_secs(1), Event::Renew(life)),
+            Answer::Renewed(Err(_)) => self.renew_in(Millis::from_secs(1), life),
             Answer::Due(Ok(due)) => self.fire(life, &due),
             Answer::Due(Err(_)) | Answer::Heard(_) => {}
         }
@@ -141,16 +142,20 @@ impl Sim {
 
     /// Tries again later, a little later each time.
     fn again(&mut self, life: Life, event: Event) {
-        let node = &mut self.nodes[life.node];
-        node.troubles = (node.troubles + 1).min(6);
-        let longest = 50 << node.troubles;
-        let pause = Millis::new(longest / 2 + self.pick(longest / 2));
+        let pause = self.patience(life);
         self.plan_in(pause, event);
     }
 
-    async fn fetch(&mut self, life: Life) {
+    fn patience(&mut self, life: Life) -> Millis {
         let node = &mut self.nodes[life.node];
-        if node.is_claiming || node.is_draining {
+        node.troubles = (node.troubles + 1).min(6);
+        let longest = 50 << node.troubles;
+        Millis::new(longest / 2 + self.pick(longest / 2))
+    }
+
+    async fn fetch(&mut self, life: Life, number: u32) {
+        let node = &mut self.nodes[life.node];
+        if !node.next_fetch.rings(number) || node.is_claiming || node.is_draining {
             return;
         }
         let store = node.store.clone();
@@ -158,12 +163,15 @@ impl Sim {
         let node = &mut self.nodes[life.node];
         let heard = queues.map_err(|_| windlass::store::StoreError::unavailable("trouble"));
         node.contact.heard(&heard, &self.ticks);
-        let Ok(queues) = heard else { return self.again(life, Event::Fetch(life)) };
+        let Ok(queues) = heard else {
+            let pause = self.patience(life);
+            return self.fetch_in(pause, life);
+        };
         let taken = node.held.values().filter(|held| held.done.is_none()).count() as u32;
         let slots = self.swarm.slots.saturating_sub(taken);
         let ahead = if self.swarm.has(Spice::ClaimsAhead) && taken <= self.swarm.slots { 2 } else { 0 };
         if slots + ahead == 0 || queues.is_empty() {
-            return self.plan_in(POLL, Event::Fetch(life));
+            return self.fetch_in(POLL, life);
         }
         let node = &mut self.nodes[life.node];
         node.is_claiming = true;
@@ -202,7 +210,7 @@ impl Sim {
         self.start_waiting(life);
         let next_due = claimed.next_due.map_or(POLL, |due| due.since(now));
         let pause = if is_empty { next_due.min(POLL) } else { Millis::ZERO };
-        self.plan_in(pause, Event::Fetch(life));
+        self.fetch_in(pause, life);
     }
 
     /// Starts held jobs while there are free slots.
@@ -245,7 +253,7 @@ impl Sim {
                 held.done = Some(Done { outcome, at: self.clock.now(), roll: self.dice.roll() });
                 self.start_waiting(life);
                 self.send_outcomes(life);
-                self.plan_in(Millis::ZERO, Event::Fetch(life));
+                self.fetch_in(Millis::ZERO, life);
             }
         }
     }
@@ -303,9 +311,12 @@ impl Sim {
         self.send_outcomes(life);
     }
 
-    fn renew(&mut self, life: Life) {
+    fn renew(&mut self, life: Life, number: u32) {
+        if !self.nodes[life.node].next_renewal.rings(number) {
+            return;
+        }
         let every = Millis::new(self.swarm.lease.get() / 3);
-        self.plan_in(every, Event::Renew(life));
+        self.renew_in(every, life);
         let node = &self.nodes[life.node];
         let leases = node.leases();
         if leases.is_empty() || self.strikes(Spice::LostRenewals, 3) {

@@ -118,7 +118,7 @@ impl Swarm {
             retention: Millis::from_secs(7 * 86_400),
         };
         if swarm.has(Spice::Errors) {
-            let mut rate = || pick(80) as u32;
+            let rate = || pick(80) as u32;
             swarm.rates = FaultRates { unavailable: rate(), unknown_not_done: rate(), unknown_done: rate() };
         }
         if swarm.has(Spice::Pruning) {

@@ -136,9 +136,9 @@ impl Sim {
         let node = &mut self.nodes[index];
         (node.worker, node.lock, node.is_up) = (worker, lock, true);
         let life = node.life;
-        self.plan_in(Millis::ZERO, Event::Fetch(life));
+        self.fetch_in(Millis::ZERO, life);
         let pause = Millis::new(self.swarm.lease.get() / 3);
-        self.plan_in(pause, Event::Renew(life));
+        self.renew_in(pause, life);
         let pause = Millis::new(self.pick(5000));
         self.plan_in(pause, Event::Upkeep(life));
     }

@@ -5,7 +5,7 @@ use crate::rules::Close;
 use crate::watched::{Result, Watched};
 use windlass::core::{JobId, State, Timestamp};
 use windlass::job::{Job, KeyWindow, LeaseId, NewJob};
-use windlass::store::{Atomicity, Claim, Claimed, Commit, Committed, Enqueued, Leases, Store};
+use windlass::store::{Atomicity, Claim, Claimed, Commit, Committed, Enqueued, Leases};
 
 impl Watched {
     pub async fn watch_enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
@@ -97,7 +97,9 @@ impl Record {
                 self.stored(*id, new, now);
             }
             Enqueued::Existing(id) => {
-                let is_it = self.has_key_of(*id, new) && self.jobs[id].new.payload == new.payload;
+                // Of a job that is no longer kept nobody knows the payload, but its key still stands.
+                let is_it = self.has_key_of(*id, new)
+                    && (self.jobs[id].new.payload == new.payload || self.jobs[id].pruned);
                 self.demand(is_it, || format!("a key was answered with job {id}, which is another"));
             }
             Enqueued::KeyConflict(id) => {

@@ -5,7 +5,7 @@ use crate::rules::Close;
 use crate::watched::{Result, Watched};
 use windlass::core::{JobId, Millis, Reason, State, Timestamp, Next};
 use windlass::job::LeaseId;
-use windlass::store::{Fired, Firing, Overlap, Reap, Renewed, Scope, Settled, Store, Trigger, WorkerId};
+use windlass::store::{Fired, Firing, Overlap, Reap, Renewed, Scope, Settled, Trigger, WorkerId};
 
 impl Watched {
     pub async fn watch_renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
