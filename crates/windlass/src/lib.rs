@@ -37,6 +37,7 @@ pub mod fingerprint;
 pub mod handler_error;
 pub mod job;
 mod people;
+mod sabotage;
 pub mod settle;
 pub mod store;
 pub mod tally;

@@ -23,14 +23,13 @@ impl Watched {
         }
     }
 
-    /// Jobs as text, to see whether anything at all changed.
-    pub async fn texts(&self, ids: &[JobId]) -> Vec<String> {
-        let mut texts = Vec::with_capacity(ids.len());
+    /// Jobs as they are, to see whether anything at all changes.
+    pub async fn snapshots(&self, ids: &[JobId]) -> Vec<Option<Job>> {
+        let mut jobs = Vec::with_capacity(ids.len());
         for id in ids {
-            let job = self.inner.job(&Scope::All, *id).await;
-            texts.push(format!("{job:?}"));
+            jobs.push(self.inner.job(&Scope::All, *id).await.ok().flatten());
         }
-        texts
+        jobs
     }
 
     /// Deliveries that the store made by itself when it ended these jobs.

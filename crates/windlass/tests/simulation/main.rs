@@ -10,6 +10,7 @@ mod message;
 mod node;
 mod person;
 mod producer;
+mod real;
 mod record;
 mod rules;
 mod seeds;

@@ -16,7 +16,7 @@ const SEEDS: u64 = 2000;
 /// Seeds that are run twice.
 const TWICE: u64 = 50;
 
-fn number(name: &str) -> Option<u64> {
+pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 

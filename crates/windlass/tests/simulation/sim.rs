@@ -161,6 +161,11 @@ impl Sim {
             }
             self.happen(at, event).await;
         }
+        self.close().await
+    }
+
+    /// Closes the books: all must add up.
+    pub async fn close(self) -> Report {
         if self.broken().is_none() {
             self.store.look_at_books().await.expect("the store answers");
             self.check_tags();
@@ -224,11 +229,11 @@ impl Sim {
         }
     }
 
-    fn broken(&self) -> Option<String> {
+    pub fn broken(&self) -> Option<String> {
         self.store.record().broken.clone()
     }
 
-    fn unfinished(&self) -> String {
+    pub fn unfinished(&self) -> String {
         let record = self.store.record();
         let live = record.jobs.values().filter(|known| known.state.is_live());
         let told = live.map(|k| format!("{} {} due {} under {:?}", k.id, k.state, k.due_at, k.open));
