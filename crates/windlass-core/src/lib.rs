@@ -17,6 +17,7 @@ pub mod policy;
 pub mod preview;
 pub mod schedule;
 pub mod signature;
+pub mod simulate;
 pub mod time;
 
 pub use attempt::{Attempt, Status};

@@ -1,6 +1,14 @@
 //! The `windlass` binary. Everything it does is a verb under `cli`.
 
+mod bench;
 mod cli;
+mod config;
+mod http;
+mod logs;
+mod metrics;
+mod serve;
+mod store;
+mod token;
 
 use clap::Parser;
 use std::process::ExitCode;

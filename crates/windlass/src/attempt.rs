@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId};
+use crate::windlass::Windlass;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +29,7 @@ pub(crate) struct Ticket {
 
 /// What all attempts of one worker share.
 pub(crate) struct Shared {
-    pub clock: Clock,
+    pub windlass: Windlass,
     pub worker: Arc<str>,
     pub state: States,
 }
@@ -57,7 +58,7 @@ impl Ticket {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.shared.clock.now()
+        self.shared.windlass.clock().now()
     }
 
     pub(crate) fn lease(&self) -> LeaseId {
@@ -74,6 +75,11 @@ impl Ticket {
 
     pub(crate) fn take_note(&self) -> Option<String> {
         lock(&self.note).take()
+    }
+
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn read_note(&self) -> Option<String> {
+        lock(&self.note).clone()
     }
 }
 
@@ -139,7 +145,13 @@ impl Attempt {
     /// The store's clock. Waiting on it instead of the runtime's timer lets tests turn the time.
     #[must_use]
     pub fn clock(&self) -> &Clock {
-        &self.0.shared.clock
+        self.0.shared.windlass.clock()
+    }
+
+    /// Where the job came from: for jobs that enqueue others.
+    #[must_use]
+    pub fn windlass(&self) -> &Windlass {
+        &self.0.shared.windlass
     }
 
     /// Waits for `span` on the store's clock.

@@ -1,5 +1,6 @@
 //! Enqueue: a typed job, a builder for what is special about it, and what comes of it.
 
+use crate::catalogue::Catalogue;
 use crate::draft::{Draft, DraftError, WebhookDraft};
 use crate::event::{Event, What};
 use crate::executor::handlers::JobKind;
@@ -137,7 +138,11 @@ impl Windlass {
         Ok(completed.into_iter().map(|one| one.map(&mut next)).collect())
     }
 
-    async fn store_jobs(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+    pub(crate) async fn store_jobs(
+        &self,
+        jobs: Vec<NewJob>,
+        atomicity: Atomicity,
+    ) -> Result<Vec<Enqueued>, StoreError> {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
@@ -154,7 +159,7 @@ impl Windlass {
     }
 }
 
-impl Enqueue<'_> {
+impl<'a> Enqueue<'a> {
     pub fn queue(self, name: &str) -> Self {
         self.parsed(|draft| {
             draft.queue = Some(QueueName::new(name).map_err(|e| DraftError::new("queue", e.to_string()))?);
@@ -243,6 +248,15 @@ impl Enqueue<'_> {
     /// What is wrong with the job, or a store that cannot be read.
     pub async fn complete(self) -> Result<NewJob, EnqueueError> {
         let catalogue = self.windlass.catalogue().await?;
+        self.complete_with(&catalogue)
+    }
+
+    #[allow(dead_code)] // Without any database there is no transaction to join.
+    pub(crate) fn windlass(&self) -> &'a Windlass {
+        self.windlass
+    }
+
+    pub(crate) fn complete_with(self, catalogue: &Catalogue) -> Result<NewJob, EnqueueError> {
         let mut draft = self.draft?;
         match self.retry {
             None => {}

@@ -3,10 +3,12 @@
 
 use crate::job::Job;
 use crate::store::Settled;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::broadcast;
+use windlass_core::failure::BAD_PAYLOAD;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{JobId, Millis, Next, Reason, State, Status, Timestamp, Transition};
+use windlass_core::{Executor, JobId, Millis, Next, Reason, State, Status, Timestamp, Transition};
 
 /// How many events a slow subscriber may lag behind before it misses some.
 pub const EVENT_BUFFER: usize = 4096;
@@ -73,35 +75,71 @@ impl What {
     }
 }
 
+/// Told of every attempt that starts and of every change that ends or postpones one, in the task that committed it: none is
+/// missed, as a subscriber that lags may. [`What::Queued`] is not told: tallies count it. Must be quick and must not block.
+pub trait Observe: Send + Sync {
+    fn observe(&self, event: &Event);
+}
+
 /// The events of this process.
-#[derive(Debug, Clone)]
-pub struct Events(broadcast::Sender<Event>);
+#[derive(Clone)]
+pub struct Events {
+    subscribers: broadcast::Sender<Event>,
+    observers: Arc<RwLock<Vec<Arc<dyn Observe>>>>,
+}
 
 impl Default for Events {
     fn default() -> Self {
-        Self(broadcast::Sender::new(EVENT_BUFFER))
+        Self { subscribers: broadcast::Sender::new(EVENT_BUFFER), observers: Arc::default() }
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").field("subscribers", &self.subscribers.receiver_count()).finish_non_exhaustive()
     }
 }
 
 impl Events {
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.0.subscribe()
+        self.subscribers.subscribe()
     }
 
+    /// Tells `observer` too, from now on and for good.
+    pub fn observe(&self, observer: Arc<dyn Observe>) {
+        self.observers.write().unwrap_or_else(PoisonError::into_inner).push(observer);
+    }
+
+    /// Whether anyone subscribes.
     #[must_use]
     pub fn has_listeners(&self) -> bool {
-        self.0.receiver_count() > 0
+        self.subscribers.receiver_count() > 0
     }
 
-    /// Sends what `make` makes, if anyone listens.
+    /// Whether anyone subscribes or observes.
+    #[must_use]
+    pub fn is_heard(&self) -> bool {
+        self.has_listeners() || !self.observers.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Tells observers and subscribers what `make` makes, if there are any.
     pub fn emit(&self, make: impl FnOnce() -> Event) {
-        if self.has_listeners() {
-            // Whoever listened a moment ago may be gone: nobody misses this event.
-            let _ = self.0.send(make());
+        let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
+        if observers.is_empty() && !self.has_listeners() {
+            return;
         }
+        let event = make();
+        if !matches!(event.what, What::Queued) {
+            observers.iter().for_each(|observer| observer.observe(&event));
+        }
+        // Whoever listened a moment ago may be gone: nobody misses this event.
+        let _ = self.subscribers.send(event);
     }
 }
+
+/// The target of the lines that [`AttemptLog`] is about, so that a log filter can turn them off too.
+pub const ATTEMPT_TARGET: &str = "windlass::attempt";
 
 /// Whether each start of an attempt and each success gets a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -136,8 +174,8 @@ impl Reporter {
     pub(crate) fn started(&self, job: &Job, now: Timestamp) {
         if self.attempts == AttemptLog::On {
             let (id, kind, number, max) = (job.id, &job.kind, job.failures + 1, job.policy.max_attempts());
-            tracing::info!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %kind, attempt = job.attempt,
-                max_attempts = max, worker = &*self.worker, "job {id} {kind}: attempt {number}/{max}");
+            tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %kind,
+                attempt = job.attempt, max_attempts = max, worker = &*self.worker, "job {id} {kind}: attempt {number}/{max}");
         }
         self.events.emit(|| event(job, now, What::Started { waited: now.since(job.due_at) }));
     }
@@ -159,16 +197,20 @@ impl Reporter {
         let (job, transition) = (ended.job, &ended.transition);
         let (id, max, of) = (job.id, job.policy.max_attempts(), job.policy.max_retries);
         let elapsed_ms = ended.finished_at.since(ended.started_at).get();
+        let error = ended.error.and_then(|error| loggable(job, ended.error_class, error));
+        let error = error.as_deref();
         match transition.next {
             Next::Succeeded if self.attempts == AttemptLog::Off => {}
-            Next::Succeeded => tracing::info!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
+            Next::Succeeded => {
+                tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
-                "job {id} succeeded"),
+                "job {id} succeeded");
+            }
             Next::Failed(reason) => {
                 let firing = ended.next_firing.map_or_else(String::new, |at| format!(", next firing {at}"));
                 tracing::error!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %job.kind,
                     attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
-                    error_class = ended.error_class, error = ended.error, verdict = %reason,
+                    error_class = ended.error_class, error, verdict = %reason,
                     schedule = job.schedule.map(|s| s.0),
                     "job {id} failed after {} retries ({reason}), archived{firing}", job.failures);
             }
@@ -180,12 +222,29 @@ impl Reporter {
                 tracing::warn!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %job.kind,
                     attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
                     next_run_at = %due_at, delay_ms = delay.get(), error_class = ended.error_class,
-                    error = ended.error, "job {id} failed, retry {retry}/{of} in {delay} (at {due_at})");
+                    error, "job {id} failed, retry {retry}/{of} in {delay} (at {due_at})");
             }
             Next::Wait { due_at, .. } => tracing::debug!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, next_run_at = %due_at, verdict = %transition.status,
                 "job {id} postponed to {due_at}"),
         }
+    }
+}
+
+/// Longest message of a failure in a log line; the ledger has it whole.
+const LOGGED_ERROR: usize = 300;
+
+/// What a log line may say of a failure. Not what a receiver answered, which may be our own request sent back, nor what a
+/// payload looks like that could not be read: payloads and secrets stay out of logs.
+fn loggable<'a>(job: &Job, class: Option<&str>, error: &'a str) -> Option<Cow<'a, str>> {
+    let told = match (job.executor, class) {
+        (_, Some(BAD_PAYLOAD)) => return None,
+        (Executor::Http, _) if error.starts_with("HTTP ") => error.split_once(':').map_or(error, |(status, _)| status),
+        (Executor::Http | Executor::Worker, _) => error,
+    };
+    match told.char_indices().nth(LOGGED_ERROR) {
+        None => Some(told.into()),
+        Some((end, _)) => Some(format!("{}…", &told[..end]).into()),
     }
 }
 

@@ -51,8 +51,10 @@ impl Windlass {
         for book in self.books() {
             book.request_cancel(&asked);
         }
-        for id in of(Cancelled::Now) {
-            self.tell(id, What::Cancelled).await;
+        if self.events().is_heard() {
+            for id in of(Cancelled::Now) {
+                self.tell(id, What::Cancelled).await;
+            }
         }
         Ok(cancelled)
     }
@@ -76,8 +78,10 @@ impl Windlass {
         let result = self.store().replay(scope, replay).await;
         self.heard(&result);
         let replayed = result?;
-        for (id, _) in ids.iter().zip(&replayed).filter(|(_, r)| **r == Replayed::Queued) {
-            self.tell(*id, What::Queued).await;
+        if self.events().has_listeners() {
+            for (id, _) in ids.iter().zip(&replayed).filter(|(_, r)| **r == Replayed::Queued) {
+                self.tell(*id, What::Queued).await;
+            }
         }
         Ok(replayed)
     }
@@ -109,11 +113,8 @@ impl Windlass {
         }
     }
 
-    /// Tells subscribers about a job that changed outside an attempt.
+    /// Tells about a job that changed outside an attempt.
     async fn tell(&self, id: JobId, what: What) {
-        if !self.events().has_listeners() {
-            return;
-        }
         if let Ok(Some(job)) = self.job(id).await {
             self.events().emit(|| event(&job, self.clock().now(), what));
         }

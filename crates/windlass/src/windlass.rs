@@ -21,12 +21,23 @@ pub struct Windlass(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Arc<dyn Store>,
+    backend: Backend,
     dice: Dice,
     events: Events,
     contact: Contact,
     catalogue: Mutex<Option<Snapshot>>,
     /// What the workers of this process hold: a cancel reaches their handlers at once.
     books: Mutex<Vec<Weak<Book>>>,
+}
+
+/// What kind of store it is, for what only that kind can do: join a caller's transaction.
+#[derive(Debug, Clone)]
+pub(crate) enum Backend {
+    #[cfg(feature = "sqlite")]
+    Sqlite(Arc<crate::store::sqlite::SqliteStore>),
+    #[cfg(feature = "postgres")]
+    Postgres(Arc<crate::store::postgres::PostgresStore>),
+    Other,
 }
 
 #[derive(Debug, Clone)]
@@ -64,10 +75,39 @@ impl Windlass {
         if url == "memory:" {
             return Ok(Self::with_dice(MemoryStore::new(options), dice));
         }
-        Err(OpenError::Url(url.chars().take(20).collect()))
+        if let Some(path) = url.strip_prefix("sqlite:") {
+            return Self::open_sqlite(path, options, dice).await;
+        }
+        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+            return Self::open_postgres(url, options, dice).await;
+        }
+        // A URL may carry a password: show no more than its beginning.
+        Err(OpenError::Url(url.chars().take_while(|c| *c != '/').take(20).collect()))
     }
 
-    /// Uses a store that was opened elsewhere.
+    #[cfg(feature = "sqlite")]
+    async fn open_sqlite(path: &str, options: Options, dice: Dice) -> Result<Self, OpenError> {
+        let store = crate::store::sqlite::SqliteStore::open(path, options).await?;
+        Ok(Self::new(store.clone(), Backend::Sqlite(store), dice))
+    }
+
+    #[cfg(not(feature = "sqlite"))]
+    async fn open_sqlite(path: &str, _: Options, _: Dice) -> Result<Self, OpenError> {
+        Err(OpenError::Feature(format!("sqlite:{path}"), "sqlite"))
+    }
+
+    #[cfg(feature = "postgres")]
+    async fn open_postgres(url: &str, options: Options, dice: Dice) -> Result<Self, OpenError> {
+        let store = crate::store::postgres::PostgresStore::open(url, options).await?;
+        Ok(Self::new(store.clone(), Backend::Postgres(store), dice))
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    async fn open_postgres(_: &str, _: Options, _: Dice) -> Result<Self, OpenError> {
+        Err(OpenError::Feature("postgres://…".into(), "postgres"))
+    }
+
+    /// Uses a store that was opened elsewhere. Only one opened by its URL can join a caller's transaction.
     #[must_use]
     pub fn from_store(store: Arc<dyn Store>) -> Self {
         Self::with_dice(store, Dice::system())
@@ -76,8 +116,13 @@ impl Windlass {
     /// The same with other dice: tests seed them.
     #[must_use]
     pub fn with_dice(store: Arc<dyn Store>, dice: Dice) -> Self {
+        Self::new(store, Backend::Other, dice)
+    }
+
+    fn new(store: Arc<dyn Store>, backend: Backend, dice: Dice) -> Self {
         Self(Arc::new(Inner {
             store,
+            backend,
             dice,
             events: Events::default(),
             contact: Contact::default(),
@@ -112,14 +157,34 @@ impl Windlass {
     /// # Errors
     /// The store cannot be read.
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
-        let now = self.clock().monotonic();
-        let fresh = lock(&self.0.catalogue).clone().filter(|snapshot| now - snapshot.read_at < CATALOGUE_AGE);
-        if let Some(snapshot) = fresh {
-            return Ok(snapshot.catalogue);
+        if let Some(catalogue) = self.fresh_catalogue() {
+            return Ok(catalogue);
         }
+        let now = self.clock().monotonic();
         let catalogue = Arc::new(Catalogue::load(&self.0.store.settings().await?));
         *lock(&self.0.catalogue) = Some(Snapshot { catalogue: catalogue.clone(), read_at: now });
         Ok(catalogue)
+    }
+
+    /// The same for callers that cannot await: inside a transaction of a blocking driver.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn catalogue_now(&self) -> Result<Arc<Catalogue>, StoreError> {
+        if let Some(catalogue) = self.fresh_catalogue() {
+            return Ok(catalogue);
+        }
+        // A thread of its own may wait, even where the caller is itself a task.
+        let read = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(StoreError::unavailable)?.block_on(self.catalogue())
+        };
+        std::thread::scope(|scope| scope.spawn(read).join())
+            .unwrap_or_else(|_| Err(StoreError::unavailable("reading the settings panicked")))
+    }
+
+    fn fresh_catalogue(&self) -> Option<Arc<Catalogue>> {
+        let now = self.clock().monotonic();
+        let snapshot = lock(&self.0.catalogue).clone().filter(|snapshot| now - snapshot.read_at < CATALOGUE_AGE);
+        snapshot.map(|snapshot| snapshot.catalogue)
     }
 
     /// Sets or removes a setting; jobs enqueued here from now on follow it.
@@ -130,6 +195,17 @@ impl Windlass {
         let result = self.0.store.put_setting(key, value).await;
         *lock(&self.0.catalogue) = None;
         result
+    }
+
+    /// Tells the workers of this process that there may be work: after a transaction of the caller's own that
+    /// enqueued some. Without it they notice within a poll.
+    pub fn wake(&self) {
+        self.0.store.wake().ring();
+    }
+
+    #[allow(dead_code)] // Without any database there is nothing to join.
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.0.backend
     }
 
     /// Learns from the result of a call to the store whether there is contact.

@@ -1,18 +1,57 @@
 //! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
 
+mod api;
+mod ask;
+mod backup;
+mod bench;
+mod completions;
+mod config;
+mod dead;
+mod demo;
+mod doctor;
+mod enqueue;
+mod grid;
+mod history;
+mod job_flags;
+mod jobs;
+mod migrate;
+mod node;
 mod plot;
 mod policy;
+mod progress;
+mod queues;
+mod schedules;
 mod screen;
+mod serve;
+mod simulate;
+mod stats;
+mod store;
+mod tail;
+mod target;
+mod token;
+mod wire;
+mod words;
 
+use crate::serve::Api;
 use clap::{Parser, Subcommand};
 use screen::Screen;
+use std::future::Future;
 use std::io::Write as _;
 use std::process::ExitCode;
+
+const AFTER: &str = "\
+Verbs talk to a server (--server URL, else http://127.0.0.1:9463) or work straight on a store
+(--store sqlite:PATH or postgres://…). All print JSON with --json.
+
+Exit codes: 0 done, 1 failed, 2 usage or bad input, 3 not found, 4 conflict with what is there,
+5 unavailable (no server, or a store that cannot be used now).
+
+New here? `windlass demo` shows what retries look like in ten seconds.";
 
 /// A durable job queue with a retry engine you can read and preview.
 #[derive(Debug, Parser)]
 #[command(name = "windlass", version, propagate_version = true, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 = done, 1 = failed, 2 = usage or bad input.")]
+#[command(after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -20,17 +59,69 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Run a node: the API, HTTP jobs, schedules and upkeep.
+    Serve(serve::Args),
+    /// Run a node without the API.
+    Work(serve::Args),
+    /// Store a job, or a file of jobs.
+    Enqueue(Box<enqueue::Args>),
+    /// List, look at, change, cancel and replay jobs.
+    Jobs(jobs::Args),
+    /// Show a job's execution log: every attempt, what came of it, and what came next.
+    History(history::Args),
+    /// Dead letters: list, group, replay and discard what gave up.
+    Dead(dead::Args),
+    /// Schedules: cron lines and intervals that enqueue jobs.
+    Schedules(schedules::Args),
+    /// Queues: how full they are; pause, resume, purge, settings.
+    Queues(queues::Args),
     /// List, preview and explain retry policies.
     Policy(policy::Args),
+    /// Show what retry policies do to a service that is down for a while.
+    Simulate(simulate::Args),
+    /// What happened over 5 minutes, an hour or a day.
+    Stats(stats::Args),
+    /// Follow what happens to jobs, as it happens.
+    Tail(tail::Args),
+    /// See retries happen, in ten seconds and without any service.
+    Demo(demo::Args),
+    /// Measure what this build does on this machine, next to the bare database.
+    Bench(bench::Args),
+    /// Copy a SQLite store while work goes on.
+    Backup(backup::Args),
+    /// Create, list and revoke API tokens.
+    Token(token::Args),
+    /// Print the effective configuration and where each value came from.
+    Config(config::Args),
+    /// Bring a store's schema up to date.
+    Migrate(migrate::Args),
+    /// Look a store or server over, and say what to do about what is wrong.
+    Doctor(doctor::Args),
+    /// Write a script that lets your shell complete verbs and flags.
+    Completions(completions::Args),
 }
 
-/// Why a verb did not do what it was asked to.
-#[derive(Debug)]
+/// Why a verb did not do what it was asked to. Each has its exit code.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// The caller's mistake, already told in full: exit code 2.
-    BadInput(String),
-    /// Anything else: exit code 1.
+    /// Exit code 1; the text is the verb's output.
+    #[error("{0}")]
+    Told(String),
+    /// Exit code 1.
+    #[error("{0:#}")]
     Failed(anyhow::Error),
+    /// The caller's mistake, already told in full: exit code 2.
+    #[error("{0}")]
+    BadInput(String),
+    /// Exit code 3.
+    #[error("{0}")]
+    NotFound(String),
+    /// Exit code 4.
+    #[error("{0}")]
+    Conflict(String),
+    /// Exit code 5.
+    #[error("{0}")]
+    Unavailable(String),
 }
 
 impl From<anyhow::Error> for Error {
@@ -39,33 +130,91 @@ impl From<anyhow::Error> for Error {
     }
 }
 
+impl Error {
+    fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Told(_) | Self::Failed(_) => 1,
+            Self::BadInput(_) => 2,
+            Self::NotFound(_) => 3,
+            Self::Conflict(_) => 4,
+            Self::Unavailable(_) => 5,
+        })
+    }
+}
+
 /// Runs a verb: what it returns goes to standard output, errors to standard error.
 pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.verb {
+        Verb::Enqueue(args) => wait(enqueue::run(args, &screen)),
+        Verb::Jobs(args) => wait(jobs::run(args, &screen)),
+        Verb::History(args) => wait(history::run(args, &screen)),
+        Verb::Dead(args) => wait(dead::run(args, &screen)),
+        Verb::Schedules(args) => wait(schedules::run(args, &screen)),
+        Verb::Queues(args) => wait(queues::run(args, &screen)),
         Verb::Policy(args) => policy::run(args, &screen),
+        Verb::Stats(args) => wait(stats::run(args, &screen)),
+        Verb::Tail(args) => wait(tail::run(args, &screen)),
+        Verb::Demo(args) => wait(demo::run(args, &screen)),
+        Verb::Backup(args) => wait(backup::run(args)),
+        Verb::Migrate(args) => wait(migrate::run(args)),
+        Verb::Doctor(args) => wait(doctor::run(args, &screen)),
+        Verb::Completions(args) => Ok(completions::run(args)),
+        Verb::Serve(args) => serve::run(args, Api::On),
+        Verb::Work(args) => serve::run(args, Api::Off),
+        Verb::Config(args) => config::run(args),
+        Verb::Token(args) => token::run(args),
+        Verb::Simulate(args) => simulate::run(args, &screen),
+        Verb::Bench(args) => bench::run(args),
     };
-    match done {
-        Ok(text) => print(&text),
-        Err(Error::BadInput(message)) => {
-            eprintln!("error: {message}");
-            ExitCode::from(2)
-        }
-        Err(Error::Failed(error)) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+    let (text, error) = match done {
+        Ok(text) => (text, None),
+        Err(Error::Told(text)) => (text.clone(), Some(Error::Told(text))),
+        Err(error) => (String::new(), Some(error)),
+    };
+    if let Err(error) = emit(&text) {
+        eprintln!("error: {error}");
+        return error.code();
+    }
+    match error {
+        None => ExitCode::SUCCESS,
+        Some(Error::Told(text)) => Error::Told(text).code(),
+        Some(error) => {
+            eprintln!("{}", complaint(&error, &screen));
+            error.code()
         }
     }
 }
 
-/// A reader that has seen enough (`| head`) is no failure.
-fn print(text: &str) -> ExitCode {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: cannot write: {error}");
-            ExitCode::FAILURE
-        }
+/// An error as it is shown. Indented lines are laid out already: what was written, with a caret, or a hint.
+fn complaint(error: &Error, screen: &Screen) -> String {
+    let text = format!("error: {error}");
+    let fit = |line: &str| if line.starts_with(' ') { line.to_owned() } else { screen::wrap(line, screen.width) };
+    text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
+}
+
+/// The runtime of verbs that talk to a store or a server.
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Error::Failed(error.into()))
+}
+
+/// Runs a verb that waits for others.
+fn wait(verb: impl Future<Output = Result<String, Error>>) -> Result<String, Error> {
+    runtime()?.block_on(verb)
+}
+
+/// Writes to standard output at once. Whether anyone still reads: one that has seen enough (`| head`) is no failure.
+fn emit(text: &str) -> Result<bool, Error> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Error::Failed(anyhow::anyhow!("cannot write: {error}"))),
     }
+}
+
+/// JSON for people who pipe it into something.
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
 }

@@ -99,22 +99,31 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
 
 impl Subject {
     fn read(&self, screen: &Screen) -> Result<Policy, Error> {
-        let policy = Partial::parse_line(&self.policy).and_then(|level| resolve(&level, self.role()));
-        policy.map_err(|error| Error::BadInput(pointed_at(&self.policy, &error, screen)))
+        read(&self.policy, self.role(), screen)
     }
 
     fn role(&self) -> Role {
-        let head = self.policy.split(':').next().unwrap_or_default().trim();
         match self.runner {
             Some(Runner::Handler) => Role::Handler,
             Some(Runner::Http) => Role::Http,
             Some(Runner::Delivery) => Role::Delivery,
-            None => match head {
-                "http" => Role::Http,
-                "stepped" => Role::Delivery,
-                _ => Role::Handler,
-            },
+            None => usual_role(&self.policy),
         }
+    }
+}
+
+/// Reads a preset's name or a line.
+pub(super) fn read(line: &str, role: Role, screen: &Screen) -> Result<Policy, Error> {
+    let policy = Partial::parse_line(line).and_then(|level| resolve(&level, role));
+    policy.map_err(|error| Error::BadInput(pointed_at(line, &error, screen)))
+}
+
+/// Who usually runs jobs under this policy.
+pub(super) fn usual_role(line: &str) -> Role {
+    match line.split(':').next().unwrap_or_default().trim() {
+        "http" => Role::Http,
+        "stepped" => Role::Delivery,
+        _ => Role::Handler,
     }
 }
 
@@ -188,6 +197,6 @@ fn list(screen: &Screen) -> String {
     lines.join("\n") + "\n"
 }
 
-fn pretty(value: &Value) -> String {
+pub(super) fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }

@@ -20,6 +20,16 @@ pub(crate) enum Ink {
     Colour,
 }
 
+/// What a colour says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hue {
+    Good,
+    Warn,
+    Bad,
+    Live,
+    Faint,
+}
+
 impl Screen {
     /// `COLUMNS`, else the terminal's width; colour on a terminal that can, unless `NO_COLOR` asks for none.
     pub(crate) fn of_this_process() -> Self {
@@ -44,6 +54,21 @@ impl Ink {
 
     pub(crate) fn cyan(self, text: &str) -> String {
         self.paint("36", text)
+    }
+
+    /// In the colour that goes with what is said.
+    pub(crate) fn hued(self, hue: Hue, text: &str) -> String {
+        match hue {
+            Hue::Good => self.paint("32", text),
+            Hue::Warn => self.paint("33", text),
+            Hue::Bad => self.paint("31", text),
+            Hue::Live => self.paint("36", text),
+            Hue::Faint => self.paint("2", text),
+        }
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.paint("31", text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {

@@ -35,6 +35,20 @@ impl std::fmt::Debug for Operator {
     }
 }
 
+/// What to judge and whom to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Alerts {
+    pub rules: Vec<Rule>,
+    pub operators: Vec<Operator>,
+}
+
+/// The five rules with their defaults; nobody is told but the log, the API and the metrics.
+impl Default for Alerts {
+    fn default() -> Self {
+        Self { rules: default_rules(), operators: Vec::new() }
+    }
+}
+
 /// Where an alert goes from here. `reading` says, in words, that the condition holds. `None`: nothing changes.
 #[must_use]
 pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timestamp) -> Option<Alert> {

@@ -14,10 +14,24 @@ pub trait Run: Send + Sync + 'static {
     /// Runs one attempt to its end. Dropping the future stops it.
     fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran>;
 
+    /// Who keeps the job's timeout.
+    fn timeout(&self) -> Timeout {
+        Timeout::Worker
+    }
+
     /// A last look at what an attempt came to (timeouts and panics included) before the decision.
     fn rewrite(&self, outcome: Outcome, _attempt: &Attempt) -> Outcome {
         outcome
     }
+}
+
+/// Who ends an attempt that takes longer than its job's timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timeout {
+    /// The worker drops it.
+    Worker,
+    /// The executor itself: it knows when the time begins to count.
+    Own,
 }
 
 /// What running an attempt came to.
@@ -39,5 +53,19 @@ impl Ran {
     #[must_use]
     pub const fn failed(failure: Failure) -> Self {
         Self::new(Outcome::Failed(failure))
+    }
+}
+
+#[cfg(feature = "http")]
+impl Run for http::HttpExecutor {
+    fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran> {
+        Box::pin(async {
+            let http::Called { outcome, note } = self.call(attempt.job()).await;
+            Ran { outcome, note, result: None }
+        })
+    }
+
+    fn timeout(&self) -> Timeout {
+        Timeout::Own
     }
 }

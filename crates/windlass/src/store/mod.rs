@@ -7,6 +7,8 @@ mod error;
 pub mod json;
 pub mod memory;
 mod people;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod read;
 mod schedule;
 mod settings;

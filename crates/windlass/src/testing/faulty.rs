@@ -11,6 +11,7 @@ use crate::store::{
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
@@ -36,13 +37,18 @@ type Chooser = dyn Fn(&'static str) -> Fault + Send + Sync;
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     choose: Mutex<Arc<Chooser>>,
+    /// A bell that nobody rings, for those who are to hear none.
+    silence: Wake,
+    is_deaf: AtomicBool,
 }
 
 impl FaultyStore {
     /// A store without faults, until some are chosen.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, choose: Mutex::new(Arc::new(|_| Fault::None)) })
+        let choose: Arc<Chooser> = Arc::new(|_| Fault::None);
+        let (silence, is_deaf) = (Wake::default(), AtomicBool::new(false));
+        Arc::new(Self { inner, choose: Mutex::new(choose), silence, is_deaf })
     }
 
     /// From now on `choose` says, by the name of each call, what happens to it.
@@ -53,6 +59,11 @@ impl FaultyStore {
     /// From now on every call comes to this.
     pub fn always(&self, fault: Fault) {
         self.choose(move |_| fault);
+    }
+
+    /// From now on whoever subscribes to wake-ups gets none.
+    pub fn lose_wake_ups(&self) {
+        self.is_deaf.store(true, Ordering::Relaxed);
     }
 
     fn fault(&self, call: &'static str) -> Fault {
@@ -260,6 +271,6 @@ impl Store for FaultyStore {
     }
 
     fn wake(&self) -> &Wake {
-        self.inner.wake()
+        if self.is_deaf.load(Ordering::Relaxed) { &self.silence } else { self.inner.wake() }
     }
 }

@@ -26,6 +26,7 @@ pub use crate::contact::Contact;
 pub use faulty::{Fault, FaultyStore};
 pub use plan::{FaultPlan, FaultRates};
 
+use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::clock::Clock;
 use crate::dice::Dice;
@@ -58,6 +59,7 @@ pub struct TestKit {
     handlers: Handlers,
     http: Option<Arc<dyn Run>>,
     states: States,
+    alerts: Option<Alerts>,
     shared: OnceLock<Arc<Shared>>,
 }
 
@@ -90,6 +92,7 @@ impl TestKit {
             handlers: Handlers::default(),
             http: None,
             states: States::default(),
+            alerts: None,
             shared: OnceLock::new(),
         }
     }
@@ -122,6 +125,13 @@ impl TestKit {
     #[must_use]
     pub fn http(mut self, executor: impl Run) -> Self {
         self.http = Some(Arc::new(executor));
+        self
+    }
+
+    /// As `Worker::alerts`; judged whenever time passes.
+    #[must_use]
+    pub fn alerts(mut self, alerts: Alerts) -> Self {
+        self.alerts = Some(alerts);
         self
     }
 
@@ -159,9 +169,14 @@ impl TestKit {
     /// # Panics
     /// If the attempts do not come to an end, or the store refuses: tests want to know.
     pub async fn run_due(&self) -> usize {
+        self.drain().await.0
+    }
+
+    /// How many attempts there were, and when the next job falls due.
+    async fn drain(&self) -> (usize, Option<Timestamp>) {
         for count in 0..MAX_ATTEMPTS {
             let claimed = self.claim_one().await;
-            let Some(job) = claimed.jobs.into_iter().next() else { return count };
+            let Some(job) = claimed.jobs.into_iter().next() else { return (count, claimed.next_due) };
             self.run_one(job).await;
         }
         panic!("jobs are due again and again: {MAX_ATTEMPTS} attempts without an end");
@@ -172,8 +187,9 @@ impl TestKit {
     pub async fn run_until_idle(&self) -> usize {
         let mut attempts = 0;
         loop {
-            attempts += self.run_due().await;
-            let Some(next) = self.claim_one().await.next_due else { return attempts };
+            let (count, next_due) = self.drain().await;
+            attempts += count;
+            let Some(next) = next_due else { return attempts };
             assert!(attempts < MAX_ATTEMPTS, "{MAX_ATTEMPTS} attempts without an end");
             self.advance(next.since(self.clock().now())).await;
         }
@@ -232,13 +248,13 @@ impl TestKit {
     }
 
     async fn upkeep(&self) {
-        Keeper::of(&self.windlass).all().await;
+        Keeper::of(&self.windlass).alerts(self.alerts.clone()).all().await;
     }
 
     fn shared(&self) -> &Arc<Shared> {
         self.shared.get_or_init(|| {
-            let (clock, state) = (self.clock().clone(), self.states.clone());
-            Arc::new(Shared { clock, worker: "test-kit".into(), state })
+            let (windlass, state) = (self.windlass.clone(), self.states.clone());
+            Arc::new(Shared { windlass, worker: "test-kit".into(), state })
         })
     }
 

@@ -1,11 +1,13 @@
-//! Upkeep: reap, expire, fire schedules, prune. Any node may do it, none needs to be elected; each does it a little out of step
+//! Upkeep: reap, expire, fire schedules, prune, judge alerts. Any node may do it, none needs to be elected; each does it a little out of step
 //! with the others.
 
+mod alerts;
 mod expire;
 mod prune;
 mod reap;
 pub mod schedules;
 
+use crate::alert::Alerts;
 use crate::event::Reporter;
 use crate::wake::Waker;
 use crate::windlass::Windlass;
@@ -16,6 +18,8 @@ use windlass_core::{Millis, Timestamp};
 const TICK: Millis = Millis::from_secs(5);
 /// How often the archive is pruned.
 const PRUNE_EVERY: Millis = Millis::from_secs(60);
+/// How often alert rules are judged.
+const ALERT_EVERY: Millis = Millis::from_secs(10);
 /// After a wake-up, schedules are looked at again, but no more often than this.
 const WAKE_GAP: Millis = Millis::from_secs(1);
 /// Items per call of each kind of upkeep.
@@ -30,12 +34,13 @@ pub struct Keeper {
     reporter: Reporter,
     waker: Waker,
     next_firing: Option<Timestamp>,
+    alerts: Option<Alerts>,
 }
 
 impl Keeper {
     pub(crate) fn new(windlass: Windlass, reporter: Reporter) -> Self {
         let waker = windlass.store().wake().subscribe();
-        Self { windlass, reporter, waker, next_firing: None }
+        Self { windlass, reporter, waker, next_firing: None, alerts: None }
     }
 
     /// Upkeep for a process without a worker.
@@ -44,10 +49,18 @@ impl Keeper {
         Self::new(windlass.clone(), windlass.reporter("upkeep".into()))
     }
 
+    /// Judges these alert rules too, about every ten seconds.
+    #[must_use]
+    pub fn alerts(mut self, alerts: Option<Alerts>) -> Self {
+        self.alerts = alerts;
+        self
+    }
+
     pub async fn run(mut self, stop: CancellationToken) {
         let clock = self.windlass.clock().clone();
         let mut next_tick = clock.now();
         let mut next_prune = clock.now() + self.jittered(PRUNE_EVERY);
+        let mut next_alert = self.alerts.is_some().then(|| clock.now());
         while !stop.is_cancelled() {
             let now = clock.now();
             if now >= next_tick {
@@ -58,9 +71,13 @@ impl Keeper {
                 prune::prune(&self.windlass).await;
                 next_prune = clock.now() + self.jittered(PRUNE_EVERY);
             }
+            if next_alert.is_some_and(|at| now >= at) {
+                self.judge().await;
+                next_alert = Some(clock.now() + self.jittered(ALERT_EVERY));
+            }
             self.next_firing = schedules::fire_due(&self.windlass).await;
             let looked_at = clock.now();
-            let wake_at = [Some(next_tick), Some(next_prune), self.next_firing].into_iter().flatten().min();
+            let wake_at = [Some(next_tick), Some(next_prune), next_alert, self.next_firing].into_iter().flatten().min();
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = clock.sleep_until(wake_at.unwrap_or(next_tick)) => continue,
@@ -77,12 +94,20 @@ impl Keeper {
         expire::expire(&self.windlass, &self.reporter).await;
     }
 
+    /// Judges the alert rules once, if there are any.
+    pub async fn judge(&self) {
+        if let Some(alerts) = &self.alerts {
+            alerts::judge(&self.windlass, alerts).await;
+        }
+    }
+
     /// Everything at once: for tests that turn the clock.
     #[cfg(feature = "testing")]
     pub(crate) async fn all(&self) {
         self.tick().await;
         schedules::fire_due(&self.windlass).await;
         prune::prune(&self.windlass).await;
+        self.judge().await;
     }
 
     /// Between nine and eleven tenths of a span, so that nodes drift apart.

@@ -39,10 +39,13 @@ pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
         if due.is_empty() {
             return next;
         }
+        let mut trouble = false;
         for schedule in &due {
-            if !fire(windlass, schedule).await {
-                return Some(windlass.clock().now() + AFTER_TROUBLE);
-            }
+            // One that cannot be fired must not keep the others from firing.
+            trouble |= !fire(windlass, schedule).await;
+        }
+        if trouble {
+            return Some(windlass.clock().now() + AFTER_TROUBLE);
         }
     }
 }

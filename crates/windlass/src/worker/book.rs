@@ -6,7 +6,7 @@ use crate::job::LeaseId;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-use windlass_core::JobId;
+use windlass_core::{JobId, Timestamp};
 
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -20,6 +20,8 @@ struct Pages {
     leases: HashMap<LeaseId, Page>,
     open: usize,
     suspects: usize,
+    /// When the earliest of the jobs that this worker sent to wait falls due.
+    due: Option<Timestamp>,
     /// Leases whose jobs are all committed, but whose rows are still to be deleted.
     over: Vec<LeaseId>,
 }
@@ -27,6 +29,8 @@ struct Pages {
 #[derive(Debug, Default)]
 struct Page {
     open: HashMap<JobId, Arc<Ticket>>,
+    /// Reaped: there is nothing left to renew.
+    lost: bool,
     /// An outcome could not be committed: the lease must run out, so that the job is found.
     abandoned: bool,
 }
@@ -69,6 +73,16 @@ impl Book {
         self.room.notify_one();
     }
 
+    /// A job was sent to wait until then: whoever claims next must not sleep past it.
+    pub(crate) fn note_due(&self, at: Timestamp) {
+        let mut pages = self.lock();
+        pages.due = Some(pages.due.map_or(at, |due| due.min(at)));
+    }
+
+    pub(crate) fn take_due(&self) -> Option<Timestamp> {
+        self.lock().due.take()
+    }
+
     /// Takes out a job whose outcome cannot be committed.
     pub(crate) fn abandon(&self, ticket: &Arc<Ticket>) {
         let mut pages = self.lock();
@@ -89,13 +103,17 @@ impl Book {
 
     /// Leases to renew.
     pub(crate) fn leases(&self) -> Vec<LeaseId> {
-        self.lock().leases.keys().copied().collect()
+        let pages = self.lock();
+        pages.leases.iter().filter(|(_, page)| !page.lost).map(|(lease, _)| *lease).collect()
     }
 
     /// The lease was reaped: its jobs are somebody else's. Tells their handlers to stop; answers how many there were.
     pub(crate) fn lose(&self, lease: LeaseId) -> usize {
-        let tickets: Vec<Arc<Ticket>> =
-            self.lock().leases.get(&lease).map(|page| page.open.values().cloned().collect()).unwrap_or_default();
+        let mut pages = self.lock();
+        let Some(page) = pages.leases.get_mut(&lease) else { return 0 };
+        page.lost = true;
+        let tickets: Vec<Arc<Ticket>> = page.open.values().cloned().collect();
+        drop(pages);
         for ticket in &tickets {
             ticket.stop.cancel();
         }

@@ -103,6 +103,9 @@ impl Committer {
         for ((done, transition), committed) in batch.into_iter().zip(transitions).zip(committed) {
             match committed {
                 Committed::Applied(_) | Committed::Repeated => {
+                    if let Some((due_at, _)) = transition.next.wait() {
+                        self.book.note_due(due_at);
+                    }
                     self.report(&done, *transition).await;
                     closed.push(done.ticket);
                 }

@@ -4,7 +4,7 @@ use super::held::Held;
 use super::panic;
 use crate::attempt::{Attempt, Ticket};
 use crate::event::Reporter;
-use crate::executor::{Ran, Run};
+use crate::executor::{Ran, Run, Timeout};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::Failure;
@@ -28,7 +28,7 @@ pub(crate) async fn run_held(held: Held, run: &dyn Run, reporter: &Reporter, abo
 pub(crate) async fn run_attempt(run: &dyn Run, ticket: &Arc<Ticket>) -> Ran {
     let attempt = Attempt(ticket.clone());
     let mut ran = match panic::catch(|| run.run(&attempt)) {
-        Ok(mut work) => match attempt.deadline() {
+        Ok(mut work) => match attempt.deadline().filter(|_| run.timeout() == Timeout::Worker) {
             None => panic::catching(work.as_mut()).await.unwrap_or_else(Ran::failed),
             Some(deadline) => tokio::select! {
                 biased;

@@ -70,6 +70,9 @@ impl Fetch {
                 self.turns.refresh();
             }
             had_suspect = has_suspect;
+            if let Some(due) = self.book.take_due() {
+                self.turns.expect(due, self.windlass.clock().now());
+            }
             match self.claim_once(has_suspect).await {
                 Ok(Some(_)) => {
                     patience.reset();

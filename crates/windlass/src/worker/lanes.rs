@@ -88,7 +88,7 @@ impl Group {
             started
         };
         for _ in 0..started {
-            self.context.tracker.spawn(Lane(self.clone()).run());
+            self.context.tracker.spawn(Lane(Some(self.clone())).run());
         }
     }
 
@@ -124,17 +124,32 @@ impl fmt::Debug for Group {
     }
 }
 
-struct Lane(Arc<Group>);
+/// One slot at work. Taken from its group when it has ended in order.
+struct Lane(Option<Arc<Group>>);
 
 impl Lane {
-    async fn run(self) {
-        let Self(group) = self;
-        let context = group.context.clone();
-        while let Some(held) = group.next() {
+    async fn run(mut self) {
+        while let Some(group) = &self.0 {
+            let Some(held) = group.next() else {
+                self.0 = None;
+                return;
+            };
+            let context = &group.context;
             run_held(held, &*group.run, &context.reporter, &context.abort).await;
             group.finished.fetch_add(1, Ordering::Relaxed);
             // Handlers that never wait must not keep the thread from everyone else.
             tokio::task::coop::consume_budget().await;
+        }
+    }
+}
+
+impl Drop for Lane {
+    /// A handler whose very drop panics takes its lane along: the slot must not be lost with it.
+    fn drop(&mut self) {
+        if let Some(group) = self.0.take() {
+            group.lock().lanes -= 1;
+            group.deliver(Vec::new());
+            group.context.book.room.notify_one();
         }
     }
 }

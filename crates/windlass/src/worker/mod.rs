@@ -20,6 +20,7 @@ pub(crate) use commit::next_firing;
 #[cfg(feature = "testing")]
 pub(crate) use execute::run_attempt;
 
+use crate::alert::Alerts;
 use crate::attempt::{Attempt, States};
 use crate::event::AttemptLog;
 use crate::executor::Run;
@@ -59,6 +60,7 @@ pub struct Worker {
     poll: Millis,
     attempt_log: AttemptLog,
     upkeep: Upkeep,
+    alerts: Option<Alerts>,
 }
 
 /// Whether a worker also reaps, expires, fires schedules and prunes. Any node may; at least one must.
@@ -100,6 +102,7 @@ impl Worker {
             poll: DEFAULT_POLL,
             attempt_log: AttemptLog::On,
             upkeep: Upkeep::Here,
+            alerts: None,
         }
     }
 
@@ -213,6 +216,13 @@ impl Worker {
     #[must_use]
     pub fn upkeep(mut self, upkeep: Upkeep) -> Self {
         self.upkeep = upkeep;
+        self
+    }
+
+    /// Judges these alert rules as part of the upkeep; without, none are judged here.
+    #[must_use]
+    pub fn alerts(mut self, alerts: Alerts) -> Self {
+        self.alerts = Some(alerts);
         self
     }
 

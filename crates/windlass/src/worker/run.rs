@@ -115,7 +115,7 @@ impl Running {
     fn spawn(&mut self, worker: Worker, reporter: &Reporter) {
         let (windlass, id) = (self.windlass.clone(), self.identity.id.clone());
         let (done, outcomes) = mpsc::unbounded_channel();
-        let shared = Shared { clock: windlass.clock().clone(), worker: id.0.clone(), state: worker.state };
+        let shared = Shared { windlass: windlass.clone(), worker: id.0.clone(), state: worker.state };
         let fetch = Fetch {
             windlass: windlass.clone(),
             worker: id.clone(),
@@ -146,7 +146,7 @@ impl Running {
         self.commit.spawn(committer.run());
         self.others.spawn(renewer.run(self.stop_others.clone()));
         if worker.upkeep == Upkeep::Here {
-            self.others.spawn(Keeper::new(windlass, reporter).run(self.stop_others.clone()));
+            self.others.spawn(Keeper::new(windlass, reporter).alerts(worker.alerts).run(self.stop_others.clone()));
         }
     }
 

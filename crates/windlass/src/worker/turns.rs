@@ -55,6 +55,15 @@ impl Turns {
         }
     }
 
+    /// A job falls due at this moment, in one of the queues.
+    pub(crate) fn expect(&mut self, due: Timestamp, now: Timestamp) {
+        if due <= now {
+            self.refresh();
+        } else {
+            self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+        }
+    }
+
     pub(crate) fn group_of(&self, queue: QueueId) -> Option<usize> {
         self.members.iter().find(|m| m.queue == queue).map(|m| m.group)
     }
@@ -150,5 +159,100 @@ impl Askers {
             self.given.ahead += ahead;
         }
         Turn { queue: member.queue, slots, ahead }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Job, NewJob};
+    use crate::store::memory::MemoryStore;
+    use crate::store::{Atomicity, Options, Store};
+    use std::sync::Arc;
+    use windlass_core::job::Kind;
+    use windlass_core::policy::{Partial, Role};
+
+    const ONE_SLOT: Room = Room { slots: 1, ahead: 0 };
+
+    fn turns(count: i64) -> Turns {
+        let mut turns = Turns::default();
+        let queues: Vec<(QueueId, usize)> = (1..=count).map(|id| (QueueId(id), 0)).collect();
+        assert!(turns.set(&queues));
+        turns
+    }
+
+    fn asked(turns: &[Turn]) -> Vec<(i64, u32, u32)> {
+        turns.iter().map(|turn| (turn.queue.0, turn.slots, turn.ahead)).collect()
+    }
+
+    /// Any job, as if claimed from this queue.
+    async fn job_of(queue: QueueId) -> Job {
+        let policy = Partial::resolve(&[Role::Handler.default_policy()], &[]).unwrap();
+        let store = MemoryStore::new(Options::default());
+        let new = NewJob::new(Kind::new("any").unwrap(), "{}", Arc::new(policy));
+        let id = store.enqueue(vec![new], Atomicity::Each).await.unwrap()[0].id().unwrap();
+        let job = store.job(&crate::store::Scope::All, id).await.unwrap().unwrap();
+        Job { queue_id: queue, ..job }
+    }
+
+    #[test]
+    fn one_slot_goes_round_the_queues() {
+        let mut turns = turns(3);
+        let first: Vec<i64> = (0..6).map(|_| turns.plan(&[ONE_SLOT])[0].queue.0).collect();
+        assert_eq!(first, [1, 2, 3, 1, 2, 3]);
+    }
+
+    #[test]
+    fn room_is_shared_out_whole_and_the_odd_ones_go_round() {
+        let mut turns = turns(3);
+        let room = [Room { slots: 5, ahead: 4 }];
+        assert_eq!(asked(&turns.plan(&room)), [(1, 2, 2), (2, 2, 1), (3, 1, 1)]);
+        assert_eq!(asked(&turns.plan(&room)), [(2, 2, 2), (3, 2, 1), (1, 1, 1)]);
+    }
+
+    #[tokio::test]
+    async fn an_empty_queue_leaves_its_share_to_the_others_until_something_may_have_changed() {
+        let mut turns = turns(2);
+        let room = [Room { slots: 2, ahead: 0 }];
+        let plan = turns.plan(&room);
+        let claimed = Claimed { jobs: vec![job_of(QueueId(2)).await], next_due: None };
+        turns.learn(&plan, 2, &claimed);
+        assert_eq!(asked(&turns.plan(&room)), [(2, 2, 0)]);
+        turns.refresh();
+        assert_eq!(turns.plan(&room).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_fell_short_only_ahead_of_its_slots_is_asked_again_for_slots() {
+        let mut turns = turns(1);
+        let plan = turns.plan(&[Room { slots: 1, ahead: 5 }]);
+        let claimed = Claimed { jobs: vec![job_of(QueueId(1)).await], next_due: None };
+        turns.learn(&plan, 6, &claimed);
+        assert_eq!(asked(&turns.plan(&[Room { slots: 0, ahead: 5 }])), []);
+        assert_eq!(asked(&turns.plan(&[Room { slots: 1, ahead: 5 }])), [(1, 1, 0)]);
+    }
+
+    #[test]
+    fn a_claim_cut_short_by_its_limit_says_nothing_of_the_queues_behind() {
+        let mut turns = turns(2);
+        let room = [Room { slots: 2, ahead: 0 }];
+        let plan = turns.plan(&room);
+        turns.learn(&plan, 0, &Claimed::default());
+        assert_eq!(turns.plan(&room).len(), 2);
+    }
+
+    #[test]
+    fn the_earliest_due_time_counts_and_a_past_one_asks_everyone_again() {
+        let mut turns = turns(1);
+        let at = Timestamp::from_millis;
+        turns.expect(at(20), at(0));
+        turns.expect(at(10), at(0));
+        turns.expect(at(30), at(0));
+        assert_eq!(turns.next_due, Some(at(10)));
+        let plan = turns.plan(&[ONE_SLOT]);
+        turns.learn(&plan, 1, &Claimed::default());
+        assert!(turns.plan(&[ONE_SLOT]).is_empty());
+        turns.expect(at(5), at(5));
+        assert_eq!(turns.plan(&[ONE_SLOT]).len(), 1);
     }
 }

@@ -2,6 +2,7 @@
 //! stores is tested here and nowhere for one backend alone.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.
 
 mod model;
 mod world;

@@ -13,6 +13,9 @@ use windlass::store::{Options, Store};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 2000;
+/// Seeds on a real store.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const STORE_SEEDS: u64 = 20;
 /// Seeds that are run twice.
 const TWICE: u64 = 50;
 
@@ -183,5 +186,32 @@ async fn sqlite_keeps_the_promises_too() {
         let path = home.path().join(name).to_str().unwrap().to_owned();
         SqliteStore::open(&path, options).await.unwrap() as Arc<dyn Store>
     };
-    on_a_real_store(open, number("WINDLASS_STORE_SEEDS").unwrap_or(20)).await;
+    on_a_real_store(open, number("WINDLASS_STORE_SEEDS").unwrap_or(STORE_SEEDS)).await;
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn postgres_keeps_the_promises_too() {
+    use windlass::store::postgres::PostgresStore;
+    let url = std::env::var("WINDLASS_TEST_POSTGRES").expect(
+        "this test needs a Postgres server: run it with scripts/test or `scripts/with-postgres cargo test …`, \
+         or set WINDLASS_TEST_POSTGRES to the URL of a database it may create schemas in",
+    );
+    // One schema for each seed, all of one random name.
+    let name = format!("simulation_{:016x}", Dice::system().number());
+    let made = AtomicU64::new(0);
+    let open = async |options: Options| {
+        let schema = format!("{name}_{}", made.fetch_add(1, Ordering::Relaxed));
+        let options = Options { schema, connections: 2, ..options };
+        PostgresStore::open(&url, options).await.unwrap() as Arc<dyn Store>
+    };
+    on_a_real_store(open, number("WINDLASS_STORE_SEEDS").unwrap_or(STORE_SEEDS / 2)).await;
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    for number in 0..made.into_inner() {
+        // A schema that is left over harms nobody: the next run uses another name.
+        let _ = client.batch_execute(&format!("SET lock_timeout = '5s'; DROP SCHEMA {name}_{number} CASCADE")).await;
+    }
+    drop(client);
+    connection.await.unwrap().unwrap();
 }

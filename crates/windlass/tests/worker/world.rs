@@ -1,5 +1,6 @@
 //! A store with a clock that the test turns, and the words to speak about what a worker does with it.
 
+use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,30 +8,88 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::clock::Clock;
+use windlass::core::Executor;
+use windlass::core::job::{QueueName, Tenant};
 use windlass::dice::Dice;
 use windlass::event::Event;
 use windlass::job::Job;
-use windlass::store::{Options, Store};
-use windlass::testing::{FaultyStore, START};
+use windlass::store::{Options, Reap, Scope, Store};
+use windlass::testing::{Fault, FaultyStore, START};
 use windlass::{JobId, Millis, What, Windlass, Worker, WorkerError};
 
 /// Real time after which a test that waits for something is given up: a hang must not look like patience.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How long a worker's lease lasts unless it says otherwise.
+pub(crate) const LEASE: Millis = Millis::from_secs(30);
+/// Time passes in steps that no part of a worker sleeps through.
+const STEP: Millis = Millis::from_secs(1);
+/// How many times everyone gets to act after a step.
+const ROUNDS: u32 = 8;
+
 pub(crate) struct World {
     pub(crate) windlass: Windlass,
     pub(crate) faults: Arc<FaultyStore>,
     pub(crate) clock: Clock,
+    /// The store without faults.
+    inner: Arc<dyn Store>,
     events: Receiver<Event>,
+    _home: Box<dyn Any + Send + Sync>,
 }
 
 impl World {
-    pub(crate) fn new(inner: Arc<dyn Store>, dice: Dice) -> Self {
+    #[cfg(feature = "sqlite")]
+    pub(crate) async fn sqlite() -> Self {
+        let home = tempfile::tempdir().expect("a temporary directory");
+        let path = home.path().join("jobs.db");
+        let options = Self::options();
+        let dice = options.dice.clone();
+        let path = path.to_str().expect("the path is text");
+        let store = windlass::store::sqlite::SqliteStore::open(path, options).await.expect("the store opens");
+        Self::new(store, dice, home)
+    }
+
+    /// A world in a schema of its own, of the server that WINDLASS_TEST_POSTGRES names.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn postgres() -> Self {
+        let url = std::env::var("WINDLASS_TEST_POSTGRES").expect(
+            "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
+             or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
+        );
+        let schema = format!("worker_{:016x}", Dice::system().number());
+        let options = Options { schema: schema.clone(), connections: 4, ..Self::options() };
+        let dice = options.dice.clone();
+        let store = windlass::store::postgres::PostgresStore::open(&url, options).await.expect("the store opens");
+        Self::new(store, dice, Schema { url, name: schema })
+    }
+
+    /// A world whose store lives as long as `home`.
+    pub(crate) fn new(inner: Arc<dyn Store>, dice: Dice, home: impl Any + Send + Sync) -> Self {
         let clock = inner.clock().clone();
-        let faults = FaultyStore::new(inner);
+        let faults = FaultyStore::new(inner.clone());
         let windlass = Windlass::with_dice(faults.clone(), dice);
         let events = windlass.events().subscribe();
-        Self { windlass, faults, clock, events }
+        Self { windlass, faults, clock, inner, events, _home: Box::new(home) }
+    }
+
+    /// Another process on the same store.
+    pub(crate) fn other_process(&self) -> Self {
+        Self::new(self.inner.clone(), Dice::seeded(8), ())
+    }
+
+    /// A process that no wake-up reaches.
+    pub(crate) fn without_wake_ups(&self) -> Self {
+        let other = self.other_process();
+        other.faults.lose_wake_ups();
+        other
+    }
+
+    /// As if this process had been killed: nothing it does reaches the store any more.
+    pub(crate) async fn kill(self, worker: Started) {
+        self.faults.always(Fault::Unavailable);
+        worker.task.abort();
+        let ended = within(worker.task, "the worker's end").await;
+        assert!(ended.is_err_and(|error| error.is_cancelled()), "the worker was killed");
     }
 
     pub(crate) fn options() -> Options {
@@ -68,12 +127,98 @@ impl World {
         delay
     }
 
+    /// Lets time pass in small steps, and after each lets everyone act who waited for it.
+    pub(crate) async fn pass(&self, span: Millis) {
+        let end = self.clock.now() + span;
+        while self.clock.now() < end {
+            self.step().await;
+        }
+    }
+
+    async fn step(&self) {
+        self.advance(STEP).await;
+    }
+
+    /// Turns the clock once, and lets everyone act who waited for it.
+    pub(crate) async fn advance(&self, span: Millis) {
+        self.clock.advance(span);
+        // On one thread, yielding lets everyone act who was woken; a write to the store comes back after theirs.
+        for _ in 0..ROUNDS {
+            for _ in 0..ROUNDS {
+                tokio::task::yield_now().await;
+            }
+            let queue = QueueName::default();
+            self.inner.register_queue(&Tenant::default(), &queue, Executor::Worker).await.expect("the store answers");
+        }
+    }
+
+    /// Lets time pass until the job has finished.
+    pub(crate) async fn turn_until_finished(&self, id: JobId) {
+        let turning = async {
+            while self
+                .inner
+                .job(&Scope::All, id)
+                .await
+                .expect("the store answers")
+                .is_some_and(|job| job.state.is_live())
+            {
+                self.step().await;
+            }
+        };
+        within(turning, "a job's end").await;
+    }
+
+    /// Lets time pass until the worker has stopped.
+    pub(crate) async fn turn_until_stopped(&self, worker: Started) {
+        let turning = async {
+            while !worker.task.is_finished() {
+                self.step().await;
+            }
+        };
+        within(turning, "the worker's end").await;
+        worker.stopped().await.expect("the worker stops in order");
+    }
+
+    /// As if another node, long in contact with the store, had found the leases that ran out.
+    pub(crate) async fn reap_expired(&self) {
+        self.clock.advance(LEASE);
+        let reaped = self.inner.reap(Reap::Expired { contact: LEASE }, 100).await.expect("the store answers");
+        assert!(!reaped.is_empty(), "no lease had run out");
+    }
+
     pub(crate) async fn finished(&self, job: JobId) -> Job {
         within(self.windlass.wait(job), "a job's end").await.expect("the store answers").expect("the job is kept")
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Job {
         self.windlass.job(id).await.expect("the store answers").expect("there is such a job")
+    }
+}
+
+/// A schema that goes when its test ends.
+#[cfg(feature = "postgres")]
+struct Schema {
+    url: String,
+    name: String,
+}
+
+#[cfg(feature = "postgres")]
+impl Drop for Schema {
+    fn drop(&mut self) {
+        let (url, name) = (self.url.clone(), self.name.clone());
+        // A thread and runtime of its own: the test's runtime may be ending. A schema left over harms nobody.
+        let dropping = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else {
+                    return;
+                };
+                let connection = tokio::spawn(connection);
+                let _ = client.batch_execute(&format!("DROP SCHEMA IF EXISTS {name} CASCADE")).await;
+                connection.abort();
+            });
+        });
+        let _ = dropping.join();
     }
 }
 
@@ -97,11 +242,6 @@ impl Started {
     pub(crate) async fn stopped(self) -> Result<(), WorkerError> {
         within(self.task, "the worker's end").await.expect("the worker does not panic")
     }
-
-    /// As if the process had died: nothing is given back.
-    pub(crate) fn kill(self) {
-        self.task.abort();
-    }
 }
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>, what: &str) -> T {
@@ -118,12 +258,28 @@ macro_rules! scenario {
         })+
 
         mod memory {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            $(#[tokio::test]
             async fn $name() {
                 let options = $crate::world::World::options();
                 let dice = options.dice.clone();
                 let store = windlass::store::memory::MemoryStore::new(options);
-                super::$name($crate::world::World::new(store, dice)).await;
+                super::$name($crate::world::World::new(store, dice, ())).await;
+            })+
+        }
+
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($crate::world::World::postgres().await).await;
+            })+
+        }
+
+        #[cfg(feature = "sqlite")]
+        mod sqlite {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name($crate::world::World::sqlite().await).await;
             })+
         }
     };

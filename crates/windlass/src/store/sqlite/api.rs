@@ -1,6 +1,7 @@
 //! The store's verbs, each handed to the writer or a reader.
 
-use super::{SqliteStore, claim, lock, migrate};
+use super::readers::Reader;
+use super::{SqliteStore, claim, connect, lock, migrate};
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{
@@ -100,7 +101,7 @@ impl Store for SqliteStore {
     }
 
     async fn queues(&self) -> Result<Vec<Queue>> {
-        self.read(|reader| reader.queues()).await
+        self.read(Reader::queues).await
     }
 
     async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
@@ -118,7 +119,7 @@ impl Store for SqliteStore {
     }
 
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        self.read(|reader| reader.settings()).await
+        self.read(Reader::settings).await
     }
 
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
@@ -170,7 +171,7 @@ impl Store for SqliteStore {
     }
 
     async fn tokens(&self) -> Result<Vec<Token>> {
-        self.read(|reader| reader.tokens()).await
+        self.read(Reader::tokens).await
     }
 
     async fn revoke_token(&self, id: &str) -> Result<bool> {
@@ -192,7 +193,7 @@ impl Store for SqliteStore {
     }
 
     async fn alerts(&self) -> Result<Vec<Alert>> {
-        self.read(|reader| reader.alerts()).await
+        self.read(Reader::alerts).await
     }
 
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
@@ -221,7 +222,7 @@ impl Store for SqliteStore {
 
     async fn migrate(&self) -> Result<()> {
         let (path, now) = (self.path.clone(), self.clock.now());
-        let migrating = tokio::task::spawn_blocking(move || migrate::migrate(&super::connect::writer(&path)?, now));
+        let migrating = tokio::task::spawn_blocking(move || migrate::migrate(&connect::writer(&path)?, now));
         migrating.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
     }
 

@@ -44,7 +44,7 @@ impl SqliteStore {
         let (mut names, mut retentions) = (Names::default(), Retentions::default());
         let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.dice, self.clock.now());
         let result = work(&mut tx)?;
-        let (tallies, now) = (std::mem::take(&mut tx.tallies), tx.now);
+        let (tallies, now) = (tx.take_tallies(), tx.now);
         write_tallies(conn, &tallies, now)?;
         Ok(result)
     }

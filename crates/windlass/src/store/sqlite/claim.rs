@@ -1,5 +1,6 @@
 //! Claim, renew and what a lease holds.
 
+use super::bulk::list;
 use super::enqueue::millis;
 use super::names::Names;
 use super::rows;
@@ -12,15 +13,31 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use windlass_core::{Delivery, JobId, Millis, State, Timestamp};
 
-/// One stream of due jobs in a queue: a priority of one delivery, suspect or not.
+/// A lane that has due jobs, by its place among the queue's twenty: see the column `lane`.
 #[derive(Debug, Clone, Copy)]
-struct Level {
-    priority: i64,
-    once: bool,
-    suspect: bool,
+struct Level(i64);
+
+impl Level {
+    /// Lanes of one priority have the same one.
+    const fn priority(self) -> i64 {
+        self.0 / 4
+    }
+
+    const fn is_once(self) -> bool {
+        self.0 % 4 >= 2
+    }
+
+    const fn is_suspect(self) -> bool {
+        self.0 % 2 == 1
+    }
+
+    const fn lane(self, turn: &Turn) -> i64 {
+        turn.queue.0 * 20 + self.0
+    }
 }
 
 /// What is still to be taken.
+#[derive(Debug, Clone, Copy)]
 struct Room {
     want: usize,
     slots: usize,
@@ -60,38 +77,52 @@ impl Tx<'_> {
         if room.want == 0 {
             return Ok(taken);
         }
-        let mut levels = self.levels(turn)?;
-        levels.sort_by_key(|level| -level.priority);
-        for same in levels.chunk_by(|a, b| a.priority == b.priority) {
+        let levels = self.levels(turn)?;
+        for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
             self.pick(turn, same, &room, &mut taken)?;
             if taken.len() == room.want {
                 break;
             }
         }
-        let mut take = self.conn.prepare_cached(sql!("claim_take"))?;
         for (position, job) in taken.iter_mut().enumerate() {
-            let lease = match &claim.leases {
+            job.lease = Some(match &claim.leases {
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
                     .get(before + position)
                     .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
-            };
+            });
             job.state = State::Running;
             job.attempt += 1;
-            job.lease = Some(lease);
             job.claimed_at = Some(self.now);
-            let first = *job.first_attempt_at.get_or_insert(self.now);
-            take.execute(params![job.id.0, job.attempt, lease.0, self.now.as_millis(), first.as_millis()])?;
+            job.first_attempt_at.get_or_insert(self.now);
         }
+        self.write_taken(&taken, &claim.leases)?;
         Ok(taken)
     }
 
-    /// The streams of a queue that have due jobs.
+    fn write_taken(&self, taken: &[Job], leases: &Leases) -> Result<(), StoreError> {
+        let now = self.now.as_millis();
+        let mut take = self.conn.prepare_cached(sql!("bulk_take"))?;
+        match leases {
+            Leases::Shared(lease) => {
+                take.execute(params![list(taken.iter().map(|job| job.id)), lease.0, now])?;
+            }
+            Leases::Each(_) => {
+                for job in taken {
+                    let lease = job.lease.expect("a claimed job has a lease");
+                    take.execute(params![list([job.id].into_iter()), lease.0, now])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The lanes of a queue that have due jobs, first things first.
     fn levels(&self, turn: &Turn) -> Result<Vec<Level>, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("claim_levels"))?;
-        rows::all(select.query(params![turn.queue.0, self.now.as_millis()])?, |row| {
-            Ok(Level { priority: row.get(0)?, once: row.get(1)?, suspect: row.get(2)? })
-        })
+        let mut levels: Vec<i64> = rows::column(select.query(params![turn.queue.0, self.now.as_millis()])?)?;
+        levels.sort_unstable();
+        Ok(levels.into_iter().map(Level).collect())
     }
 
     /// Takes from the streams of one priority, by due time and id.
@@ -101,10 +132,10 @@ impl Tx<'_> {
         for level in levels {
             // More than this could not be taken from the stream, whatever the others bring.
             let mut most = room.want - taken.len();
-            if level.once {
+            if level.is_once() {
                 most = most.min(room.slots.saturating_sub(taken.len()));
             }
-            if level.suspect {
+            if level.is_suspect() {
                 most = most.min(suspects);
             }
             if most > 0 {
@@ -130,11 +161,8 @@ impl Tx<'_> {
     }
 
     fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
-        let text =
-            if level.suspect { sql!("live_select", "claim_suspect") } else { sql!("live_select", "claim_waiting") };
-        let mut select = self.conn.prepare_cached(text)?;
-        let found =
-            select.query(params![turn.queue.0, level.once, level.priority, self.now.as_millis(), most as i64])?;
+        let mut select = self.conn.prepare_cached(sql!("live_select", "claim_due"))?;
+        let found = select.query(params![level.lane(turn), self.now.as_millis(), most as i64])?;
         rows::all(found, |row| rows::live(row, self.conn, self.names))
     }
 

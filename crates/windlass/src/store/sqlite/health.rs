@@ -54,7 +54,7 @@ impl Readers {
                 match backup.step(BACKUP_PAGES)? {
                     StepResult::Done => return Ok(()),
                     StepResult::More => {}
-                    _ => std::thread::sleep(BACKUP_PAUSE),
+                    StepResult::Busy | StepResult::Locked | _ => std::thread::sleep(BACKUP_PAUSE),
                 }
             }
         })

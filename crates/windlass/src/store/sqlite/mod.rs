@@ -2,16 +2,19 @@
 //! share the file, and the tables (all named `windlass_…`) may live in an application's own.
 
 mod api;
+mod bulk;
 mod callers;
 mod claim;
 mod commit;
 mod connect;
 mod enqueue;
 mod fault;
+mod finish;
 mod health;
 mod lock;
 mod migrate;
 mod names;
+mod pace;
 mod people;
 mod prune;
 mod read;
@@ -33,6 +36,7 @@ use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::wake::Wake;
 use names::Names;
+use pace::Pace;
 use readers::{Reader, Readers};
 use retention::Retentions;
 use std::path::{Path, PathBuf};
@@ -42,7 +46,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 use tx::Tx;
 use watch::Watch;
-use writer::{Message, Pace, Work, Writer};
+use writer::{Message, Work, Writer};
 
 /// Jobs in a SQLite file.
 pub struct SqliteStore {

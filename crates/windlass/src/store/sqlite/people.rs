@@ -1,6 +1,6 @@
 //! What people do: cancel, replay, discard, amend.
 
-use super::commit::Ending;
+use super::finish::Batch;
 use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
@@ -11,7 +11,7 @@ use crate::store::{
 use crate::tally::Tally;
 use rusqlite::{OptionalExtension, params};
 use windlass_core::job::Kind;
-use windlass_core::{JobId, Next, State, Timestamp};
+use windlass_core::{JobId, Next, Priority, State, Timestamp};
 
 /// Where a job stands.
 struct Place {
@@ -45,16 +45,16 @@ impl Tx<'_> {
     }
 
     pub(super) fn cancel(&mut self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Cancelled>, StoreError> {
-        let ending = self.ending_schedules()?;
-        ids.iter().map(|id| self.cancel_one(scope, *id, &ending)).collect()
+        let batch = self.batch()?;
+        ids.iter().map(|id| self.cancel_one(scope, *id, &batch)).collect()
     }
 
-    fn cancel_one(&mut self, scope: &Scope, id: JobId, ending: &Ending) -> Result<Cancelled, StoreError> {
+    fn cancel_one(&mut self, scope: &Scope, id: JobId, batch: &Batch<'_>) -> Result<Cancelled, StoreError> {
         let Some(place) = self.place(scope, id)? else { return Ok(Cancelled::NotFound) };
         match place.state {
             State::Queued | State::Retrying => {
                 if let Some(job) = self.live_job(id)? {
-                    self.end_waiting(job, Next::Cancelled, ending)?;
+                    self.end_waiting(job, Next::Cancelled, batch)?;
                 }
                 Ok(Cancelled::Now)
             }
@@ -142,7 +142,7 @@ impl Tx<'_> {
                 return Ok(Amended::NotWaiting(place.state));
             }
         }
-        let (priority, run_at) = (change.priority.map(|p| p.rank()), change.run_at.map(Timestamp::as_millis));
+        let (priority, run_at) = (change.priority.map(Priority::rank), change.run_at.map(Timestamp::as_millis));
         self.conn.prepare_cached(sql!("job_amend"))?.execute(params![id.0, priority, run_at])?;
         self.rings = true;
         Ok(Amended::Done)

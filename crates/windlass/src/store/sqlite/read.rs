@@ -10,7 +10,7 @@ use crate::tally::Tally;
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 use std::collections::HashMap;
-use windlass_core::job::{Kind, Tenant};
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, State, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -186,7 +186,7 @@ fn conditions(scope: &Scope, filter: &JobFilter) -> Option<Vec<Value>> {
     let states = (!states.is_empty()).then(|| serde_json::json!(states).to_string());
     Some(vec![
         text(own.or(filter.tenant.as_ref()).map(Tenant::as_str)),
-        text(filter.queue.as_ref().map(|queue| queue.as_str())),
+        text(filter.queue.as_ref().map(QueueName::as_str)),
         text(filter.executor.map(Executor::as_str)),
         states.map_or(Value::Null, Value::Text),
         text(filter.kind.as_ref().map(Kind::as_str)),

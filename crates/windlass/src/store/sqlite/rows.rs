@@ -3,7 +3,7 @@
 use super::names::Names;
 use crate::job::{Job, LeaseId, QueueId};
 use crate::store::{Queue, StoreError, json};
-use rusqlite::types::{FromSql, ValueRef};
+use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
 use windlass_core::job::{QueueName, Tenant};
@@ -22,10 +22,8 @@ pub(super) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Resul
 pub(super) fn archived(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
     let mut job = shared(row, conn, names)?;
     job.finished_at = moment(row, 28)?;
-    job.reason = match row.get_ref(29)? {
-        ValueRef::Null => None,
-        _ => Some(word(row, 29, Reason::parse)?),
-    };
+    let is_failed = maybe(row, 29)?.is_some();
+    job.reason = is_failed.then(|| word(row, 29, Reason::parse)).transpose()?;
     job.discarded_at = moment(row, 30)?;
     job.discard_reason = row.get(31)?;
     job.result = text(row, 32)?;
@@ -132,7 +130,7 @@ pub(super) fn must<'r>(row: &'r Row<'_>, column: usize) -> Result<&'r str> {
     maybe(row, column)?.ok_or_else(|| StoreError::corrupt(format!("column {column}"), "it is never empty"))
 }
 
-fn maybe<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>> {
+pub(super) fn maybe<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>> {
     row.get_ref(column)?.as_str_or_null().map_err(|error| StoreError::corrupt("a text column", error.to_string()))
 }
 

@@ -1,8 +1,8 @@
 //! What the store settles by itself: lost attempts, jobs that were not started in time, waiting jobs that are cancelled.
 
 use super::claim::held;
-use super::commit::Ending;
 use super::enqueue::millis;
+use super::finish::Batch;
 use super::retention::keep;
 use super::rows;
 use super::sql::sql;
@@ -21,11 +21,11 @@ impl Tx<'_> {
         if leases.is_empty() {
             return Ok(settled);
         }
-        let ending = self.ending_schedules()?;
+        let mut batch = self.batch()?;
         for (lease, worker) in leases {
             for job in held(self.conn, self.names, lease)? {
                 let commit = settle::lost(&job, &worker, self.now, self.dice.roll());
-                self.commit_one(&commit, &ending)?;
+                self.commit_one(&commit, &mut batch)?;
                 settled.push(Settled::new(job, &commit));
             }
             self.conn.prepare_cached(sql!("lease_delete"))?.execute([lease.0])?;
@@ -51,12 +51,12 @@ impl Tx<'_> {
         let mut select = self.conn.prepare_cached(sql!("live_select", "expire_late"))?;
         let found = select.query(params![self.now.as_millis(), limit])?;
         let late = rows::all(found, |row| rows::live(row, self.conn, self.names))?;
-        let ending = self.ending_schedules()?;
-        late.into_iter().map(|job| self.end_waiting(job, settle::EXPIRED, &ending)).collect()
+        let batch = self.batch()?;
+        late.into_iter().map(|job| self.end_waiting(job, settle::EXPIRED, &batch)).collect()
     }
 
     /// Ends a waiting job without an attempt.
-    pub(super) fn end_waiting(&mut self, job: Job, next: Next, ending: &Ending) -> Result<Settled, StoreError> {
+    pub(super) fn end_waiting(&mut self, job: Job, next: Next, batch: &Batch<'_>) -> Result<Settled, StoreError> {
         let (transition, delivery) = settle::ended_waiting(&job, next, self.now);
         let (reason, delta) = match next {
             Next::Failed(reason) => (Some(reason), Tally { failed: 1, ..Tally::default() }),
@@ -67,7 +67,7 @@ impl Tx<'_> {
             self.store_follow_up(&new)?;
         }
         self.archive_waiting(&job, next.state(), reason)?;
-        if let Some(schedule) = job.schedule.filter(|schedule| ending.contains(schedule)) {
+        if let Some(schedule) = job.schedule.filter(|schedule| batch.ending.contains(schedule)) {
             self.end_one_shot(schedule)?;
         }
         Ok(Settled { job, transition, error_class: None })
@@ -80,9 +80,8 @@ impl Tx<'_> {
         } else {
             let print = match reason {
                 Some(_) => {
-                    let class = job.error_class.as_deref().unwrap_or_default();
-                    let error = job.error.as_deref().unwrap_or_default();
-                    Some(self.fingerprint(job.queue_id, &job.kind, class, error)?)
+                    let told = (job.error_class.as_deref(), job.error.as_deref());
+                    Some(self.fingerprint(job.queue_id, &job.kind, told)?)
                 }
                 None => None,
             };

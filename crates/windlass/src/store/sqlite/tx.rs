@@ -18,7 +18,9 @@ pub(super) struct Tx<'t> {
     pub dice: &'t Dice,
     pub now: Timestamp,
     /// Counted by this command.
-    pub tallies: Tallies,
+    tallies: Tallies,
+    /// Counted last: batches are mostly of one queue and kind.
+    run: Option<(QueueId, Kind, Tally)>,
     /// Whether work may have become due.
     pub rings: bool,
 }
@@ -31,11 +33,29 @@ impl<'t> Tx<'t> {
         dice: &'t Dice,
         now: Timestamp,
     ) -> Self {
-        Self { conn, names, retentions, dice, now, tallies: Tallies::default(), rings: false }
+        Self { conn, names, retentions, dice, now, tallies: Tallies::default(), run: None, rings: false }
     }
 
     pub(super) fn count(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
-        self.tallies.add(queue, kind, delta);
+        match &mut self.run {
+            Some((of, what, tally)) if *of == queue && what == kind => *tally += delta,
+            _ => {
+                self.end_run();
+                self.run = Some((queue, kind.clone(), delta));
+            }
+        }
+    }
+
+    fn end_run(&mut self) {
+        if let Some((queue, kind, tally)) = self.run.take() {
+            self.tallies.add(queue, &kind, tally);
+        }
+    }
+
+    /// What was counted, which starts anew.
+    pub(super) fn take_tallies(&mut self) -> Tallies {
+        self.end_run();
+        std::mem::take(&mut self.tallies)
     }
 
     /// The first of `count` fresh ids in a row.
@@ -57,7 +77,7 @@ impl<'t> Tx<'t> {
                 return done.map(|(value, _)| value);
             }
             self.names.forget();
-            self.tallies = Tallies::default();
+            self.take_tallies();
             self.rings = false;
             self.conn.prepare_cached("ROLLBACK TO windlass_all")?.execute([])?;
         }

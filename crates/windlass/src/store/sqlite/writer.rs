@@ -2,6 +2,7 @@
 //! takes them all. So an idle store commits at once and a busy one in hundreds, without a timer.
 
 use super::names::Names;
+use super::pace::Pace;
 use super::retention::Retentions;
 use super::tx::{Tx, write_tallies};
 use super::{connect, fault};
@@ -14,7 +15,6 @@ use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use windlass_core::Millis;
 
@@ -24,14 +24,6 @@ pub(super) const QUEUE: usize = 1024;
 const LONGEST: Millis = Millis::new(20);
 /// The most commands in one transaction.
 const LARGEST: usize = 1024;
-/// After this much writing without a pause, others get a chance.
-const STRETCH: Millis = Millis::new(50);
-/// How long that chance lasts: more than the step in which a waiting Windlass looks at the lock.
-const GAP: Duration = Duration::from_micros(1500);
-/// While another process is writing too, it gets its chance after every transaction this long or longer.
-const SHARED_STRETCH: Millis = Millis::new(5);
-/// How long another process counts as writing after its last commit.
-const SHARED_FOR: Millis = Millis::from_secs(2);
 /// How often a COMMIT that finds the file locked is tried again (each try waits as long as any statement).
 const COMMIT_TRIES: u32 = 3;
 
@@ -85,11 +77,12 @@ impl<T: Send, F: FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send> Command fo
     }
 
     fn answer(self: Box<Self>, fate: Result<(), &StoreError>) {
-        let own = self.result.unwrap_or_else(|| Err(StoreError::unavailable("the transaction did not begin")));
-        let answer = match fate {
-            Ok(()) => own,
+        let answer = match (self.result, fate) {
             // A command that failed by itself knows best why.
-            Err(error) => own.and_then(|_| Err(fault::again(error))),
+            (Some(Err(own)), _) => Err(own),
+            (Some(own), Ok(())) => own,
+            (_, Err(error)) => Err(fault::again(error)),
+            (None, Ok(())) => Err(StoreError::unavailable("the command was not run")),
         };
         // Whoever asked may have gone; the work is done all the same.
         let _ = self.reply.send(answer);
@@ -133,6 +126,12 @@ impl Writer {
     fn transact(&mut self, first: Box<dyn Command>, inbox: &mut mpsc::Receiver<Message>) {
         if let Err(error) = self.begin() {
             first.answer(Err(&error));
+            // Whoever came meanwhile has waited as long, and need not wait as long again.
+            while let Ok(message) = inbox.try_recv() {
+                if let Message::Write(command) = message {
+                    command.answer(Err(&error));
+                }
+            }
             return;
         }
         let mut group = Group::default();
@@ -149,7 +148,7 @@ impl Writer {
             self.wake.ring();
         }
         for command in group.done {
-            command.answer(fate.as_ref().map(|()| ()));
+            command.answer(fate.as_ref().copied());
         }
     }
 
@@ -192,7 +191,7 @@ impl Writer {
         }
         let mut tx = Tx::new(conn, &mut self.names, &mut self.retentions, &self.dice, self.clock.now());
         let ran = command.run(&mut tx);
-        let (tallies, rings) = (std::mem::take(&mut tx.tallies), tx.rings);
+        let (tallies, rings) = (tx.take_tallies(), tx.rings);
         if ran == Ran::Done {
             group.absorb(command, &tallies, rings);
             if guard == Guard::Savepoint {
@@ -305,58 +304,4 @@ fn execute(conn: &Connection, statement: &str) -> Result<(), StoreError> {
 /// Changes when another connection, of this process or another, commits.
 fn data_version(conn: &Connection) -> rusqlite::Result<i64> {
     conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
-}
-
-/// Sharing the file with other processes: how long we have been writing, and whether others are too.
-#[derive(Debug)]
-pub(super) struct Pace {
-    /// The machine's own clock, whatever time the store's is set to.
-    watch: Clock,
-    began: Millis,
-    stretch_began: Option<Millis>,
-    version: Option<i64>,
-    others_seen: Option<Millis>,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { watch: Clock::system(), began: Millis::ZERO, stretch_began: None, version: None, others_seen: None }
-    }
-}
-
-impl Pace {
-    fn begin(&mut self) {
-        self.began = self.watch.monotonic();
-        self.stretch_began.get_or_insert(self.began);
-    }
-
-    fn in_transaction(&self) -> Millis {
-        self.watch.monotonic() - self.began
-    }
-
-    /// Whether somebody else has committed since the last look.
-    fn notice(&mut self, version: i64) -> bool {
-        let is_news = self.version.is_some_and(|before| before != version);
-        self.version = Some(version);
-        if is_news {
-            self.others_seen = Some(self.watch.monotonic());
-        }
-        is_news
-    }
-
-    /// Leaves the lock alone for a moment when others may be waiting for it.
-    fn rest(&mut self, is_idle: bool) {
-        if is_idle {
-            // The next command is not here yet: that is gap enough.
-            self.stretch_began = None;
-            return;
-        }
-        let now = self.watch.monotonic();
-        let is_shared = self.others_seen.is_some_and(|seen| now - seen < SHARED_FOR);
-        let stretch = if is_shared { SHARED_STRETCH } else { STRETCH };
-        if self.stretch_began.is_some_and(|began| now - began >= stretch) {
-            std::thread::sleep(GAP);
-            self.stretch_began = None;
-        }
-    }
 }

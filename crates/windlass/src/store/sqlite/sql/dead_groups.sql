@@ -1,6 +1,6 @@
 -- dead_groups: dead letters by fingerprint and tenant, the largest group first.
 SELECT a.fingerprint, q.tenant, count(*), min(a.finished_at), max(a.finished_at), max(a.id)
-FROM windlass_archive a
+FROM windlass_archive a INDEXED BY windlass_archive_failed
 JOIN windlass_queues q ON q.id = a.queue_id
 WHERE a.state = 'failed' AND a.discarded_at IS NULL
     AND (?1 IS NULL OR q.tenant = ?1)

@@ -1,1 +1,7 @@
-SELECT id FROM windlass_jobs WHERE cancel_requested = 1 AND lease_id = ?1 AND state = 'running' ORDER BY id
+-- lease_cancels: running jobs under a lease whose cancel was requested. A lease lists its jobs: no index is needed.
+SELECT j.id
+FROM windlass_leases l
+CROSS JOIN json_each('[' || l.jobs || ']') covered
+CROSS JOIN windlass_jobs j ON j.id = covered.value
+WHERE l.id = ?1 AND j.cancel_requested = 1 AND j.lease_id = l.id AND j.state = 'running'
+ORDER BY covered.key

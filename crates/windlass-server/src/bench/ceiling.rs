@@ -1,0 +1,23 @@
+//! The ceiling: what the bare database does for the same life of a job (insert, claim, finish with ledger and archive), by
+//! a plain driver, one batch after another on one connection.
+
+use super::{Load, Target, ceiling_postgres, ceiling_sqlite};
+use anyhow::Result;
+
+/// Jobs per second of the bare database.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ceiling {
+    pub(crate) insert: f64,
+    /// Claim and finish.
+    pub(crate) drain: f64,
+}
+
+pub(crate) async fn ceiling(target: &Target, load: Load, batch: usize) -> Result<Ceiling> {
+    match target {
+        Target::Sqlite { path, .. } => {
+            let path = format!("{path}.ceiling");
+            tokio::task::spawn_blocking(move || ceiling_sqlite::measure(&path, load, batch)).await?
+        }
+        Target::Postgres { url, .. } => ceiling_postgres::measure(url, load, batch).await,
+    }
+}

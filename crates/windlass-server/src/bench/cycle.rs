@@ -1,0 +1,129 @@
+//! The store by itself: the whole life of a job through `trait Store`, in batches, by several callers at once.
+
+use super::cost::{Cost, Meter};
+use super::{Load, report::Figure};
+use anyhow::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::task::JoinSet;
+use windlass::core::job::{Kind, QueueName, Tenant};
+use windlass::core::policy::{Partial, Role};
+use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
+use windlass::dice::Dice;
+use windlass::job::{Job, LeaseId, NewJob, QueueId, RunAt};
+use windlass::settle::{Trace, settle};
+use windlass::store::{Atomicity, Claim, Leases, Store, Turn, WorkerId};
+
+/// The queue that benchmarks use.
+const QUEUE: &str = "bench";
+
+pub(super) fn new_job(payload: &str, policy: &Arc<Policy>) -> NewJob {
+    let kind = Kind::new("bench").expect("bench is a kind");
+    let queue = QueueName::new(QUEUE).expect("bench is a queue");
+    NewJob { queue, ..NewJob::new(kind, payload, policy.clone()) }
+}
+
+pub(super) fn policy() -> Arc<Policy> {
+    let whole = Partial::resolve(&[Role::Handler.default_policy()], &[]);
+    Arc::new(whole.expect("the default policy is whole"))
+}
+
+/// Enqueues all jobs, then claims and commits them, in batches of `batch`, by `callers` at once. Two figures.
+pub(crate) async fn cycle(store: &Arc<dyn Store>, load: Load, batch: usize, callers: usize) -> Result<[Figure; 2]> {
+    let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
+    let meter = Meter::start();
+    fill(store, load, batch, callers, RunAt::Now).await?;
+    let filled = meter.read();
+    let drained = drain(store, queue, load.jobs, batch, callers).await?;
+    let figure =
+        |what: &str, cost| Figure::rate(format!("{what}, batches of {batch}, {callers} callers"), load.jobs, cost);
+    Ok([figure("store insert", filled), figure("store drain", drained)])
+}
+
+/// Enqueues one job per call, by `callers` at once: what group commit is for.
+pub(crate) async fn enqueue_singly(store: &Arc<dyn Store>, load: Load, callers: usize) -> Result<Figure> {
+    let meter = Meter::start();
+    fill(store, load, 1, callers, RunAt::Now).await?;
+    Ok(Figure::rate(format!("enqueue singly, {callers} callers"), load.jobs, meter.read()))
+}
+
+/// Works off what a scenario left waiting.
+pub(super) async fn empty(store: &Arc<dyn Store>, jobs: usize) -> Result<()> {
+    let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
+    drain(store, queue, jobs, 1000, 1).await.map(|_| ())
+}
+
+/// Enqueues jobs for tomorrow: a load that claims must not feel.
+pub(crate) async fn future_load(store: &Arc<dyn Store>, load: Load) -> Result<Figure> {
+    let meter = Meter::start();
+    fill(store, load, 1000, 2, RunAt::After(Millis::from_secs(86_400))).await?;
+    Ok(Figure::rate("enqueue for tomorrow".into(), load.jobs, meter.read()))
+}
+
+async fn fill(store: &Arc<dyn Store>, load: Load, batch: usize, callers: usize, run_at: RunAt) -> Result<()> {
+    let left = Arc::new(AtomicUsize::new(load.jobs));
+    let (policy, payload) = (policy(), load.text());
+    let mut tasks = JoinSet::new();
+    for _ in 0..callers {
+        let (store, left) = (store.clone(), left.clone());
+        let (policy, payload) = (policy.clone(), payload.clone());
+        tasks.spawn(async move {
+            while let Some(count) = take(&left, batch) {
+                let jobs = (0..count).map(|_| NewJob { run_at, ..new_job(&payload, &policy) }).collect();
+                store.enqueue(jobs, Atomicity::Each).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    join(tasks).await
+}
+
+async fn drain(store: &Arc<dyn Store>, queue: QueueId, jobs: usize, batch: usize, callers: usize) -> Result<Cost> {
+    let left = Arc::new(AtomicUsize::new(jobs));
+    let meter = Meter::start();
+    let mut tasks = JoinSet::new();
+    for caller in 0..callers {
+        let (store, left) = (store.clone(), left.clone());
+        tasks.spawn(async move {
+            let worker = WorkerId::new(&format!("bench-{caller}"));
+            let dice = Dice::system();
+            while left.load(Ordering::Relaxed) > 0 {
+                let lease = LeaseId::draw(&dice);
+                let claim = Claim {
+                    worker: worker.clone(),
+                    leases: Leases::Shared(lease),
+                    lease_for: Millis::from_secs(30),
+                    turns: vec![Turn { queue, slots: batch as u32, ahead: 0 }],
+                    limit: batch as u32,
+                    suspects: 1,
+                };
+                let claimed = store.claim(claim).await?.jobs;
+                let commits = claimed.iter().map(|job| succeed(job, &worker)).collect::<Vec<_>>();
+                let done = store.commit(commits, vec![lease]).await?.len();
+                let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(done)));
+            }
+            anyhow::Ok(())
+        });
+    }
+    join(tasks).await?;
+    Ok(meter.read())
+}
+
+fn succeed(job: &Job, worker: &WorkerId) -> windlass::store::Commit {
+    let started_at = job.claimed_at.unwrap_or(job.due_at);
+    let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
+    settle(job, &Outcome::Succeeded, trace, Roll(0))
+}
+
+/// Takes up to `batch` off what is left.
+fn take(left: &AtomicUsize, batch: usize) -> Option<usize> {
+    let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(batch)));
+    before.ok().filter(|n| *n > 0).map(|n| n.min(batch))
+}
+
+async fn join(mut tasks: JoinSet<Result<()>>) -> Result<()> {
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! What is measured: a store of our own making, in a directory or schema that is gone afterwards, or one the caller names.
+
+use anyhow::{Context as _, Result, bail};
+use std::sync::Arc;
+use windlass::dice::Dice;
+use windlass::store::postgres::PostgresStore;
+use windlass::store::sqlite::SqliteStore;
+use windlass::store::{JobFilter, Options, Order, Page, Scope, Store};
+
+/// A store to measure, and where its raw ceiling is measured too.
+pub(crate) enum Target {
+    /// The database file; its directory holds the ceiling's file beside it.
+    Sqlite { path: String, _home: Option<tempfile::TempDir> },
+    /// The server's URL and the schema used.
+    Postgres { url: String, schema: String, temporary: bool },
+}
+
+impl Target {
+    /// `sqlite:` (a temporary file), `sqlite:PATH`, or `postgres://…` (a schema of its own, dropped afterwards).
+    pub(crate) fn parse(store: &str) -> Result<Self> {
+        if let Some(path) = store.strip_prefix("sqlite:") {
+            if path.is_empty() {
+                let home = tempfile::tempdir_in(".").context("cannot make a temporary directory here")?;
+                let path = home.path().join("bench.db").display().to_string();
+                return Ok(Self::Sqlite { path, _home: Some(home) });
+            }
+            return Ok(Self::Sqlite { path: path.to_owned(), _home: None });
+        }
+        if store.starts_with("postgres:") || store.starts_with("postgresql:") {
+            let schema = format!("windlass_bench_{:08x}", Dice::system().number() >> 32);
+            return Ok(Self::Postgres { url: store.to_owned(), schema, temporary: true });
+        }
+        bail!("--store `{store}`: write sqlite:PATH, sqlite: (a temporary file) or postgres://…")
+    }
+
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
+        Ok(match self {
+            Self::Sqlite { path, .. } => SqliteStore::open(path, Options::default()).await?,
+            Self::Postgres { url, schema, .. } => {
+                PostgresStore::open(url, Options { schema: schema.clone(), ..Options::default() }).await?
+            }
+        })
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => "sqlite",
+            Self::Postgres { .. } => "postgres",
+        }
+    }
+
+    /// Removes what was made for the run.
+    pub(crate) async fn clear(&self) -> Result<()> {
+        if let Self::Postgres { url, schema, temporary: true } = self {
+            let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+            let connection = tokio::spawn(connection);
+            client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await?;
+            drop(client);
+            connection.await??;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a store that holds jobs: a benchmark's jobs are not to mix with other people's.
+pub(crate) async fn refuse_used(store: &dyn Store) -> Result<()> {
+    let page = Page { after: None, limit: 1, order: Order::OldestFirst };
+    if !store.jobs(&Scope::All, &JobFilter::default(), page).await?.is_empty() {
+        bail!("this store holds jobs; use an empty one, or say --force to measure here all the same");
+    }
+    Ok(())
+}

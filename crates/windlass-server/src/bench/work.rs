@@ -1,0 +1,174 @@
+//! The worker: jobs run by no-op handlers, with history kept and every commit on disk.
+
+use super::cost::Meter;
+use super::cycle::new_job;
+use super::{Load, report::Figure};
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Notify, mpsc};
+use windlass::clock::Stopwatch;
+use windlass::core::policy::Partial;
+use windlass::core::{Failure, Millis, Policy};
+use windlass::job::NewJob;
+use windlass::store::{Atomicity, Store};
+use windlass::worker::Worker;
+use windlass::{Attempt, AttemptLog, JobKind, Windlass};
+
+const BATCH: usize = 1000;
+/// Jobs enqueued one by one to see how soon each is picked up.
+const PICKUPS: usize = 300;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Bench(serde_json::Value);
+
+impl JobKind for Bench {
+    const KIND: &'static str = "bench";
+}
+
+/// Counts down to the last job.
+#[derive(Clone)]
+struct Countdown(Arc<(AtomicUsize, Notify)>);
+
+impl Countdown {
+    fn from(jobs: usize) -> Self {
+        Self(Arc::new((AtomicUsize::new(jobs), Notify::new())))
+    }
+
+    fn tick(&self) {
+        if self.0.0.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.0.1.notify_one();
+        }
+    }
+
+    async fn over(self) {
+        self.0.1.notified().await;
+    }
+}
+
+fn worker(windlass: &Windlass, concurrency: u32) -> Worker {
+    Worker::new(windlass).queue("bench", concurrency).attempt_log(AttemptLog::Off)
+}
+
+async fn fill(store: &Arc<dyn Store>, load: Load, policy: &Arc<Policy>) -> Result<()> {
+    let payload = load.text();
+    for start in (0..load.jobs).step_by(BATCH) {
+        let jobs: Vec<NewJob> = (start..load.jobs.min(start + BATCH)).map(|_| new_job(&payload, policy)).collect();
+        store.enqueue(jobs, Atomicity::Each).await?;
+    }
+    Ok(())
+}
+
+fn policy(line: &str) -> Result<Arc<Policy>> {
+    Ok(Arc::new(Partial::resolve(&[Partial::parse_line(line)?], &[])?))
+}
+
+/// A backlog worked off by no-op handlers. Two figures: enqueue in bulk, drain.
+pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32) -> Result<[Figure; 2]> {
+    let meter = Meter::start();
+    fill(store, load, &policy("exponential")?).await?;
+    let filled = meter.read();
+    let left = Countdown::from(load.jobs);
+    let done = left.clone();
+    let windlass = Windlass::from_store(store.clone());
+    let meter = Meter::start();
+    let handler = move |_: Bench, _: Attempt| {
+        left.tick();
+        std::future::ready(Ok::<(), Failure>(()))
+    };
+    worker(&windlass, concurrency).handle(handler).run(done.over()).await?;
+    let drained = meter.read();
+    let bulk = Figure::rate(format!("enqueue in bulk, batches of {BATCH}"), load.jobs, filled);
+    Ok([bulk, Figure::rate(format!("drain, {} jobs", load.jobs), load.jobs, drained)])
+}
+
+/// Producers and the worker together.
+pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u32) -> Result<Figure> {
+    let left = Countdown::from(load.jobs);
+    let done = left.clone();
+    let windlass = Windlass::from_store(store.clone());
+    let meter = Meter::start();
+    let producer = {
+        let (store, policy) = (store.clone(), policy("exponential")?);
+        tokio::spawn(async move { fill(&store, load, &policy).await })
+    };
+    let handler = move |_: Bench, _: Attempt| {
+        left.tick();
+        std::future::ready(Ok::<(), Failure>(()))
+    };
+    worker(&windlass, concurrency).handle(handler).run(done.over()).await?;
+    producer.await??;
+    Ok(Figure::rate("sustained, producing and working".into(), load.jobs, meter.read()))
+}
+
+/// Every job fails once and is retried at once.
+pub(crate) async fn storm(store: &Arc<dyn Store>, load: Load, concurrency: u32) -> Result<Figure> {
+    fill(store, load, &policy("fixed:base=0s,jitter=none,cap=none,retries=3")?).await?;
+    let left = Countdown::from(load.jobs);
+    let done = left.clone();
+    let windlass = Windlass::from_store(store.clone());
+    let meter = Meter::start();
+    let handler = move |_: Bench, attempt: Attempt| {
+        let answer = if attempt.retry() == 0 { Err(Failure::new("once")) } else { Ok(()) };
+        if answer.is_ok() {
+            left.tick();
+        }
+        std::future::ready(answer)
+    };
+    worker(&windlass, concurrency).handle(handler).run(done.over()).await?;
+    Ok(Figure::rate("retry storm, each job fails once".into(), load.jobs, meter.read()))
+}
+
+/// How soon a single job on an idle queue starts, from the moment its enqueue was acknowledged.
+pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load) -> Result<Figure> {
+    let windlass = Windlass::from_store(store.clone());
+    let (started, mut starts) = mpsc::unbounded_channel();
+    let handler = move |_: Bench, _: Attempt| {
+        // The receiver lives until the last job has started.
+        let _ = started.send(Stopwatch::start());
+        std::future::ready(Ok::<(), Failure>(()))
+    };
+    let over = Arc::new(Notify::new());
+    let stop = over.clone();
+    let (policy, payload, store) = (policy("exponential")?, load.text(), store.clone());
+    let meter = Meter::start();
+    let probes = async move {
+        let mut waits = Vec::with_capacity(PICKUPS);
+        for _ in 0..PICKUPS {
+            store.enqueue(vec![new_job(&payload, &policy)], Atomicity::Each).await?;
+            let acknowledged = Stopwatch::start();
+            let Some(start) = starts.recv().await else { break };
+            // Started before the caller had its answer: no wait at all.
+            let wait = acknowledged.elapsed().saturating_sub(start.elapsed());
+            waits.push(wait.as_secs_f64() * 1000.0);
+            // An idle system: let the commit settle before the next one.
+            tokio::time::sleep(Millis::new(5).to_std()).await;
+        }
+        over.notify_one();
+        anyhow::Ok(waits)
+    };
+    let run = worker(&windlass, 10).handle(handler).run(async move { stop.notified().await });
+    let (ran, waits) = tokio::join!(run, probes);
+    ran?;
+    let mut waits = waits?;
+    waits.sort_by(f64::total_cmp);
+    let at = |share: f64| waits.get(((waits.len() as f64 - 1.0) * share) as usize).copied().unwrap_or(0.0);
+    let latency = Some([at(0.5), at(0.99), at(1.0)]);
+    Ok(Figure { what: "pickup on an idle queue".into(), jobs: waits.len(), cost: meter.read(), latency })
+}
+
+/// What a worker on a hundred idle queues costs.
+pub(crate) async fn idle(store: &Arc<dyn Store>, span: Millis) -> Result<Figure> {
+    let windlass = Windlass::from_store(store.clone());
+    let mut worker = Worker::new(&windlass).handle(|_: Bench, _: Attempt| std::future::ready(Ok::<(), Failure>(())));
+    for queue in 0..100 {
+        worker = worker.queue(&format!("idle-{queue}"), 5);
+    }
+    let meter = Meter::start();
+    worker.run(tokio::time::sleep(span.to_std())).await?;
+    let cost = meter.read();
+    let percent = cost.cpu_seconds / cost.seconds * 100.0;
+    Ok(Figure::rate(format!("idle on 100 queues: {percent:.1} % of a core"), 0, cost))
+}

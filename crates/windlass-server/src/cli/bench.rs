@@ -1,0 +1,81 @@
+//! `windlass bench`: measures this build on this machine.
+
+use super::Error;
+use crate::bench::{self, Load, Plan, Scenario, Target};
+use clap::ValueEnum as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  windlass bench                                     a temporary SQLite file in this directory
+  windlass bench --store postgres://localhost/test   a schema of its own, dropped afterwards
+  windlass bench --scenario drain --scenario storm --jobs 200000 --json
+
+Every figure stands next to the raw ceiling: the same life of a job (insert, claim, finish with ledger and \
+archive) by the plain driver on the same database, in the same run. Machines are noisy: compare ratios, not runs.")]
+pub(crate) struct Args {
+    /// sqlite: (a temporary file here), sqlite:PATH, or postgres://…
+    #[arg(long, value_name = "STORE", default_value = "sqlite:")]
+    store: String,
+    /// Jobs per scenario.
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    jobs: u32,
+    /// Bytes of payload per job.
+    #[arg(long, value_name = "BYTES", default_value = "100", value_parser = clap::value_parser!(u32).range(0..=262_144))]
+    payload: u32,
+    /// Handlers at once.
+    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    concurrency: u32,
+    /// Jobs that wait in the scenarios `future` and `backlog`.
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    deep: u32,
+    /// What to measure; several are allowed. Left out: all but `store`, `future` and `backlog`.
+    #[arg(long = "scenario", value_name = "NAME")]
+    scenarios: Vec<Scenario>,
+    /// Measure in a store that holds jobs already.
+    #[arg(long)]
+    force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<String, Error> {
+    let target = Target::parse(&args.store).map_err(|error| Error::BadInput(error.to_string()))?;
+    let plan = Plan {
+        load: Load { jobs: args.jobs as usize, payload: args.payload as usize },
+        concurrency: args.concurrency,
+        scenarios: args.chosen(),
+        deep: args.deep as usize,
+    };
+    let bar = progress(plan.scenarios.len() as u64 + 1);
+    let begin = |what: &str| {
+        bar.set_message(what.to_owned());
+        bar.inc(1);
+    };
+    let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from)?;
+    let report = runtime.block_on(bench::run(&target, &plan, args.force, begin));
+    bar.finish_and_clear();
+    let report = report?;
+    Ok(if args.json { format!("{:#}\n", report.json()) } else { report.table() })
+}
+
+impl Args {
+    fn chosen(&self) -> Vec<Scenario> {
+        if !self.scenarios.is_empty() {
+            return self.scenarios.clone();
+        }
+        let heavy = [Scenario::Store, Scenario::Future, Scenario::Backlog];
+        Scenario::value_variants().iter().copied().filter(|s| !heavy.contains(s)).collect()
+    }
+}
+
+fn progress(steps: u64) -> ProgressBar {
+    let style =
+        ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} ({elapsed})").expect("the template is well formed");
+    let bar = ProgressBar::new(steps).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

@@ -1,0 +1,77 @@
+//! Retries as they happen: one line for each attempt that ended.
+
+use super::scale::for_real;
+use crate::cli::screen::{Hue, Screen};
+use crate::cli::words::rough;
+use crate::cli::{Error, emit};
+use windlass::{Event, What};
+use windlass_core::attempt::label;
+use windlass_core::{Reason, Status, Timestamp};
+
+/// Writes the lines.
+#[derive(Debug)]
+pub(super) struct Live<'a> {
+    pub(super) screen: &'a Screen,
+    pub(super) began_at: Timestamp,
+    pub(super) voice: Voice,
+}
+
+/// Whether to say anything while it runs: JSON is one document at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    Aloud,
+    Silent,
+}
+
+impl Live<'_> {
+    pub(super) fn say(&self, text: &str) -> Result<(), Error> {
+        if self.voice == Voice::Aloud {
+            emit(text)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn head(&self) -> Result<(), Error> {
+        let head = format!("{:>7}  {:>3}  {:<13}  {:<8}  {}", "time", "job", "kind", "attempt", "what happened");
+        self.say(&format!("{}\n", self.screen.ink.bold(&head)))
+    }
+
+    pub(super) fn tell(&self, event: &Event) -> Result<(), Error> {
+        let Some((hue, text)) = told(event) else { return Ok(()) };
+        let time = event.at.since(self.began_at).get();
+        let time = format!("{:>3}.{:02}s", time / 1000, time % 1000 / 10);
+        let job = format!("{:>3}  {:<13}", event.job.0, event.kind.as_str());
+        let label = format!("{:<8}", label(event.retry, Status::Failed));
+        let ink = self.screen.ink;
+        self.say(&format!("{}  {job}  {label}  {}\n", ink.dim(&time), ink.hued(hue, &text)))
+    }
+}
+
+fn told(event: &Event) -> Option<(Hue, String)> {
+    let of = event.max_attempts.saturating_sub(1);
+    match &event.what {
+        What::Queued | What::Started { .. } | What::Postponed { .. } => None,
+        What::Succeeded { .. } => Some((Hue::Good, "✓ succeeded".into())),
+        What::Retried { delay, error_class, .. } => {
+            let (retry, real) = (event.retry + 1, for_real(*delay));
+            let text = format!("↻ {error_class}: retry {retry}/{of} in {} (for real: {})", rough(*delay), rough(real));
+            Some((Hue::Warn, text))
+        }
+        What::GaveUp { reason, error_class, .. } => {
+            let class = error_class.as_deref().map_or_else(String::new, |class| format!("{class}: "));
+            Some((Hue::Bad, format!("✗ {class}gave up, {}", because(*reason))))
+        }
+        What::Cancelled => Some((Hue::Faint, "cancelled".into())),
+    }
+}
+
+fn because(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Permanent => "a permanent error",
+        Reason::Exhausted => "retries used up",
+        Reason::Deadline => "out of time",
+        Reason::Expired => "not started in time",
+        Reason::AtMostOnce => "it may run only once",
+        Reason::CrashLoop => "it kills its workers",
+    }
+}

@@ -1,0 +1,81 @@
+//! What the demo shows before and after: who plays, how it ended, the execution logs, the numbers, and what to try next.
+
+use super::cast::Actor;
+use crate::cli::api::Api;
+use crate::cli::grid::{Grid, number, text, wrapped};
+use crate::cli::screen::Screen;
+use crate::cli::{Error, history, jobs, stats};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use windlass::JobId;
+
+/// Jobs of the demo, runs of its schedule included.
+const LIMIT: usize = 100;
+
+pub(super) fn playbill(actors: &[Actor], cron: &'static str, screen: &Screen) -> String {
+    let mut grid = Grid::new([number("job"), text("kind"), text("policy"), wrapped("what it does")]);
+    for actor in actors {
+        grid.row([actor.id.to_string().into(), actor.kind.into(), actor.policy.as_str().into(), actor.will.into()]);
+    }
+    grid.row(["".into(), "heartbeat".into(), cron.into(), "a schedule: runs every two seconds".into()]);
+    grid.render(screen)
+}
+
+async fn all(api: &Api) -> Result<Vec<Value>, Error> {
+    api.list("/api/v1/jobs", &[("order", Some("oldest".to_owned()))], LIMIT).await.map(|(jobs, _)| jobs)
+}
+
+pub(super) async fn closing(
+    api: &Api,
+    actors: &[Actor],
+    delivery: JobId,
+    kept: Option<&str>,
+    screen: &Screen,
+) -> Result<String, Error> {
+    let title = |words: &str| format!("\n{}\n\n", screen.ink.bold(words));
+    let mut told = title("How it ended");
+    told.push_str(&jobs::table(&all(api).await?).render(screen));
+    told.push_str(&title("Execution logs"));
+    let is_worth_it = |actor: &&Actor| matches!(actor.kind, "resize-image" | "sync-crm" | "parse-report");
+    let shown = actors.iter().filter(is_worth_it).map(|actor| actor.id).chain([delivery]);
+    for (index, id) in shown.enumerate() {
+        let job = api.get(&format!("/api/v1/jobs/{id}")).await?;
+        let gap = if index > 0 { "\n" } else { "" };
+        // Writing to a String cannot fail.
+        let _ = write!(told, "{gap}{}", history::of(api, &job, screen).await?);
+    }
+    told.push_str(&title("In numbers"));
+    let found = api.get("/api/v1/stats").await?;
+    told.push_str(&stats::table(&found["windows"]["5m"], "kind", "kinds", screen));
+    told.push_str(&title("What to try next"));
+    told.push_str(&next(kept));
+    Ok(told)
+}
+
+fn next(kept: Option<&str>) -> String {
+    let look = match kept {
+        Some(path) => format!(
+            "  windlass dead groups --store sqlite:{path}      what waits for a person, and why\n  \
+             windlass history 2 --store sqlite:{path}        one job's log\n"
+        ),
+        None => {
+            "  windlass demo --keep demo.db                      the same, and look around in the store afterwards\n"
+                .into()
+        }
+    };
+    look + "  windlass policy preview exponential --count 10    what a policy would do, before it does
+  windlass serve                                    a server with API and docs on http://127.0.0.1:9463
+  windlass enqueue --url https://example.com '{}'   a job that calls a URL
+  windlass --help                                   everything else
+"
+}
+
+/// All jobs with their histories, and the stats.
+pub(super) async fn document(api: &Api) -> Result<Value, Error> {
+    let mut jobs = all(api).await?;
+    for job in &mut jobs {
+        let mut history = api.get(&format!("/api/v1/jobs/{}/history?limit=100", job["id"])).await?;
+        job["history"] = history["items"].take();
+    }
+    Ok(json!({ "timeScale": super::scale::FACTOR, "jobs": jobs, "stats": api.get("/api/v1/stats").await? }))
+}

@@ -1,0 +1,223 @@
+//! `windlass queues`: how full they are; pause, resume, purge, and settings.
+
+use super::api::{Api, with_query};
+use super::ask::Consent;
+use super::grid::{Grid, Shown, cut, number, text};
+use super::progress::{self, Unit};
+use super::screen::{Hue, Screen};
+use super::target::Target;
+use super::words::{counted, grouped, plain, span};
+use super::{Error, pretty};
+use clap::Subcommand;
+use hyper::Method;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use windlass::store::Retention;
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass queues
+  windlass queues pause email                    none of its jobs is started until it is resumed
+  windlass queues resume email
+  windlass queues purge email                    cancel all that waits; asks first
+  windlass queues set email --policy queue-worker --keep-failed forever
+
+Exit codes: 0 done, 2 bad input, 3 no such queue, 5 unavailable.";
+
+/// How often a purge under way is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    /// Only this tenant's queues; with pause, resume, purge and set: whose queue, * for everyone's.
+    #[arg(long, global = true)]
+    tenant: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List queues.
+    List,
+    /// Start none of a queue's jobs until it is resumed.
+    Pause { name: String },
+    /// Start a paused queue's jobs again.
+    Resume { name: String },
+    /// Cancel all waiting jobs of a queue; running ones go on.
+    Purge {
+        name: String,
+        #[command(flatten)]
+        consent: Consent,
+    },
+    /// Set a queue's policy and retention; what is left out stays. Jobs already stored keep theirs.
+    Set {
+        name: String,
+        /// A policy's name or line.
+        #[arg(long)]
+        policy: Option<String>,
+        /// How long succeeded jobs are kept: a span, 0 to drop them on finish, or forever.
+        #[arg(long, value_name = "SPAN")]
+        keep_succeeded: Option<String>,
+        #[arg(long, value_name = "SPAN")]
+        keep_cancelled: Option<String>,
+        #[arg(long, value_name = "SPAN")]
+        keep_failed: Option<String>,
+        /// Back to the defaults.
+        #[arg(long, conflicts_with_all = ["policy", "keep_succeeded", "keep_cancelled", "keep_failed"])]
+        reset: bool,
+    },
+}
+
+pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
+    let json = args.target.json;
+    let api = args.target.api().await?;
+    let place = |name: &str, verb: &str| {
+        let name: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
+        with_query(&format!("/api/v1/queues/{name}{verb}"), &[("tenant", args.tenant.clone())])
+    };
+    match &args.verb {
+        None | Some(Verb::List) => list(&api, args, screen).await,
+        Some(Verb::Pause { name }) => {
+            let answer = api.ask(Method::POST, &place(name, "/pause")).await?;
+            Ok(if json { pretty(&answer) } else { format!("queue {name} is paused\n") })
+        }
+        Some(Verb::Resume { name }) => {
+            let answer = api.ask(Method::POST, &place(name, "/resume")).await?;
+            Ok(if json { pretty(&answer) } else { format!("queue {name} goes on\n") })
+        }
+        Some(Verb::Purge { name, consent }) => {
+            let waiting = waiting(&api, args, name).await?;
+            consent.get(&format!("Cancel {} of queue {name}?", counted(waiting, "waiting job")))?;
+            let answer = purge(&api, args, name, &place(name, "/purge"), waiting).await?;
+            let done = answer["cancelled"].as_u64().unwrap_or(0);
+            Ok(if json { pretty(&answer) } else { format!("{} cancelled\n", counted(done, "job")) })
+        }
+        Some(Verb::Set { name, policy, keep_succeeded, keep_cancelled, keep_failed, reset }) => {
+            let keeps = [("succeeded", keep_succeeded), ("cancelled", keep_cancelled), ("failed", keep_failed)];
+            let settings = settings(&api, args, name, policy.as_deref(), keeps, *reset).await?;
+            let answer = api.send(Method::PUT, &place(name, ""), Some(settings.to_string())).await?;
+            Ok(if json { pretty(&answer) } else { format!("queue {name}: {}\n", answer["settings"]) })
+        }
+    }
+}
+
+async fn all(api: &Api, tenant: Option<&str>) -> Result<Value, Error> {
+    let tenant = tenant.filter(|tenant| *tenant != "*").map(str::to_owned);
+    api.get_with("/api/v1/queues", &[("tenant", tenant)]).await
+}
+
+async fn list(api: &Api, args: &Args, screen: &Screen) -> Result<String, Error> {
+    let found = all(api, args.tenant.as_deref()).await?;
+    if args.target.json {
+        return Ok(pretty(&found));
+    }
+    let mut grid = Grid::new([
+        text("queue"),
+        text("tenant").optional(),
+        text("state"),
+        number("due"),
+        number("later"),
+        number("running"),
+        number("dead"),
+        number("oldest"),
+        number("done/s").optional(),
+        number("failed/s").optional(),
+        cut("policy").optional(),
+    ]);
+    for queue in found["items"].as_array().into_iter().flatten() {
+        let tenant = plain(&queue["tenantId"]);
+        let count = |name: &str| grouped(queue[name].as_u64().unwrap_or(0));
+        let rate = |name: &str| format!("{:.1}", queue["rates"][name].as_f64().unwrap_or(0.0));
+        let dead = queue["dead"].as_u64().unwrap_or(0);
+        let state = if queue["paused"] == true { Shown::hued("paused", Hue::Warn) } else { "open".into() };
+        grid.row([
+            plain(&queue["name"]).into(),
+            if tenant == "default" { String::new() } else { tenant }.into(),
+            state,
+            count("due").into(),
+            count("later").into(),
+            count("running").into(),
+            if dead > 0 { Shown::hued(grouped(dead), Hue::Bad) } else { "0".into() },
+            span(&queue["oldestDueMs"]).into(),
+            rate("succeeded").into(),
+            rate("failed").into(),
+            plain(&queue["policy"]).into(),
+        ]);
+    }
+    Ok(grid.or("no queues yet: the first job of a queue makes it", screen))
+}
+
+async fn waiting(api: &Api, args: &Args, name: &str) -> Result<u64, Error> {
+    let found = all(api, args.tenant.as_deref()).await?;
+    let whose = args.tenant.as_deref().unwrap_or("default");
+    let is_meant = |queue: &&Value| queue["name"] == name && (whose == "*" || queue["tenantId"] == whose);
+    let counts = found["items"].as_array().into_iter().flatten().filter(is_meant);
+    Ok(counts.map(|queue| queue["due"].as_u64().unwrap_or(0) + queue["later"].as_u64().unwrap_or(0)).sum())
+}
+
+/// Purges, and watches the queue grow empty meanwhile.
+async fn purge(api: &Api, args: &Args, name: &str, path: &str, total: u64) -> Result<Value, Error> {
+    let bar = progress::bar(total, "cancelling", Unit::Jobs);
+    let watch = async {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if let Ok(left) = waiting(api, args, name).await {
+                bar.set_position(total.saturating_sub(left));
+            }
+        }
+    };
+    let answer = tokio::select! {
+        answer = api.ask(Method::POST, path) => answer,
+        () = watch => unreachable!("watching goes on for ever"),
+    };
+    bar.finish_and_clear();
+    answer
+}
+
+/// How long finished jobs are kept where nobody says otherwise.
+fn defaults() -> Map<String, Value> {
+    let Retention { succeeded, cancelled, failed } = Retention::default();
+    let kept = [("succeeded", succeeded), ("cancelled", cancelled), ("failed", failed)];
+    kept.map(|(name, keep)| (name.to_owned(), json!(keep.to_string()))).into_iter().collect()
+}
+
+/// The settings to write: those there are, with what was given over them.
+async fn settings(
+    api: &Api,
+    args: &Args,
+    name: &str,
+    policy: Option<&str>,
+    keeps: [(&str, &Option<String>); 3],
+    reset: bool,
+) -> Result<Value, Error> {
+    if reset {
+        return Ok(json!({}));
+    }
+    if policy.is_none() && keeps.iter().all(|(_, keep)| keep.is_none()) {
+        return Err(Error::BadInput(
+            "give --policy, --keep-succeeded, --keep-cancelled, --keep-failed or --reset".into(),
+        ));
+    }
+    let found = all(api, args.tenant.as_deref()).await?;
+    let whose = args.tenant.as_deref().unwrap_or("default");
+    let is_meant = |queue: &&Value| queue["name"] == name && (whose == "*" || queue["tenantId"] == whose);
+    let old = found["items"].as_array().into_iter().flatten().find(is_meant).cloned().unwrap_or_default();
+    let mut settings = Map::new();
+    let policy = policy.map_or_else(|| old["policy"].clone(), |line| json!(line));
+    if !policy.is_null() {
+        settings.insert("policy".into(), policy);
+    }
+    let mut retention = old["retention"].as_object().cloned().unwrap_or_default();
+    for (name, keep) in keeps {
+        retention.extend(keep.iter().map(|keep| (name.to_owned(), json!(keep))));
+    }
+    let is_given = keeps.iter().any(|(_, keep)| keep.is_some());
+    if is_given || retention != defaults() {
+        settings.insert("retention".into(), Value::Object(retention));
+    }
+    Ok(Value::Object(settings))
+}

@@ -1,0 +1,26 @@
+//! `windlass serve` and `windlass work`: run a node.
+
+use super::Error;
+use super::node::NodeArgs;
+use crate::serve::{self, Api};
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass serve
+  windlass serve --store postgres://windlass@db/jobs --listen 0.0.0.0:9463
+  windlass serve --allow-private-targets       (HTTP jobs may call this machine)
+
+Stops on SIGTERM or Ctrl-C: no new work, what is under way may finish within --grace.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    node: NodeArgs,
+}
+
+pub(crate) fn run(args: &Args, api: Api) -> Result<String, Error> {
+    let config = args.node.load()?;
+    super::runtime()?.block_on(serve::run(&config, api))?;
+    Ok(String::new())
+}

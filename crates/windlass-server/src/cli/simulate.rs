@@ -1,0 +1,184 @@
+//! `windlass simulate`: what retry policies do to a service that is down for a while, compared side by side.
+
+mod chart;
+mod input;
+mod json;
+mod lanes;
+mod svg;
+mod table;
+
+use super::policy;
+use super::screen::{Screen, wrap};
+use super::{Error, policy::pretty};
+use input::{Arrival, Subject};
+use std::path::PathBuf;
+use windlass::dice::Dice;
+use windlass_core::simulate::{MAX_JOBS, Run, Scenario, Target, simulate};
+use windlass_core::{Millis, Policy};
+
+/// More lanes than this no one compares by eye.
+const MAX_POLICIES: usize = 8;
+const DEFAULT_POLICIES: [&str; 3] = ["stepped", "full-jitter", "exponential"];
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass simulate
+  windlass simulate --policy full-jitter --policy stepped --jobs 10000 --capacity 200 --outage 2m
+  windlass simulate --arrival 100/s --outage 1m@30s --policy exponential --policy http
+  windlass simulate --policy herd=fixed:base=30s,jitter=none,retries=9 \\
+                    --policy spread=fixed:base=30s,jitter=full,retries=9 --svg herd.svg
+
+The target answers the first CAPACITY calls of each second and refuses the rest (429); while it is \
+down it answers none. Every due job calls at once, as though there were workers enough, and a refusal \
+costs the target nothing: real services slow down under overload, so a herd does more harm than is \
+shown. Retries are the engine's own decisions; the same seed gives the same run.
+
+wasted: calls that failed. peak/s: calls in the busiest second; after/s: in the busiest since the \
+recovery. drain: from the recovery until the last job that had failed was finished. median, p99: from \
+arrival to success. At most 1,000,000 jobs, 7 days and 50,000,000 calls are simulated.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A policy to compare: a preset's name or a line, optionally with a name for it
+    /// [default: stepped, full-jitter, exponential].
+    #[arg(long = "policy", value_name = "[NAME=]POLICY", value_parser = input::subject)]
+    policies: Vec<Subject>,
+    /// How many jobs there are, 1 to 1000000.
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_JOBS)))]
+    jobs: u32,
+    /// Over how long they arrive (0s: all at once), or at what rate: 100/s, 6000/m, 50/h.
+    #[arg(long, value_name = "SPAN|RATE", default_value = "0s", value_parser = input::arrival)]
+    arrival: Arrival,
+    /// Calls the target answers each second, 1 to 10000000.
+    #[arg(long, value_name = "CALLS", default_value = "200", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    capacity: u32,
+    /// How long the target is down, and from when: 2m (from the start) or 2m@30s.
+    #[arg(long, value_name = "SPAN[@START]", default_value = "2m", value_parser = input::outage)]
+    outage: input::Outage,
+    /// How long a call takes, whatever comes of it: at most 1h.
+    #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = input::latency)]
+    latency: Millis,
+    /// What the target's refusals ask callers to wait.
+    #[arg(long, value_name = "SPAN", value_parser = input::span)]
+    retry_after: Option<Millis>,
+    /// Where the jitter's chance starts.
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
+    /// Write the load curves to a file as SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One policy and what it did.
+struct Lane {
+    label: String,
+    policy: Policy,
+    run: Run,
+}
+
+pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
+    let scenario = args.scenario()?;
+    let lanes = args.lanes(&scenario, screen)?;
+    if let Some(path) = &args.svg {
+        let written = std::fs::write(path, svg::draw(&args.title(&scenario), &scenario, &lanes));
+        written.map_err(|error| anyhow::anyhow!("--svg: cannot write {}: {error}", path.display()))?;
+    }
+    if args.json {
+        return Ok(pretty(&json::report(args.seed, &scenario, &lanes)));
+    }
+    let mut text = format!("{}\n\n", wrap(&args.title(&scenario), screen.width));
+    text.push_str(&table::figures(&lanes, screen));
+    text.push('\n');
+    text.push_str(&lanes::draw(&scenario, &lanes, screen));
+    for note in notes(args, &lanes) {
+        text.push_str(&format!("\n{}\n", wrap(&note, screen.width)));
+    }
+    Ok(text)
+}
+
+impl Args {
+    fn scenario(&self) -> Result<Scenario, Error> {
+        let target = Target {
+            capacity: self.capacity,
+            latency: self.latency,
+            down_at: self.outage.at,
+            down_for: self.outage.lasts,
+            retry_after: self.retry_after,
+        };
+        let arrival = self.arrival.span(self.jobs).map_err(Error::BadInput)?;
+        Ok(Scenario { jobs: self.jobs, arrival, target })
+    }
+
+    fn lanes(&self, scenario: &Scenario, screen: &Screen) -> Result<Vec<Lane>, Error> {
+        let defaults = || DEFAULT_POLICIES.iter().map(|name| Subject::plain(name)).collect();
+        let subjects: Vec<Subject> = if self.policies.is_empty() { defaults() } else { self.policies.clone() };
+        if subjects.len() > MAX_POLICIES {
+            let given = subjects.len();
+            return Err(Error::BadInput(format!(
+                "--policy: {given} policies are too many; give at most {MAX_POLICIES}"
+            )));
+        }
+        let read = subjects.into_iter().map(|Subject { label, line }| {
+            let policy = policy::read(&line, policy::usual_role(&line), screen);
+            policy.map(|policy| (label, policy)).map_err(naming_the_flag)
+        });
+        let policies = read.collect::<Result<Vec<_>, _>>()?;
+        let lane = |(label, policy): (String, Policy)| {
+            // Each policy starts from the seed anew: what else is compared changes nothing for it.
+            let dice = Dice::seeded(self.seed);
+            let run = simulate(scenario, &policy, || dice.roll());
+            Lane { label, policy, run }
+        };
+        Ok(policies.into_iter().map(lane).collect())
+    }
+
+    /// The scenario in a sentence.
+    fn title(&self, scenario: &Scenario) -> String {
+        let jobs = table::count(u64::from(scenario.jobs));
+        let jobs = if scenario.jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") };
+        let target = &scenario.target;
+        let capacity = table::count(u64::from(target.capacity));
+        let takes = if target.latency.is_zero() { String::new() } else { format!(" of {} each", target.latency) };
+        let outage = if target.down_for.is_zero() {
+            "stays up".to_owned()
+        } else {
+            format!("is down from {} to {}", target.down_at, target.recovers_at())
+        };
+        let asks = target.retry_after.map_or(String::new(), |span| format!("; refusals ask to wait {span}"));
+        let arrival = self.arrival;
+        format!(
+            "{jobs}, {arrival}; the target answers {capacity} calls/s{takes} and {outage}{asks} (seed {})",
+            self.seed
+        )
+    }
+}
+
+fn naming_the_flag(error: Error) -> Error {
+    match error {
+        Error::BadInput(message) => Error::BadInput(format!("--policy: {message}")),
+        other @ (Error::Told(_)
+        | Error::Failed(_)
+        | Error::NotFound(_)
+        | Error::Conflict(_)
+        | Error::Unavailable(_)) => other,
+    }
+}
+
+fn notes(args: &Args, lanes: &[Lane]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for lane in lanes.iter().filter(|lane| lane.run.unfinished > 0) {
+        notes.push(format!(
+            "{}: {} jobs were still live when the simulation reached its bounds (7 days, 50,000,000 calls).",
+            lane.label,
+            table::count(u64::from(lane.run.unfinished))
+        ));
+    }
+    if let Some(path) = &args.svg {
+        notes.push(format!("Wrote {}.", path.display()));
+    }
+    notes
+}

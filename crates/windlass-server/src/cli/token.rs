@@ -1,0 +1,137 @@
+//! `windlass token`: create, list and revoke tokens, straight on a store.
+
+use super::Error;
+use super::node::NodeArgs;
+use crate::http::Scope;
+use crate::{serve, token};
+use clap::{Subcommand, builder::PossibleValuesParser};
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+use windlass::Windlass;
+use windlass::store::Token;
+use windlass_core::job::Tenant;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Create a token and print it, once.
+    Create {
+        /// What it is for.
+        name: String,
+        /// What it may do; may be repeated. `admin` may do everything.
+        #[arg(long, required = true, value_parser = PossibleValuesParser::new(Scope::ALL.map(Scope::as_str)))]
+        scope: Vec<String>,
+        /// For this tenant alone [default: all tenants].
+        #[arg(long)]
+        tenant: Option<String>,
+        #[command(flatten)]
+        node: Box<NodeArgs>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List tokens.
+    List {
+        #[command(flatten)]
+        node: Box<NodeArgs>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a token by its id. Servers refuse it within 5 seconds.
+    Revoke {
+        id: String,
+        #[command(flatten)]
+        node: Box<NodeArgs>,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> Result<String, Error> {
+    let runtime = super::runtime()?;
+    match &args.verb {
+        Verb::Create { name, scope, tenant, node, json } => {
+            let tenant = tenant.as_deref().map(Tenant::new).transpose();
+            let tenant = tenant.map_err(|error| Error::BadInput(error.to_string()))?;
+            if tenant.is_some() && scope.iter().all(|word| word == Scope::Work.as_str()) {
+                return Err(Error::BadInput("work tokens are for all tenants; leave --tenant out".into()));
+            }
+            let config = node.load()?;
+            let made = runtime.block_on(async {
+                let windlass = serve::open(&config).await?;
+                create(&windlass, name, scope, tenant).await
+            })?;
+            Ok(created(&made.0, &made.1, *json))
+        }
+        Verb::List { node, json } => {
+            let config = node.load()?;
+            let tokens = runtime.block_on(async {
+                let windlass = serve::open(&config).await?;
+                Ok::<_, anyhow::Error>(windlass.store().tokens().await?)
+            })?;
+            Ok(listed(&tokens, *json))
+        }
+        Verb::Revoke { id, node } => {
+            let config = node.load()?;
+            let revoked = runtime.block_on(async {
+                let windlass = serve::open(&config).await?;
+                Ok::<_, anyhow::Error>(windlass.store().revoke_token(id).await?)
+            })?;
+            match revoked {
+                true => Ok(format!("{id} is revoked\n")),
+                false => Err(Error::BadInput(format!("there is no token {id} to revoke; see windlass token list"))),
+            }
+        }
+    }
+}
+
+async fn create(
+    windlass: &Windlass,
+    name: &str,
+    scopes: &[String],
+    tenant: Option<Tenant>,
+) -> anyhow::Result<(Token, String)> {
+    let (token, shown) = token::mint(windlass.dice(), name, scopes.to_vec(), tenant, windlass.clock().now());
+    windlass.store().put_token(&token).await?;
+    Ok((token, shown))
+}
+
+fn created(token: &Token, shown: &str, as_json: bool) -> String {
+    if as_json {
+        let mut object = told(token);
+        object["token"] = json!(shown);
+        return format!("{object:#}\n");
+    }
+    format!("{shown}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer {shown}\n")
+}
+
+fn listed(tokens: &[Token], as_json: bool) -> String {
+    if as_json {
+        return format!("{:#}\n", Value::Array(tokens.iter().map(told).collect()));
+    }
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["ID", "NAME", "SCOPES", "TENANT", "CREATED", "REVOKED"]);
+    for token in tokens {
+        let tenant = token.tenant.as_ref().map_or("all", Tenant::as_str).to_owned();
+        let revoked = token.revoked_at.map_or_else(String::new, |at| at.to_string());
+        let (scopes, created) = (token.scopes.join(","), token.created_at.to_string());
+        table.add_row([token.id.clone(), token.name.clone(), scopes, tenant, created, revoked]);
+    }
+    format!("{}\n", table.trim_fmt())
+}
+
+fn told(token: &Token) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "scopes": token.scopes,
+        "tenant": token.tenant.as_ref().map(Tenant::as_str),
+        "createdAt": token.created_at.to_string(),
+        "revokedAt": token.revoked_at.map(|at| at.to_string()),
+    })
+}

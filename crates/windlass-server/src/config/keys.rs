@@ -1,0 +1,172 @@
+//! The table of known keys: their forms, defaults and what they mean.
+
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use windlass_core::Millis;
+use windlass_core::nearest::nearest;
+
+/// What a value looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    /// Never shown.
+    Secret,
+    /// Shown without its password.
+    Url,
+    Address,
+    Flag,
+    Whole,
+    Duration,
+    List,
+    /// One of a few words.
+    Word(&'static [&'static str]),
+}
+
+/// One known key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    default: &'static str,
+    pub(crate) help: &'static str,
+}
+
+const fn key(name: &'static str, form: Form, default: &'static str, help: &'static str) -> Key {
+    Key { name, form, default, help }
+}
+
+/// All keys that hold one value. Tables (queues, kinds, policies, tenants, defaults, alert rules) come besides.
+pub(crate) const KEYS: &[Key] = &[
+    key("store", Form::Url, "sqlite:windlass.db", "where jobs are kept: sqlite:PATH or postgres://…"),
+    key("schema", Form::Text, "windlass", "Postgres: the schema that holds the tables"),
+    key("connections", Form::Whole, "8", "Postgres: connections for ordinary statements"),
+    key("listen", Form::Address, "127.0.0.1:9463", "where the API listens"),
+    key("allowedHosts", Form::List, "", "names besides localhost that browsers may call the server by"),
+    key("maxConnections", Form::Whole, "1024", "connections at once"),
+    key("worker", Form::Text, "", "the worker's name; of the machine and process if empty"),
+    key("concurrency", Form::Whole, "64", "HTTP jobs at once"),
+    key("lease", Form::Duration, "30s", "how long a lease lasts without renewal"),
+    key("grace", Form::Duration, "25s", "how long work under way may go on after a stop"),
+    key("egress.allowPrivateTargets", Form::Flag, "false", "calls may reach loopback and private networks"),
+    key("egress.allow", Form::List, "", "networks that calls may reach besides public ones"),
+    key("egress.deny", Form::List, "", "networks that calls never reach"),
+    key("egress.callsPerHost", Form::Whole, "32", "calls at once to one host"),
+    key("logs.format", Form::Word(&["auto", "text", "json"]), "auto", "text on a terminal, JSON otherwise"),
+    key("logs.level", Form::Text, "info", "what is logged: error, warn, info, debug, or a filter"),
+    key("logs.jobs", Form::Flag, "true", "a line for each start and success of an attempt"),
+    key("metrics.tenants", Form::Flag, "false", "metrics tell tenants apart, which multiplies them"),
+    key("alerts.urls", Form::List, "", "operators' URLs that alerts are sent to"),
+    key("alerts.secret", Form::Secret, "", "signs what is sent to them: whsec_…"),
+];
+
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// ` (did you mean …?)`, or nothing.
+pub(crate) fn hint(word: &str, known: &[&str]) -> String {
+    nearest(word, known).map_or_else(String::new, |k| format!("; did you mean `{k}`?"))
+}
+
+impl Key {
+    pub(crate) fn default(&self) -> Value {
+        self.form.parse(self.default).expect("defaults have their form")
+    }
+
+    /// `WINDLASS_EGRESS_ALLOW`
+    pub(crate) fn variable(&self) -> String {
+        let mut name = String::from("WINDLASS_");
+        for c in self.name.chars() {
+            match c {
+                '.' => name.push('_'),
+                c if c.is_ascii_uppercase() => {
+                    name.push('_');
+                    name.push(c);
+                }
+                c => name.push(c.to_ascii_uppercase()),
+            }
+        }
+        name
+    }
+}
+
+impl Form {
+    /// Reads a value of the file or a flag.
+    ///
+    /// # Errors
+    /// What would be accepted.
+    pub(crate) fn read(self, value: &Value) -> Result<Value, String> {
+        match (self, value) {
+            (Self::Flag, Value::Bool(_)) => Ok(value.clone()),
+            (Self::Whole, Value::Number(number)) => self.parse(&number.to_string()),
+            (Self::Duration, Value::Number(number)) => self.parse(&number.to_string()),
+            (Self::List, Value::Array(items)) if items.iter().all(Value::is_string) => Ok(value.clone()),
+            (Self::Flag | Self::Whole | Self::List, _) => Err(self.told()),
+            (_, Value::String(text)) => self.parse(text),
+            (_, _) => Err(self.told()),
+        }
+    }
+
+    /// Reads a value written as text, as environment variables are.
+    ///
+    /// # Errors
+    /// What would be accepted.
+    pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let read = match self {
+            Self::Text | Self::Secret | Self::Url => Some(json!(text)),
+            Self::Address => text.parse::<SocketAddr>().ok().map(|address| json!(address.to_string())),
+            Self::Flag => match text {
+                "true" | "1" | "yes" | "on" => Some(json!(true)),
+                "false" | "0" | "no" | "off" => Some(json!(false)),
+                _ => None,
+            },
+            Self::Whole => text.parse::<u64>().ok().filter(|n| *n > 0).map(|n| json!(n)),
+            Self::Duration => Millis::parse(text).ok().map(|span| json!(span.to_string())),
+            Self::List => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()),
+            Self::Word(words) => words.contains(&text).then(|| json!(text)),
+        };
+        read.ok_or_else(|| self.told())
+    }
+
+    fn told(self) -> String {
+        match self {
+            Self::Text | Self::Secret | Self::Url => "must be a text".into(),
+            Self::Address => "must be an address and port, such as 127.0.0.1:9463".into(),
+            Self::Flag => "must be true or false".into(),
+            Self::Whole => "must be a whole number above 0".into(),
+            Self::Duration => "must be a duration: 500ms, 30s, 1m30s, or whole milliseconds".into(),
+            Self::List => "must be a list of texts".into(),
+            Self::Word(words) => format!("must be one of {}", words.join(", ")),
+        }
+    }
+
+    /// How a value is shown.
+    pub(crate) fn shown(self, value: &Value) -> Value {
+        match self {
+            Self::Secret if value.as_str().is_some_and(|text| !text.is_empty()) => json!("***"),
+            Self::Url => json!(without_password(value.as_str().unwrap_or_default())),
+            Self::Secret | Self::Text | Self::Address | Self::Flag => value.clone(),
+            Self::Whole | Self::Duration | Self::List | Self::Word(_) => value.clone(),
+        }
+    }
+}
+
+/// A URL with its password masked, wherever it stands.
+pub(crate) fn without_password(text: &str) -> String {
+    let Ok(mut url) = url::Url::parse(text) else { return text.to_owned() };
+    if url.password().is_some() && url.set_password(Some("***")).is_err() {
+        return "***".into();
+    }
+    let pairs: Vec<(String, String)> = url
+        .query_pairs()
+        .map(|(name, value)| {
+            let shown = if name.contains("password") { "***".into() } else { value.into_owned() };
+            (name.into_owned(), shown)
+        })
+        .collect();
+    if pairs.iter().any(|(_, value)| value == "***") {
+        url.query_pairs_mut().clear().extend_pairs(pairs);
+    }
+    url.to_string()
+}

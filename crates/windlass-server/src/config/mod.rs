@@ -1,0 +1,154 @@
+//! Configuration: defaults, `windlass.toml`, the environment, flags; later ones win. Every value knows where it came from.
+
+mod env;
+mod file;
+mod keys;
+mod settings;
+mod show;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use keys::without_password;
+use keys::{KEYS, Key};
+pub(crate) use settings::write_to_store;
+pub(crate) use show::Shown;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use windlass::alert::{Operator, Rule, default_rules};
+use windlass::store::SettingKey;
+use windlass_core::Millis;
+
+/// The file that is read if it is there.
+pub(crate) const DEFAULT_FILE: &str = "windlass.toml";
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File { path: PathBuf, line: usize },
+    Environment(String),
+    Flag(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Environment(name) => write!(f, "environment {name}"),
+            Self::Flag(name) => write!(f, "flag {name}"),
+        }
+    }
+}
+
+/// A configuration that cannot be: where, and what would be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub(crate) struct ConfigError {
+    place: String,
+    message: String,
+}
+
+impl ConfigError {
+    fn new(place: impl fmt::Display, message: impl Into<String>) -> Self {
+        Self { place: place.to_string(), message: message.into() }
+    }
+}
+
+/// A setting that is kept in the store, so that every producer sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StoreSetting {
+    pub(crate) key: SettingKey,
+    pub(crate) value: Value,
+    pub(crate) source: Source,
+}
+
+/// The effective configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    values: BTreeMap<&'static str, (Value, Source)>,
+    pub(crate) settings: Vec<StoreSetting>,
+    rules: Vec<(String, Rule, Source)>,
+    /// `MAX_<QUEUE>_RETRY_ATTEMPTS`, by the middle part.
+    pub(crate) attempts: Vec<(String, String)>,
+}
+
+/// What the configuration is made of.
+#[derive(Debug, Default)]
+pub(crate) struct Inputs {
+    /// The file that was asked for; without one, [`DEFAULT_FILE`] if it is there.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) environment: Vec<(String, String)>,
+    /// Keys, the flags that set them, and their values.
+    pub(crate) flags: Vec<(&'static str, &'static str, Value)>,
+}
+
+impl Config {
+    /// Reads all layers.
+    ///
+    /// # Errors
+    /// The first thing that is wrong: where it is, and what would be accepted.
+    pub(crate) fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
+        let mut config = Self::defaults();
+        file::read(&mut config, inputs)?;
+        env::read(&mut config, &inputs.environment)?;
+        for (name, flag, value) in &inputs.flags {
+            let key = keys::find(name).expect("flags set known keys");
+            let source = Source::Flag((*flag).to_owned());
+            let value = key.form.read(value).map_err(|form| ConfigError::new(&source, form))?;
+            config.values.insert(key.name, (value, source));
+        }
+        Ok(config)
+    }
+
+    fn defaults() -> Self {
+        let value = |key: &Key| (key.name, (key.default(), Source::Default));
+        Self { values: KEYS.iter().map(value).collect(), settings: Vec::new(), rules: Vec::new(), attempts: Vec::new() }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.value(name).as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn source(&self, name: &str) -> &Source {
+        &self.values.get(name).expect("keys that are asked for are in the table").1
+    }
+
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.value(name).as_bool().unwrap_or_default()
+    }
+
+    pub(crate) fn whole(&self, name: &str) -> u64 {
+        self.value(name).as_u64().unwrap_or_default()
+    }
+
+    pub(crate) fn duration(&self, name: &str) -> Millis {
+        Millis::parse(self.text(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn list(&self, name: &str) -> Vec<String> {
+        let items = self.value(name).as_array().map(Vec::as_slice).unwrap_or_default();
+        items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    }
+
+    /// The alert rules: the file's, or the usual five.
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        if self.rules.is_empty() {
+            return default_rules();
+        }
+        self.rules.iter().map(|(_, rule, _)| rule.clone()).collect()
+    }
+
+    /// Whom alerts are told to.
+    pub(crate) fn operators(&self) -> Vec<Operator> {
+        let secret = Some(self.text("alerts.secret").to_owned()).filter(|secret| !secret.is_empty());
+        self.list("alerts.urls").into_iter().map(|url| Operator { url, secret: secret.clone() }).collect()
+    }
+
+    fn value(&self, name: &str) -> &Value {
+        &self.values.get(name).expect("keys that are asked for are in the table").0
+    }
+}

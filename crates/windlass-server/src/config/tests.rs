@@ -1,0 +1,117 @@
+//! Layers, unknown keys, sources, and what goes into the store.
+
+use super::{Config, ConfigError, Inputs, Source, file, write_to_store};
+use serde_json::{Value, json};
+use std::path::Path;
+use windlass::Windlass;
+
+fn from_file(text: &str) -> Result<Config, ConfigError> {
+    let mut config = Config::defaults();
+    file::parse(&mut config, Path::new("windlass.toml"), text).map(|()| config)
+}
+
+fn from_environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Config::load(&Inputs { environment, ..Inputs::default() })
+}
+
+#[test]
+fn later_layers_win_and_every_value_knows_its_source() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.toml");
+    std::fs::write(&path, "listen = \"127.0.0.1:1\"\nconcurrency = 5\n[logs]\nformat = \"json\"\n").unwrap();
+    let environment =
+        vec![("WINDLASS_CONCURRENCY".to_owned(), "6".to_owned()), ("WINDLASS_LEASE".to_owned(), "10s".to_owned())];
+    let flags = vec![("lease", "--lease", json!("20s"))];
+    let config = Config::load(&Inputs { file: Some(path.clone()), environment, flags }).unwrap();
+    assert_eq!((config.text("listen"), config.whole("concurrency")), ("127.0.0.1:1", 6));
+    assert_eq!((config.text("logs.format"), config.duration("lease").get()), ("json", 20_000));
+    assert_eq!(config.source("listen"), &Source::File { path: path.clone(), line: 1 });
+    assert_eq!(config.source("logs.format"), &Source::File { path, line: 4 });
+    assert_eq!(config.source("concurrency").to_string(), "environment WINDLASS_CONCURRENCY");
+    assert_eq!(config.source("lease").to_string(), "flag --lease");
+    assert_eq!(config.source("grace"), &Source::Default);
+}
+
+#[test]
+fn unknown_and_wrong_keys_are_told_with_their_line_and_the_nearest_known() {
+    for (text, told) in [
+        ("listn = \"x\"", "windlass.toml:1: `listn` is not a known key; did you mean `listen`?"),
+        (
+            "\n[egress]\nallowPrivateTarget = true",
+            "windlass.toml:3: `egress.allowPrivateTarget` is not a known key; did you mean `egress.allowPrivateTargets`?",
+        ),
+        (
+            "[queues.email]\npolcy = \"http\"",
+            "windlass.toml:2: `queues.email.polcy` is not a known key; did you mean `policy`?",
+        ),
+        ("[queue.email]\npolicy = \"http\"", "windlass.toml:1: `queue` is not a known key; did you mean `queues`?"),
+        ("concurrency = \"many\"", "windlass.toml:1: `concurrency` must be a whole number above 0"),
+        ("listen = \"localhost\"", "windlass.toml:1: `listen` must be an address and port"),
+        ("[queues.Email]", "windlass.toml:1: queue `Email` is not a name"),
+        ("[queues.a]\npolicy = \"expo\"", "queues.a.policy: "),
+        ("[queues.a.retention]\nfailed = \"soon\"", "`queues.a.retention` must be a table"),
+        ("[policies]\na = \"nothing\"", "policies.a: "),
+        ("[defaults]\ngiveUpOn = \"x\"", "`defaults.giveUpOn` must be a list"),
+        ("[tenants.acme.webhook]\nurl = \"ftp://x\"", "tenants.acme.webhook: "),
+        ("[alerts.rules.dead]\nthreshold = 1", "`alerts.rules.dead.measure` must be one of"),
+        ("a = ", "windlass.toml:1: "),
+    ] {
+        let error = from_file(text).unwrap_err().to_string();
+        assert!(error.contains(told), "{text}: {error}");
+    }
+}
+
+#[test]
+fn the_environment_is_held_to_the_same_table() {
+    let config =
+        from_environment(&[("WINDLASS_EGRESS_ALLOW", "10.0.0.0/8, 192.168.1.0/24"), ("WINDLASS_LOGS_JOBS", "off")]);
+    let config = config.unwrap();
+    assert_eq!(config.list("egress.allow"), ["10.0.0.0/8", "192.168.1.0/24"]);
+    assert!(!config.flag("logs.jobs"));
+    let wrong = from_environment(&[("WINDLASS_LISTN", "x")]).unwrap_err().to_string();
+    assert_eq!(wrong, "environment WINDLASS_LISTN: is not a known setting; did you mean `WINDLASS_LISTEN`?");
+    assert!(from_environment(&[("WINDLASS_GRACE", "long")]).is_err());
+    assert!(from_environment(&[("WINDLASS_TOKEN", "x"), ("WINDLASS_TEST_POSTGRES", "x"), ("PATH", "x")]).is_ok());
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let text = "store = \"postgres://me:s3cret@db/jobs?password=s3cret\"\n[alerts]\nsecret = \"whsec_s3cret\"\n\
+        [tenants.acme.webhook]\nurl = \"https://x.example\"\nsecret = \"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\"\n";
+    let shown = format!("{:?}", from_file(text).unwrap().shown());
+    assert!(!shown.contains("s3cret") && !shown.contains("MDEyMzQ1"), "{shown}");
+    assert!(shown.contains("postgres://me:***@db/jobs"), "{shown}");
+}
+
+#[tokio::test]
+async fn settings_and_limits_go_into_the_store() {
+    let text = "[defaults]\npolicy = \"queue-worker\"\n[policies]\nours = \"theirs\"\ntheirs = \"fixed:base=5s,retries=9\"\n\
+        [queues.payments]\npolicy = \"ours\"\n[queues.payments.retention]\nfailed = \"forever\"\n[kinds.Report]\npolicy = { maxRetries = 1 }\n";
+    let mut config = from_file(text).unwrap();
+    config.attempts = vec![("PAYMENT".into(), "7".into()), ("EMAIL".into(), "2".into())];
+    let windlass = Windlass::open("memory:").await.unwrap();
+    assert!(write_to_store(&config, &windlass).await.unwrap() > 4);
+    assert_eq!(write_to_store(&config, &windlass).await.unwrap(), 0, "the second node finds it done");
+    let stored = windlass.store().settings().await.unwrap();
+    let of = |name: &str| -> Value {
+        let text = stored.iter().find(|(key, _)| key.parts() == ("queue", "*", name)).map(|(_, text)| text.clone());
+        text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+    };
+    assert_eq!(
+        of("payments"),
+        json!({"policy": {"policy": "ours", "maxAttempts": 7}, "retention": {"failed": "forever"}})
+    );
+    let attempts = async |queue: &str, kind: &str| {
+        let job = windlass.enqueue_kind(kind, &json!({})).queue(queue).complete().await.unwrap();
+        job.policy.max_attempts()
+    };
+    assert_eq!(attempts("payments", "a").await, 7);
+    assert_eq!(attempts("email", "a").await, 2);
+    assert_eq!(attempts("reports", "a").await, 3, "the usual number under queue-worker");
+    assert_eq!(attempts("other", "a").await, 5);
+    assert_eq!(attempts("other", "Report").await, 2);
+    config.attempts = vec![("EMAIL".into(), "many".into())];
+    let wrong = write_to_store(&config, &windlass).await.unwrap_err().to_string();
+    assert!(wrong.contains("MAX_EMAIL_RETRY_ATTEMPTS"), "{wrong}");
+}

@@ -1,0 +1,140 @@
+//! What every handler shares: the store, and short-lived copies of what it says about tokens and settings.
+
+use super::cached::Cached;
+use super::events::Streams;
+use super::leases::Leased;
+use super::problem::Problem;
+use crate::metrics::{Metrics, TenantLabel};
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use windlass::Windlass;
+use windlass::catalogue::Catalogue;
+use windlass::dice::Dice;
+use windlass::store::{Store, Token};
+use windlass_core::{Millis, Timestamp};
+
+/// Copies older than this are fetched anew, by one caller while the others go on with the old one.
+const REFRESH_AFTER: Millis = Millis::from_secs(1);
+/// No copy older than this is used: a revoked token is refused everywhere within this time.
+const STALE_AFTER: Millis = Millis::from_secs(5);
+
+/// Who may call without a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Anyone, until the first token is made: the server listens on loopback.
+    OpenUntilFirstToken,
+    /// Nobody.
+    TokensOnly,
+}
+
+/// The shared state of all handlers. Clones are the same.
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    windlass: Windlass,
+    access: Access,
+    allowed_hosts: Vec<String>,
+    tokens: Cached<Tokens>,
+    leased: Leased,
+    streams: Streams,
+    metrics: Arc<Metrics>,
+    draining: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// The tokens there are.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    all: Vec<Token>,
+    access: Access,
+}
+
+impl Tokens {
+    /// Whether anyone may call. One token, even a revoked one, ends that for good: revoking the last token must not open
+    /// the door.
+    pub(crate) fn is_open(&self) -> bool {
+        self.access == Access::OpenUntilFirstToken && self.all.is_empty()
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<&Token> {
+        self.all.iter().find(|token| token.id == id)
+    }
+}
+
+impl App {
+    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
+        let clock = windlass.clock().clone();
+        let metrics = Arc::new(Metrics::new(tenants));
+        windlass.events().observe(metrics.clone());
+        Self(Arc::new(Shared {
+            windlass,
+            access,
+            allowed_hosts,
+            tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
+            leased: Leased::default(),
+            streams: Streams::default(),
+            metrics,
+            draining: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }))
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &**self.0.windlass.store()
+    }
+
+    pub(crate) fn windlass(&self) -> &Windlass {
+        &self.0.windlass
+    }
+
+    pub(crate) fn dice(&self) -> &Dice {
+        self.0.windlass.dice()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.store().clock().now()
+    }
+
+    pub(crate) fn allowed_hosts(&self) -> &[String] {
+        &self.0.allowed_hosts
+    }
+
+    pub(crate) fn leased(&self) -> &Leased {
+        &self.0.leased
+    }
+
+    pub(crate) fn streams(&self) -> &Streams {
+        &self.0.streams
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Cancelled when the server stops: waiting requests end at once.
+    pub(crate) fn draining(&self) -> &CancellationToken {
+        &self.0.draining
+    }
+
+    /// Work that outlives its request; the server waits for it before it ends.
+    pub(crate) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    /// # Errors
+    /// The store cannot be asked.
+    pub(crate) async fn tokens(&self) -> Result<Arc<Tokens>, Problem> {
+        let access = self.0.access;
+        let load = async || Ok(Tokens { all: self.store().tokens().await?, access });
+        self.0.tokens.get(load).await
+    }
+
+    /// # Errors
+    /// The store cannot be asked.
+    pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, Problem> {
+        Ok(self.windlass().catalogue().await?)
+    }
+}

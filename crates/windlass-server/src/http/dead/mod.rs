@@ -1,0 +1,112 @@
+//! Dead letters: failed jobs that wait for a person. List, group, look at, replay and discard them.
+
+mod bulk;
+
+use super::app::App;
+use super::auth::{May, Read};
+use super::jobs::{Id, filter};
+use super::page::Listing;
+use super::problem::{Problem, ProblemBody};
+use super::query::{MAX_LIMIT, Query};
+use super::view::{AttemptView, JobView};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use windlass::store::{DeadGroup, JobFilter};
+use windlass_core::State as JobState;
+
+/// Groups shown when no limit is asked for.
+const DEFAULT_GROUPS: u32 = 50;
+/// Attempts shown with a dead letter.
+const SHOWN_ATTEMPTS: u32 = 100;
+
+pub(crate) fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get))
+        .routes(routes!(bulk::replay))
+        .routes(routes!(bulk::discard))
+}
+
+/// Dead letters that failed alike.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = DeadLetterGroup)]
+pub(crate) struct GroupView {
+    fingerprint: String,
+    tenant_id: String,
+    queue: String,
+    kind: String,
+    error_class: String,
+    /// The message without what varies between them.
+    message: String,
+    count: u64,
+    first_seen: String,
+    last_seen: String,
+    /// One of them: the latest.
+    example_id: i64,
+}
+
+/// A dead letter with its history.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeadLetter {
+    #[serde(flatten)]
+    job: JobView,
+    history: Vec<AttemptView>,
+}
+
+/// List dead letters, newest first; or their groups.
+#[utoipa::path(get, path = "/api/v1/dead-letters", tag = "dead letters",
+    params(
+        ("group" = Option<bool>, Query, description = "Groups of failures that are alike, the largest first"),
+        ("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("kind" = Option<String>, Query),
+        ("class" = Option<String>, Query), ("since" = Option<String>, Query),
+        ("fingerprint" = Option<String>, Query, description = "Of a group"),
+        ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("order" = Option<String>, Query)),
+    responses((status = 200, body = Listing<JobView>)))]
+async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Response, Problem> {
+    query.only(&["group", "queue", "tenant", "kind", "class", "since", "fingerprint", "limit", "cursor", "order"])?;
+    let fingerprint = query.text("fingerprint").map(str::to_owned);
+    let filter = JobFilter { dead_letters: true, fingerprint, ..filter(&query, &caller)? };
+    if query.flag("group")? {
+        let limit = query.limit(DEFAULT_GROUPS, MAX_LIMIT)?;
+        let groups = app.store().dead_groups(&caller.tenants(), &filter, limit).await?;
+        return Ok(Json(Listing::whole(groups.iter().map(GroupView::from).collect())).into_response());
+    }
+    let page = query.page()?;
+    let jobs = app.store().jobs(&caller.tenants(), &filter, Listing::<JobView>::one_more(page)).await?;
+    Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))).into_response())
+}
+
+/// Look at a dead letter with its history.
+#[utoipa::path(get, path = "/api/v1/dead-letters/{id}", tag = "dead letters", params(("id" = i64, Path)),
+    responses((status = 200, body = DeadLetter), (status = 404, body = ProblemBody)))]
+async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<DeadLetter>, Problem> {
+    let scope = caller.tenants();
+    let job = app.store().job(&scope, id.0).await?.filter(|job| job.state == JobState::Failed);
+    let job = job.ok_or_else(|| Problem::not_found("dead letter", id.0))?;
+    let attempts = app.store().attempts(&scope, id.0, SHOWN_ATTEMPTS).await?;
+    let history = attempts.iter().map(|attempt| AttemptView::new(attempt, None)).collect();
+    Ok(Json(DeadLetter { job: JobView::from(&job), history }))
+}
+
+impl From<&DeadGroup> for GroupView {
+    fn from(group: &DeadGroup) -> Self {
+        Self {
+            fingerprint: group.fingerprint.clone(),
+            tenant_id: group.tenant.to_string(),
+            queue: group.queue.to_string(),
+            kind: group.kind.to_string(),
+            error_class: group.error_class.clone(),
+            message: group.message.clone(),
+            count: group.count,
+            first_seen: group.first_seen.to_string(),
+            last_seen: group.last_seen.to_string(),
+            example_id: group.example.0,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! GET /events: what happens to jobs, as server-sent events. A hint for people and pages, not a ledger: what happens in other
+//! processes, or while nobody listens, is not told.
+
+use super::app::App;
+use super::auth::{May, Read};
+use super::problem::{Kind, Problem, ProblemBody};
+use super::query::Query;
+use axum::extract::State;
+use axum::response::sse::{Event as Sse, KeepAlive};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde_json::json;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+use windlass::store::Scope;
+use windlass::{Event, What};
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::{JobId, Millis};
+
+/// The most streams at once.
+const MAX_STREAMS: usize = 256;
+
+/// How many streams there are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Streams(Arc<AtomicUsize>);
+
+/// One stream; counted while it lives.
+struct Stream {
+    events: Receiver<Event>,
+    scope: Scope,
+    queue: Option<QueueName>,
+    job: Option<JobId>,
+    draining: CancellationToken,
+    streams: Streams,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.streams.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// State changes as they happen in this process (server-sent events).
+///
+/// Each event's name is what happened (queued, started, succeeded, retried, `gave_up`, cancelled, postponed); its data is JSON. A
+/// reader that is too slow is told `lagged` and how many it missed.
+#[utoipa::path(get, path = "/api/v1/events", tag = "events",
+    params(("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("job" = Option<i64>, Query)),
+    responses((status = 200, content_type = "text/event-stream", body = String),
+        (status = 429, description = "Too many streams", body = ProblemBody)))]
+pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Response, Problem> {
+    query.only(&["queue", "tenant", "job"])?;
+    let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
+    let queue = query.parsed("queue", QueueName::new)?;
+    let job = query.parsed("job", |text| text.parse().map(JobId).map_err(|_| "must be an id, a whole number"))?;
+    let streams = app.streams().clone();
+    if streams.0.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
+        streams.0.fetch_sub(1, Ordering::AcqRel);
+        return Err(Problem::new(Kind::TooMany, format!("there are {MAX_STREAMS} streams already")));
+    }
+    let stream = Stream {
+        events: app.windlass().events().subscribe(),
+        scope: tenant.map_or_else(|| caller.tenants(), Scope::Tenant),
+        queue,
+        job,
+        draining: app.draining().clone(),
+        streams,
+    };
+    let told = stream::unfold(stream, |mut stream| async move {
+        let event = stream.next().await?;
+        Some((Ok::<Sse, Infallible>(event), stream))
+    });
+    Ok(axum::response::Sse::new(told).keep_alive(KeepAlive::default()).into_response())
+}
+
+impl Stream {
+    async fn next(&mut self) -> Option<Sse> {
+        loop {
+            let received = tokio::select! {
+                received = self.events.recv() => received,
+                () = self.draining.cancelled() => return None,
+            };
+            match received {
+                Ok(event) if self.is_wanted(&event) => return Some(told(&event)),
+                Ok(_) => {}
+                Err(RecvError::Lagged(missed)) => {
+                    return Some(Sse::default().event("lagged").data(json!({ "missed": missed }).to_string()));
+                }
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        self.scope.covers(&event.tenant)
+            && self.queue.as_ref().is_none_or(|name| *name == event.queue)
+            && self.job.is_none_or(|id| id == event.job)
+    }
+}
+
+fn told(event: &Event) -> Sse {
+    let (name, detail) = match &event.what {
+        What::Queued => ("queued", json!({})),
+        What::Started { waited } => ("started", json!({ "waitedMs": waited.get() })),
+        What::Succeeded { elapsed } => ("succeeded", json!({ "durationMs": elapsed.get() })),
+        What::Retried { elapsed, delay, next_run_at, error_class } => {
+            let (elapsed, delay) = (elapsed.get(), Millis::get(*delay));
+            let at = next_run_at.to_string();
+            ("retried", json!({ "durationMs": elapsed, "delayMs": delay, "nextRunAt": at, "errorClass": error_class }))
+        }
+        What::GaveUp { elapsed, reason, error_class } => {
+            ("gave_up", json!({ "durationMs": elapsed.get(), "reason": reason.as_str(), "errorClass": error_class }))
+        }
+        What::Cancelled => ("cancelled", json!({})),
+        What::Postponed { next_run_at } => ("postponed", json!({ "nextRunAt": next_run_at.to_string() })),
+    };
+    let mut data = json!({
+        "at": event.at.to_string(),
+        "id": event.job.0,
+        "tenantId": event.tenant.as_str(),
+        "queue": event.queue.as_str(),
+        "kind": event.kind.as_str(),
+        "state": event.what.state().as_str(),
+        "attempt": event.attempt,
+        "retryCount": event.retry,
+        "maxAttempts": event.max_attempts,
+        "scheduleId": event.schedule.map(|id| id.0),
+    });
+    if let (Some(data), Some(detail)) = (data.as_object_mut(), detail.as_object()) {
+        data.extend(detail.clone());
+    }
+    Sse::default().event(name).data(data.to_string())
+}

@@ -1,0 +1,82 @@
+//! Workers and alerts: what the fleet is made of and what is wrong with it. For callers for all tenants.
+
+use super::app::App;
+use super::auth::{May, Read};
+use super::page::Listing;
+use super::problem::Problem;
+use super::view::moment;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use windlass_core::Millis;
+
+/// Workers seen within this time are shown.
+const SEEN_WITHIN: Millis = Millis::from_secs(60);
+
+/// A worker as it last reported itself.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Worker)]
+pub(crate) struct WorkerView {
+    worker: String,
+    host: String,
+    version: String,
+    /// Queues and how many jobs of each it runs at once.
+    queues: BTreeMap<String, u32>,
+    running: u32,
+    started_at: String,
+    seen_at: String,
+}
+
+/// An alert rule on one subject.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Alert)]
+pub(crate) struct AlertView {
+    rule: String,
+    subject: String,
+    /// pending, firing or resolved
+    status: &'static str,
+    incident: i64,
+    since: String,
+    fired_at: Option<String>,
+    resolved_at: Option<String>,
+    detail: String,
+}
+
+/// Workers seen within the last minute.
+#[utoipa::path(get, path = "/api/v1/workers", tag = "fleet", responses((status = 200, body = Listing<WorkerView>)))]
+pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<WorkerView>>, Problem> {
+    caller.for_all_tenants()?;
+    let seen = app.store().workers(app.now() - SEEN_WITHIN).await?;
+    let view = |report: windlass::store::WorkerReport| WorkerView {
+        worker: report.worker.to_string(),
+        host: report.host,
+        version: report.version,
+        queues: report.queues.into_iter().collect(),
+        running: report.running,
+        started_at: report.started_at.to_string(),
+        seen_at: report.seen_at.to_string(),
+    };
+    Ok(Json(Listing::whole(seen.into_iter().map(view).collect())))
+}
+
+/// Alerts: pending, firing and resolved.
+#[utoipa::path(get, path = "/api/v1/alerts", tag = "fleet", responses((status = 200, body = Listing<AlertView>)))]
+pub(crate) async fn alerts(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<AlertView>>, Problem> {
+    caller.for_all_tenants()?;
+    let alerts = app.store().alerts().await?;
+    let view = |alert: windlass::store::Alert| AlertView {
+        rule: alert.rule,
+        subject: alert.subject,
+        status: alert.status.as_str(),
+        incident: alert.incident,
+        since: alert.since.to_string(),
+        fired_at: moment(alert.fired_at),
+        resolved_at: moment(alert.resolved_at),
+        detail: alert.detail,
+    };
+    Ok(Json(Listing::whole(alerts.into_iter().map(view).collect())))
+}

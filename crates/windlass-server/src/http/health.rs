@@ -1,0 +1,54 @@
+//! Is the server alive, and can it do its work?
+
+use super::app::App;
+use super::auth::{May, Read};
+use super::problem::{Kind, Problem, ProblemBody};
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hyper::header::CONTENT_TYPE;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+/// The server's state.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Health {
+    status: &'static str,
+    version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// The process is alive.
+#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, body = Health)))]
+pub(crate) async fn healthz() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), store: None, warnings: Vec::new() })
+}
+
+/// The store can be written to, its schema is current, and the server is not stopping.
+#[utoipa::path(get, path = "/readyz", tag = "health",
+    responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
+pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
+    if app.draining().is_cancelled() {
+        return Err(Problem::new(Kind::Draining, "the server takes no new work"));
+    }
+    let health = app.store().health().await?;
+    Ok(Json(Health {
+        status: "ready",
+        version: env!("CARGO_PKG_VERSION"),
+        store: Some(health.engine),
+        warnings: health.warnings,
+    }))
+}
+
+/// Metrics for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "health",
+    responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
+pub(crate) async fn metrics(State(app): State<App>, caller: May<Read>) -> Result<Response, Problem> {
+    caller.for_all_tenants()?;
+    let text = app.metrics().text(app.store()).await;
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(CONTENT_TYPE, kind)], text).into_response())
+}

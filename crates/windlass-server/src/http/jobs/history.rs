@@ -1,0 +1,43 @@
+//! GET /jobs/{id}/history: every attempt of a job, or of all runs of a schedule.
+
+use super::Id;
+use crate::http::app::App;
+use crate::http::auth::{May, Read};
+use crate::http::page::Listing;
+use crate::http::problem::{Problem, ProblemBody};
+use crate::http::query::{MAX_LIMIT, Query};
+use crate::http::view::AttemptView;
+use axum::Json;
+use axum::extract::State;
+
+/// Attempts shown when no limit is asked for.
+const DEFAULT_ATTEMPTS: u32 = 10;
+
+/// The latest attempts, oldest first.
+///
+/// For a schedule's id: of all its runs.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/history", tag = "jobs",
+    params(("id" = i64, Path, description = "Of a job or a schedule"), ("limit" = Option<u32>, Query)),
+    responses((status = 200, body = Listing<AttemptView>), (status = 404, body = ProblemBody)))]
+pub(crate) async fn history(
+    State(app): State<App>,
+    caller: May<Read>,
+    id: Id,
+    query: Query,
+) -> Result<Json<Listing<AttemptView>>, Problem> {
+    query.only(&["limit"])?;
+    let limit = query.limit(DEFAULT_ATTEMPTS, MAX_LIMIT)?;
+    let (scope, store) = (caller.tenants(), app.store());
+    let attempts = store.attempts(&scope, id.0, limit).await?;
+    if !attempts.is_empty() {
+        return Ok(Json(Listing::whole(attempts.iter().map(|a| AttemptView::new(a, None)).collect())));
+    }
+    // A one-shot schedule is gone after its run; the run stays.
+    let runs = store.schedule_attempts(&scope, id.0, limit).await?;
+    let is_known =
+        !runs.is_empty() || store.job(&scope, id.0).await?.is_some() || store.schedule(&scope, id.0).await?.is_some();
+    if !is_known {
+        return Err(Problem::not_found("job or schedule", id.0));
+    }
+    Ok(Json(Listing::whole(runs.iter().map(|(job, a)| AttemptView::new(a, Some(*job))).collect())))
+}

@@ -1,0 +1,115 @@
+//! One job: look at it, change it while it waits, cancel it, send it again.
+
+use super::Id;
+use crate::http::app::App;
+use crate::http::auth::{Enqueue, May, Read};
+use crate::http::body::Body;
+use crate::http::draft;
+use crate::http::fields::{Faults, Fields};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::http::view::JobView;
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use utoipa::ToSchema;
+use windlass::store::{Amend, Amended, Cancelled, Replay, ReplayOnly, Replayed, Scope};
+use windlass_core::{JobId, Millis};
+
+/// A change to a waiting job.
+#[derive(Debug, ToSchema)]
+#[schema(as = JobChange, rename_all = "camelCase")]
+#[expect(dead_code, reason = "documents what `amend` accepts")]
+pub(crate) struct AmendBody {
+    priority: Option<String>,
+    run_at: Option<String>,
+    /// Instead of `runAt`: how long from now.
+    delay: Option<String>,
+}
+
+/// Look at a job.
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
+    responses((status = 200, body = JobView), (status = 404, body = ProblemBody)))]
+pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobView>, Problem> {
+    show(&app, &caller.tenants(), id.0).await.map(Json)
+}
+
+/// Change the priority or time of a waiting job.
+#[utoipa::path(patch, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)), request_body = AmendBody,
+    responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
+        (status = 409, description = "It is not waiting", body = ProblemBody)))]
+pub(crate) async fn amend(
+    State(app): State<App>,
+    caller: May<Enqueue>,
+    id: Id,
+    body: Body,
+) -> Result<Json<JobView>, Problem> {
+    let change = read_change(&app, &body)?;
+    match app.store().amend(&caller.tenants(), id.0, change).await? {
+        Amended::Done => show(&app, &caller.tenants(), id.0).await.map(Json),
+        Amended::NotWaiting(state) => Err(Problem::conflict(format!("job {} is {state}, not waiting", id.0))),
+        Amended::NotFound => Err(Problem::not_found("job", id.0)),
+    }
+}
+
+/// Cancel a job.
+///
+/// A waiting job ends at once (200). A running one is asked to stop (202).
+#[utoipa::path(delete, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
+    responses((status = 200, description = "Cancelled", body = JobView),
+        (status = 202, description = "Asked to stop", body = JobView), (status = 404, body = ProblemBody),
+        (status = 409, description = "It has finished", body = ProblemBody)))]
+pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
+    let scope = caller.tenants();
+    let cancelled = app.windlass().cancel_in(&scope, vec![id.0]).await?;
+    let status = match cancelled.first().copied().unwrap_or(Cancelled::NotFound) {
+        Cancelled::Now => StatusCode::OK,
+        Cancelled::Requested => StatusCode::ACCEPTED,
+        Cancelled::Finished(state) => return Err(Problem::conflict(format!("job {} is {state} already", id.0))),
+        Cancelled::NotFound => return Err(Problem::not_found("job", id.0)),
+    };
+    answer(&app, &scope, id.0, status).await
+}
+
+/// Send a job again (replay).
+///
+/// Same id, a fresh allowance of retries. A waiting job becomes due now.
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", tag = "jobs", params(("id" = i64, Path)),
+    responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
+        (status = 409, description = "It is running", body = ProblemBody)))]
+pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
+    let scope = caller.tenants();
+    let replay = Replay { ids: vec![id.0], only: ReplayOnly::Any, spacing: Millis::ZERO, by: caller.by.clone() };
+    let replayed = app.windlass().replay_in(&scope, replay).await?;
+    match replayed.first().copied().unwrap_or(Replayed::NotFound) {
+        Replayed::Queued | Replayed::AlreadyLive => answer(&app, &scope, id.0, StatusCode::OK).await,
+        Replayed::Running => Err(Problem::conflict(format!("job {} is running", id.0))),
+        Replayed::NotFound => Err(Problem::not_found("job", id.0)),
+    }
+}
+
+async fn show(app: &App, scope: &Scope, id: JobId) -> Result<JobView, Problem> {
+    let job = app.store().job(scope, id).await?;
+    job.map(|job| JobView::from(&job)).ok_or_else(|| Problem::not_found("job", id))
+}
+
+/// The job after a verb; its queue may keep no finished jobs.
+async fn answer(app: &App, scope: &Scope, id: JobId, status: StatusCode) -> Result<Response, Problem> {
+    let job = app.store().job(scope, id).await?;
+    Ok(match job {
+        Some(job) => (status, Json(JobView::from(&job))).into_response(),
+        None => (status, Json(serde_json::json!({ "id": id.0, "state": "cancelled" }))).into_response(),
+    })
+}
+
+fn read_change(app: &App, body: &Body) -> Result<Amend, Problem> {
+    let faults = Faults::default();
+    let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
+    fields.refuse_unknown(&["priority", "runAt", "delay"]);
+    let change = Amend { priority: draft::priority(&fields), run_at: draft::new_run_at(&fields, app.now()) };
+    if change == Amend::default() && faults.is_empty() {
+        faults.add("", "changes nothing; give priority, runAt or delay");
+    }
+    faults.finish()?;
+    Ok(change)
+}

@@ -1,0 +1,175 @@
+//! Bodies of remote workers.
+
+use crate::http::body::Body;
+use crate::http::fields::{Faults, Fields, is_clean};
+use crate::http::problem::Problem;
+use serde_json::value::RawValue;
+use windlass::job::{LeaseId, Payload};
+use windlass::store::WorkerId;
+use windlass_core::failure::ERROR;
+use windlass_core::job::QueueName;
+use windlass_core::{Advice, Failure, JobId, Millis, Outcome, Progress};
+
+/// The most jobs taken or answered at once.
+pub(super) const MAX_ITEMS: usize = 1000;
+/// Longest wait for work.
+const MAX_WAIT: Millis = Millis::from_secs(60);
+const DEFAULT_LEASE: Millis = Millis::from_secs(30);
+const MIN_LEASE: Millis = Millis::from_secs(1);
+const MAX_LEASE: Millis = Millis::from_secs(12 * 3600);
+/// Longest worker name.
+const MAX_NAME: usize = 128;
+/// Largest result of a job, in bytes of JSON text.
+const MAX_RESULT: usize = 64 * 1024;
+/// Longest note kept, in characters.
+const MAX_NOTE: usize = 4096;
+
+/// A worker's request for jobs.
+#[derive(Debug)]
+pub(super) struct Wish {
+    pub(super) worker: WorkerId,
+    /// Empty: any queue.
+    pub(super) queues: Vec<QueueName>,
+    pub(super) max: u32,
+    pub(super) wait: Millis,
+    pub(super) lease_for: Millis,
+}
+
+/// One result a worker tells.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) job: JobId,
+    pub(super) attempt: u32,
+    pub(super) lease: LeaseId,
+    pub(super) outcome: Outcome,
+    pub(super) note: Option<String>,
+    pub(super) result: Option<Payload>,
+}
+
+/// The kind of results a request holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Extend,
+    Complete,
+    Fail,
+}
+
+pub(super) fn wish(body: &Body) -> Result<Wish, Problem> {
+    let faults = Faults::default();
+    let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
+    fields.refuse_unknown(&["worker", "queues", "max", "waitMs", "leaseMs"]);
+    let worker = worker(&fields);
+    let queues = fields.texts("queues", MAX_ITEMS, QueueName::new).unwrap_or_default();
+    let max = fields.whole("max", 1..=MAX_ITEMS as u64).unwrap_or(1) as u32;
+    let wait = Millis::new(fields.whole("waitMs", 0..=MAX_WAIT.get()).unwrap_or(0));
+    let lease_for = lease_for(&fields);
+    faults.finish()?;
+    Ok(Wish { worker: worker.ok_or_else(|| faults.problem())?, queues, max, wait, lease_for })
+}
+
+/// Worker, lease length and items of a request.
+pub(super) fn items(body: &Body, verb: Verb) -> Result<(WorkerId, Millis, Vec<Item>), Problem> {
+    let faults = Faults::default();
+    let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
+    let known: &[&str] = match verb {
+        Verb::Extend => &["worker", "results", "leaseMs"],
+        Verb::Complete | Verb::Fail => &["worker", "results"],
+    };
+    fields.refuse_unknown(known);
+    let worker = worker(&fields);
+    let lease_for = lease_for(&fields);
+    let raw = fields.needed("results", fields.list("results", MAX_ITEMS), "a list of {id, attempt, lease, …}");
+    let items: Vec<Item> =
+        raw.unwrap_or_default().into_iter().enumerate().filter_map(|(i, raw)| item(raw, i, verb, &faults)).collect();
+    faults.finish()?;
+    Ok((worker.ok_or_else(|| faults.problem())?, lease_for, items))
+}
+
+fn worker(fields: &Fields<'_>) -> Option<WorkerId> {
+    let name = fields.parsed("worker", |text| {
+        let is_name = !text.is_empty() && text.len() <= MAX_NAME && !text.chars().any(char::is_control);
+        if is_name { Ok(WorkerId::new(text)) } else { Err(format!("must be 1 to {MAX_NAME} bytes of plain text")) }
+    });
+    fields.needed("worker", name, "the worker's name")
+}
+
+fn lease_for(fields: &Fields<'_>) -> Millis {
+    fields.whole("leaseMs", MIN_LEASE.get()..=MAX_LEASE.get()).map_or(DEFAULT_LEASE, Millis::new)
+}
+
+fn item(raw: &RawValue, index: usize, verb: Verb, faults: &Faults) -> Option<Item> {
+    let fields = Fields::open(raw, format!("/results/{index}"), faults)?;
+    let known: &[&str] = match verb {
+        Verb::Extend => &["id", "attempt", "lease"],
+        Verb::Complete => &["id", "attempt", "lease", "note", "result"],
+        Verb::Fail => &[
+            "id",
+            "attempt",
+            "lease",
+            "note",
+            "class",
+            "message",
+            "permanent",
+            "retryAfter",
+            "retryIn",
+            "snooze",
+            "release",
+            "started",
+            "cancel",
+        ],
+    };
+    fields.refuse_unknown(known);
+    let job = fields.needed("id", fields.whole("id", 1..=i64::MAX as u64), "the job's id");
+    let attempt = fields.needed("attempt", fields.whole("attempt", 1..=u64::from(u32::MAX)), "the attempt's number");
+    let lease = fields.word("lease", LeaseId::parse, "the lease that came with the job");
+    let lease = fields.needed("lease", lease, "the lease that came with the job");
+    let outcome = match verb {
+        Verb::Extend | Verb::Complete => Outcome::Succeeded,
+        Verb::Fail => outcome(&fields),
+    };
+    let note = fields.lossy_text("note").map(|note| note.chars().take(MAX_NOTE).collect());
+    let result = result(&fields);
+    Some(Item { job: JobId(job? as i64), attempt: attempt? as u32, lease: lease?, outcome, note, result })
+}
+
+fn result(fields: &Fields<'_>) -> Option<Payload> {
+    let raw = fields.raw("result")?;
+    if raw.get().len() > MAX_RESULT || !is_clean(raw.get()) {
+        fields
+            .fault("result", format!("must be JSON of at most {MAX_RESULT} bytes, without halves of surrogate pairs"));
+    }
+    Some(raw.get().into())
+}
+
+/// What a failed item asks for: a failure with advice, or none at all.
+fn outcome(fields: &Fields<'_>) -> Outcome {
+    let asks: Vec<&str> = ["permanent", "retryAfter", "retryIn", "snooze", "release", "cancel"]
+        .into_iter()
+        .filter(|name| fields.raw(name).is_some_and(|raw| raw.get() != "false"))
+        .collect();
+    if let [first, second, ..] = asks[..] {
+        fields.fault(second, format!("contradicts `{first}`; give one of them"));
+    }
+    let (permanent, retry_after, retry_in) =
+        (fields.flag("permanent"), fields.duration("retryAfter"), fields.duration("retryIn"));
+    let (snooze, release, cancel) = (fields.duration("snooze"), fields.flag("release"), fields.flag("cancel"));
+    let started = fields.flag("started");
+    if let Some(span) = snooze {
+        return Outcome::Snoozed(span);
+    }
+    if release == Some(true) {
+        return Outcome::Released(if started == Some(false) { Progress::NotStarted } else { Progress::Started });
+    }
+    if cancel == Some(true) {
+        return Outcome::Cancelled;
+    }
+    let advice = match (permanent, retry_after, retry_in) {
+        (Some(true), _, _) => Advice::Permanent,
+        (_, Some(span), _) => Advice::RetryAfter(span),
+        (_, _, Some(span)) => Advice::RetryIn(span),
+        (Some(false) | None, None, None) => Advice::None,
+    };
+    let class = fields.lossy_text("class").filter(|class| !class.is_empty()).unwrap_or_else(|| ERROR.into());
+    let message = fields.lossy_text("message").unwrap_or_default();
+    Outcome::Failed(Failure { advice, ..Failure::new(message).class(class) })
+}

@@ -1,0 +1,161 @@
+//! POST /leases: take jobs, waiting for them if there are none.
+
+use super::claim::{claim, queues_of};
+use super::read::{self, Wish};
+use crate::http::app::App;
+use crate::http::auth::{May, Work};
+use crate::http::body::Body;
+use crate::http::problem::{Problem, ProblemBody};
+use crate::http::view::raw;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use windlass::job::Job;
+use windlass::store::WorkerReport;
+use windlass_core::{Millis, Timestamp};
+
+/// A waiting worker looks at least this often: a wake-up may get lost.
+const POLL: Millis = Millis::from_secs(1);
+/// How often a worker is reported to the store.
+const REPORT_EVERY: Millis = Millis::from_secs(10);
+
+/// A request for jobs.
+#[derive(Debug, ToSchema)]
+#[schema(as = LeaseRequest, rename_all = "camelCase", example = json!({"worker": "w1", "queues": ["email"], "max": 10, "waitMs": 5000, "leaseMs": 30000}))]
+#[expect(dead_code, reason = "documents what `take` accepts")]
+pub(crate) struct LeaseBody {
+    /// The worker's name, for the ledger.
+    worker: String,
+    /// Any queue if absent.
+    queues: Option<Vec<String>>,
+    /// 1 to 1000; 1 if absent.
+    max: Option<u32>,
+    /// How long to wait for work, up to 60000; 0 if absent.
+    wait_ms: Option<u64>,
+    /// How long the leases last without being extended; 30000 if absent.
+    lease_ms: Option<u64>,
+}
+
+/// Leased jobs.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LeasedJobs {
+    jobs: Vec<LeasedJob>,
+}
+
+/// A job under a lease, to be run now.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeasedJob {
+    id: i64,
+    attempt: u32,
+    /// With the attempt, the right to tell how it ended.
+    lease: String,
+    tenant_id: String,
+    queue: String,
+    kind: String,
+    #[schema(value_type = Object)]
+    payload: Box<RawValue>,
+    failures: u32,
+    max_attempts: u32,
+    delivery: &'static str,
+    priority: &'static str,
+    /// The same for every attempt.
+    idempotency_key: String,
+    timeout_ms: Option<u64>,
+    lease_ms: u64,
+    created_at: String,
+    run_at: String,
+    schedule_id: Option<i64>,
+    traceparent: Option<String>,
+}
+
+/// Take up to `max` due jobs.
+///
+/// Waits up to `waitMs` for the first. Each job comes under a lease of its own; extend it while the job runs, and tell the
+/// result before it ends.
+#[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
+    responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
+pub(crate) async fn take(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
+    let wish = read::wish(&body)?;
+    let deadline = app.now() + wish.wait;
+    // Before the wait: a worker that waits for work is there.
+    report(&app, &wish).await?;
+    let jobs = wait_for(&app, &wish, deadline).await?;
+    Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, wish.lease_for)).collect() }))
+}
+
+async fn wait_for(app: &App, wish: &Wish, deadline: Timestamp) -> Result<Vec<Job>, Problem> {
+    let store = app.store();
+    let mut waker = store.wake().subscribe();
+    loop {
+        if app.draining().is_cancelled() {
+            return Ok(Vec::new());
+        }
+        let queues = queues_of(wish, store.queues().await?, app);
+        let mut next_due = None;
+        if !queues.is_empty() {
+            let claimed = claim(app, wish, &queues).await?;
+            if !claimed.jobs.is_empty() {
+                return Ok(claimed.jobs);
+            }
+            next_due = claimed.next_due;
+        }
+        let now = app.now();
+        if now >= deadline {
+            return Ok(Vec::new());
+        }
+        let until = [Some(now + POLL), next_due, Some(deadline)].into_iter().flatten().min().unwrap_or(deadline);
+        // All three only say when to look again.
+        tokio::select! {
+            () = waker.rung() => {}
+            () = store.clock().sleep_until(until) => {}
+            () = app.draining().cancelled() => {}
+        }
+    }
+}
+
+async fn report(app: &App, wish: &Wish) -> Result<(), Problem> {
+    let now = app.now();
+    if !app.leased().to_report(&wish.worker.0, now, REPORT_EVERY) {
+        return Ok(());
+    }
+    let queues = wish.queues.iter().map(|name| (name.to_string(), wish.max)).collect();
+    let report = WorkerReport {
+        worker: wish.worker.clone(),
+        host: "remote".into(),
+        version: String::new(),
+        queues,
+        // What it holds is its leases' business; nobody counts them here.
+        running: 0,
+        started_at: now,
+        seen_at: now,
+    };
+    Ok(app.store().report_worker(&report).await?)
+}
+
+impl LeasedJob {
+    fn new(job: &Job, lease_for: Millis) -> Self {
+        Self {
+            id: job.id.0,
+            attempt: job.attempt,
+            lease: job.lease.map_or_else(String::new, |lease| lease.to_string()),
+            tenant_id: job.tenant.to_string(),
+            queue: job.queue.to_string(),
+            kind: job.kind.to_string(),
+            payload: raw(&job.payload),
+            failures: job.failures,
+            max_attempts: job.policy.max_attempts(),
+            delivery: job.delivery.as_str(),
+            priority: job.priority.as_str(),
+            idempotency_key: job.stable_key(),
+            timeout_ms: job.timeout.map(Millis::get),
+            lease_ms: lease_for.get(),
+            created_at: job.created_at.to_string(),
+            run_at: job.due_at.to_string(),
+            schedule_id: job.schedule.map(|id| id.0),
+            traceparent: job.traceparent.as_deref().map(str::to_owned),
+        }
+    }
+}

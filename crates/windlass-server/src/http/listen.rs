@@ -1,0 +1,148 @@
+//! The accept loop: connections that are slow to ask, idle or too many are closed, and everything drains on stop. (Plain
+//! `axum::serve` has no header timeout: a few thousand silent sockets would starve everyone else.)
+
+use super::seats::{Busy, Seat, Seats};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::ServiceExt as _;
+use windlass::clock::Clock;
+
+/// Longest time until the first request's header is complete.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence between two requests.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Connections the system may queue up for us.
+const BACKLOG: u32 = 4096;
+/// Streams of one HTTP/2 connection.
+const MAX_STREAMS: u32 = 256;
+/// Largest header of a request, in bytes.
+const MAX_HEADER: usize = 64 * 1024;
+const MAX_HEADERS: usize = 100;
+/// How long to wait after the system refused to accept (out of file descriptors).
+const AFTER_REFUSAL: Duration = Duration::from_millis(50);
+
+/// Binds an address.
+///
+/// # Errors
+/// It is in use, or not this machine's.
+pub(crate) fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves until `stop`; then lets what is under way finish within `grace`.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    clock: Clock,
+    max_connections: usize,
+    stop: CancellationToken,
+    grace: Duration,
+) {
+    let seats = Arc::new(Seats::new(clock, max_connections));
+    let connections = TaskTracker::new();
+    let end = CancellationToken::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(AFTER_REFUSAL).await;
+            continue;
+        };
+        let seat = tokio::select! {
+            () = stop.cancelled() => break,
+            seat = seats.take() => seat,
+        };
+        connections.spawn(connection(stream, router.clone(), seat, stop.clone(), end.clone()));
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(grace, connections.wait()).await.is_err() {
+        tracing::warn!(open = connections.len(), "connections were still open at the end of the grace time");
+        end.cancel();
+        connections.wait().await;
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: CancellationToken, end: CancellationToken) {
+    // Answers are small and someone waits for them. A socket that refuses is about to fail anyway.
+    let _ = stream.set_nodelay(true);
+    let service = {
+        let seat = seat.clone();
+        service_fn(move |request: Request<Incoming>| answer(router.clone(), seat.busy(), request))
+    };
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_headers(MAX_HEADERS);
+    builder.http1().max_buf_size(MAX_HEADER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER as u32);
+    builder.http2().keep_alive_interval(IDLE_TIMEOUT).keep_alive_timeout(HEADER_TIMEOUT);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let first_header = tokio::time::sleep(HEADER_TIMEOUT);
+    tokio::pin!(first_header);
+    let mut draining = false;
+    loop {
+        tokio::select! {
+            // The client's or the network's fault: it knows.
+            _ = connection.as_mut() => break,
+            () = seat.evicted() => break,
+            () = end.cancelled() => break,
+            () = stop.cancelled(), if !draining => {
+                draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = first_header.as_mut(), if !seat.has_asked() => break,
+        }
+    }
+}
+
+async fn answer(router: Router, busy: Busy, request: Request<Incoming>) -> Result<Response<Attended>, Infallible> {
+    let response = router.oneshot(request.map(Body::new)).await?;
+    Ok(response.map(|body| Attended { body, _busy: busy }))
+}
+
+/// A body whose connection counts as busy until it is sent.
+#[derive(Debug)]
+struct Attended {
+    body: Body,
+    _busy: Busy,
+}
+
+impl HttpBody for Attended {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

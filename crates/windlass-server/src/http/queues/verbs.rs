@@ -1,0 +1,126 @@
+//! Pause, resume and purge a queue.
+
+use super::{Name, Whose, whose};
+use crate::http::app::App;
+use crate::http::auth::{Admin, May};
+use crate::http::problem::{Problem, ProblemBody};
+use crate::http::query::Query;
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+use windlass::store::{Audit, Cancelled, JobFilter, Order, Page, Scope};
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::{JobId, State as JobState};
+
+/// Jobs cancelled in one commit of a purge.
+const PURGE_BATCH: u32 = 1000;
+
+/// What a pause or resume came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Paused {
+    name: String,
+    paused: bool,
+    /// How many queues of that name there are.
+    queues: u64,
+}
+
+/// What a purge came to.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Purged {
+    name: String,
+    /// Waiting jobs that were cancelled. Running ones are left alone.
+    cancelled: u64,
+}
+
+/// Pause a queue: none of its jobs is started until it is resumed.
+#[utoipa::path(post, path = "/api/v1/queues/{name}/pause", tag = "queues",
+    params(("name" = String, Path), ("tenant" = Option<String>, Query)),
+    responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
+pub(crate) async fn pause(
+    State(app): State<App>,
+    caller: May<Admin>,
+    name: Name,
+    query: Query,
+) -> Result<Json<Paused>, Problem> {
+    set_paused(&app, &caller.by, &name.0, &whose(&query, &caller)?, true).await
+}
+
+/// Resume a paused queue.
+#[utoipa::path(post, path = "/api/v1/queues/{name}/resume", tag = "queues",
+    params(("name" = String, Path), ("tenant" = Option<String>, Query)),
+    responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
+pub(crate) async fn resume(
+    State(app): State<App>,
+    caller: May<Admin>,
+    name: Name,
+    query: Query,
+) -> Result<Json<Paused>, Problem> {
+    set_paused(&app, &caller.by, &name.0, &whose(&query, &caller)?, false).await
+}
+
+/// Cancel every waiting job of a queue.
+#[utoipa::path(post, path = "/api/v1/queues/{name}/purge", tag = "queues",
+    params(("name" = String, Path), ("tenant" = Option<String>, Query)),
+    responses((status = 200, body = Purged), (status = 404, body = ProblemBody)))]
+pub(crate) async fn purge(
+    State(app): State<App>,
+    caller: May<Admin>,
+    name: Name,
+    query: Query,
+) -> Result<Json<Purged>, Problem> {
+    let mut cancelled = 0;
+    for tenant in tenants(&app, &name.0, &whose(&query, &caller)?).await? {
+        cancelled += purge_one(&app, tenant, &name.0).await?;
+    }
+    note(&app, &caller.by, "purge queue", cancelled, &name.0).await?;
+    Ok(Json(Purged { name: name.0.to_string(), cancelled }))
+}
+
+async fn purge_one(app: &App, tenant: Tenant, name: &QueueName) -> Result<u64, Problem> {
+    let scope = Scope::Tenant(tenant);
+    let states = vec![JobState::Queued, JobState::Retrying];
+    let filter = JobFilter { states, queue: Some(name.clone()), ..JobFilter::default() };
+    let (mut cancelled, mut after) = (0, None);
+    loop {
+        let page = Page { after, limit: PURGE_BATCH, order: Order::OldestFirst };
+        let ids: Vec<JobId> = app.store().jobs(&scope, &filter, page).await?.iter().map(|job| job.id).collect();
+        let Some(last) = ids.last().copied() else { return Ok(cancelled) };
+        let results = app.windlass().cancel_in(&scope, ids).await?;
+        cancelled += results.iter().filter(|result| **result == Cancelled::Now).count() as u64;
+        after = Some(last);
+    }
+}
+
+async fn set_paused(
+    app: &App,
+    by: &str,
+    name: &QueueName,
+    whose: &Whose,
+    paused: bool,
+) -> Result<Json<Paused>, Problem> {
+    let mut queues = 0;
+    for tenant in tenants(app, name, whose).await? {
+        queues += app.store().pause_queue(&tenant, name, paused).await?;
+    }
+    note(app, by, if paused { "pause queue" } else { "resume queue" }, queues, name).await?;
+    Ok(Json(Paused { name: name.to_string(), paused, queues }))
+}
+
+/// The tenants that have such a queue.
+async fn tenants(app: &App, name: &QueueName, whose: &Whose) -> Result<BTreeSet<Tenant>, Problem> {
+    let queues = app.store().queues().await?;
+    let is_meant = |tenant: &Tenant| match whose {
+        Whose::Of(own) => own == tenant,
+        Whose::Everyones => true,
+    };
+    let tenants: BTreeSet<Tenant> =
+        queues.into_iter().filter(|q| q.name == *name && is_meant(&q.tenant)).map(|q| q.tenant).collect();
+    if tenants.is_empty() { Err(Problem::not_found("queue", name)) } else { Ok(tenants) }
+}
+
+async fn note(app: &App, by: &str, action: &str, count: u64, name: &QueueName) -> Result<(), Problem> {
+    let audit = Audit { at: app.now(), by: by.into(), action: action.into(), count, detail: format!("queue {name}") };
+    Ok(app.store().audit(&audit).await?)
+}

@@ -1,0 +1,261 @@
+//! Tokens, scopes and tenants over every route. A route of the OpenAPI document that is missing here fails the test.
+
+use super::world::World;
+use crate::http::Access;
+use hyper::Method;
+use serde_json::json;
+use std::collections::BTreeSet;
+
+/// Who may call a route.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Needs {
+    Nothing,
+    Scope(&'static str),
+    /// The scope, for all tenants.
+    AllTenants(&'static str),
+}
+use Needs::{AllTenants, Nothing, Scope};
+
+/// What a token of another tenant gets for a thing of ours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Foreign {
+    /// The route names no single thing.
+    NotAsked,
+    /// It does not exist.
+    NotFound,
+}
+use Foreign::{NotAsked, NotFound};
+
+const JOB: &str = r#"{"kind":"a"}"#;
+const RESULTS: &str = r#"{"worker":"w","results":[]}"#;
+
+/// Method, path, body, scope, and what another tenant finds (`{id}` is our job, `{schedule}` our schedule, `{dead}` our dead letter).
+const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
+    ("GET", "/api/v1/jobs", "", Scope("read"), NotAsked),
+    ("POST", "/api/v1/jobs", JOB, Scope("enqueue"), NotAsked),
+    ("POST", "/api/v1/jobs/batch", r#"{"jobs":[{"kind":"a"}]}"#, Scope("enqueue"), NotAsked),
+    ("GET", "/api/v1/jobs/{id}", "", Scope("read"), NotFound),
+    ("PATCH", "/api/v1/jobs/{id}", r#"{"priority":"low"}"#, Scope("enqueue"), NotFound),
+    ("DELETE", "/api/v1/jobs/{id}", "", Scope("enqueue"), NotFound),
+    ("POST", "/api/v1/jobs/{id}/retry", "", Scope("enqueue"), NotFound),
+    ("GET", "/api/v1/jobs/{id}/history", "", Scope("read"), NotFound),
+    ("GET", "/api/v1/schedules", "", Scope("read"), NotAsked),
+    ("POST", "/api/v1/schedules", r#"{"every":"1h","kind":"a"}"#, Scope("enqueue"), NotAsked),
+    ("POST", "/api/v1/schedules/preview", r#"{"every":"1h"}"#, Scope("read"), NotAsked),
+    ("GET", "/api/v1/schedules/{schedule}", "", Scope("read"), NotFound),
+    ("PATCH", "/api/v1/schedules/{schedule}", r#"{"overlap":"skip"}"#, Scope("enqueue"), NotFound),
+    ("POST", "/api/v1/schedules/{schedule}/pause", "", Scope("enqueue"), NotFound),
+    ("POST", "/api/v1/schedules/{schedule}/resume", "", Scope("enqueue"), NotFound),
+    ("POST", "/api/v1/schedules/{schedule}/trigger", "", Scope("enqueue"), NotFound),
+    ("GET", "/api/v1/schedules/{schedule}/preview", "", Scope("read"), NotFound),
+    ("DELETE", "/api/v1/schedules/{schedule}", "", Scope("enqueue"), NotFound),
+    ("GET", "/api/v1/queues", "", Scope("read"), NotAsked),
+    ("PUT", "/api/v1/queues/{name}", r#"{"policy":"http"}"#, Scope("admin"), NotAsked),
+    ("POST", "/api/v1/queues/{name}/pause", "", Scope("admin"), NotFound),
+    ("POST", "/api/v1/queues/{name}/resume", "", Scope("admin"), NotFound),
+    ("POST", "/api/v1/queues/{name}/purge", "", Scope("admin"), NotFound),
+    ("GET", "/api/v1/dead-letters", "", Scope("read"), NotAsked),
+    ("GET", "/api/v1/dead-letters/{dead}", "", Scope("read"), NotFound),
+    ("POST", "/api/v1/dead-letters/replay", r#"{"filter":{"queue":"nowhere"}}"#, Scope("enqueue"), NotAsked),
+    ("POST", "/api/v1/dead-letters/discard", r#"{"filter":{"queue":"nowhere"}}"#, Scope("enqueue"), NotAsked),
+    ("POST", "/api/v1/leases", r#"{"worker":"w","queues":["nowhere"]}"#, Scope("work"), NotAsked),
+    ("POST", "/api/v1/leases/extend", RESULTS, Scope("work"), NotAsked),
+    ("POST", "/api/v1/leases/complete", RESULTS, Scope("work"), NotAsked),
+    ("POST", "/api/v1/leases/fail", RESULTS, Scope("work"), NotAsked),
+    ("GET", "/api/v1/policies", "", Scope("read"), NotAsked),
+    ("GET", "/api/v1/policies/{policy}", "", Scope("read"), NotAsked),
+    ("POST", "/api/v1/policies/preview", r#"{"policy":"http"}"#, Scope("read"), NotAsked),
+    ("GET", "/api/v1/stats", "", Scope("read"), NotAsked),
+    ("GET", "/api/v1/workers", "", AllTenants("read"), NotAsked),
+    ("GET", "/api/v1/alerts", "", AllTenants("read"), NotAsked),
+    ("GET", "/api/v1/events", "", Scope("read"), NotAsked),
+    ("GET", "/metrics", "", AllTenants("read"), NotAsked),
+    ("GET", "/healthz", "", Nothing, NotAsked),
+    ("GET", "/readyz", "", Nothing, NotAsked),
+];
+
+/// A world in which the tenant `ours` has a waiting job, a schedule and a dead letter.
+struct Ours {
+    world: World,
+    job: i64,
+    dead: i64,
+    schedule: i64,
+}
+
+impl Ours {
+    async fn new() -> Self {
+        let world = World::new();
+        let job = |body: &'static str| async { world.post("/api/v1/jobs", body).await.is(201)["id"].as_i64().unwrap() };
+        let dead = job(r#"{"kind":"canary","queue":"ours-dead","tenantId":"ours"}"#).await;
+        let leased = world.lease("ours-dead").await;
+        world.fail(&leased, r#","permanent":true,"message":"canary""#).await;
+        let id = job(r#"{"kind":"canary","queue":"ours","tenantId":"ours","payload":"canary","delay":"1h"}"#).await;
+        let body = r#"{"every":"1h","kind":"canary","queue":"ours","tenantId":"ours"}"#;
+        let schedule = world.post("/api/v1/schedules", body).await.is(201)["id"].as_i64().unwrap();
+        Self { world, job: id, dead, schedule }
+    }
+
+    fn path(&self, path: &str) -> String {
+        path.replace("{id}", &self.job.to_string())
+            .replace("{dead}", &self.dead.to_string())
+            .replace("{schedule}", &self.schedule.to_string())
+            .replace("{name}", "ours")
+            .replace("{policy}", "http")
+    }
+}
+
+async fn call(world: &World, method: &str, path: &str, body: &str) -> (u16, String) {
+    // Streams have no end: their head is enough.
+    if path.contains("/events") {
+        return (world.head_of(path).await, String::new());
+    }
+    let body = (!body.is_empty()).then_some(body);
+    let answer = world.send(Method::from_bytes(method.as_bytes()).unwrap(), path, body, &[]).await;
+    (answer.status.as_u16(), answer.text)
+}
+
+#[tokio::test]
+async fn the_table_names_every_route_of_the_document() {
+    let document = World::new().get("/openapi.json").await.is(200);
+    let mut documented = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            documented.insert((method.to_uppercase(), path.clone()));
+        }
+    }
+    let plain = |path: &str| path.replace("{schedule}", "{id}").replace("{dead}", "{id}").replace("{policy}", "{name}");
+    let listed = ROUTES.iter().map(|(method, path, ..)| ((*method).to_owned(), plain(path))).collect();
+    assert_eq!(documented, listed);
+}
+
+#[tokio::test]
+async fn each_route_needs_its_scope_and_admin_may_do_everything() {
+    for (method, path, body, needs, _) in ROUTES {
+        for given in ["enqueue", "work", "read", "admin"] {
+            let ours = Ours::new().await;
+            let caller = ours.world.with_token(&[given], None).await;
+            // Queues are named within a tenant; a token for all tenants says whose.
+            let whose = if path.contains("{name}") { "?tenant=ours" } else { "" };
+            let (status, text) = call(&caller, method, &format!("{}{whose}", ours.path(path)), body).await;
+            let may = match needs {
+                Nothing => true,
+                Scope(scope) | AllTenants(scope) => *scope == given || given == "admin",
+            };
+            let told = format!("{method} {path} with {given}: {status} {text}");
+            if may {
+                assert!((200..300).contains(&status), "{told}");
+            } else {
+                assert_eq!(status, 403, "{told}");
+            }
+            let (status, _) = call(&ours.world, method, &ours.path(path), body).await;
+            assert_eq!(status == 401, *needs != Nothing, "{method} {path} without a token: {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_tenant_finds_nothing_of_ours_on_any_route() {
+    for (method, path, body, needs, foreign) in ROUTES {
+        let ours = Ours::new().await;
+        let stranger = ours.world.with_token(&["admin"], Some("theirs")).await;
+        let (status, text) = call(&stranger, method, &ours.path(path), body).await;
+        let told = format!("{method} {path}: {status} {text}");
+        match (needs, foreign) {
+            (AllTenants(_), _) => assert_eq!(status, 403, "{told}"),
+            (_, NotFound) => assert_eq!(status, 404, "{told}"),
+            (_, NotAsked) => assert!((200..300).contains(&status), "{told}"),
+        }
+        assert!(!text.contains("canary"), "{told}");
+        // Whatever was tried, ours are as they were.
+        let owner = ours.world.with_token(&["admin"], Some("ours")).await;
+        let job = owner.get(&format!("/api/v1/jobs/{}", ours.job)).await.is(200);
+        assert_eq!((&job["state"], &job["priority"]), (&json!("queued"), &json!("normal")), "{told}");
+        assert_eq!(owner.get(&format!("/api/v1/schedules/{}", ours.schedule)).await.is(200)["paused"], false, "{told}");
+        assert_eq!(owner.get("/api/v1/dead-letters").await.is(200)["items"].as_array().unwrap().len(), 1, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn naming_another_tenant_is_forbidden() {
+    let ours = Ours::new().await;
+    let stranger = ours.world.with_token(&["admin"], Some("theirs")).await;
+    for (method, path, body) in [
+        ("POST", "/api/v1/jobs", r#"{"kind":"a","tenantId":"ours"}"#),
+        ("POST", "/api/v1/jobs/batch", r#"{"jobs":[{"kind":"a","tenantId":"ours"}]}"#),
+        ("POST", "/api/v1/schedules", r#"{"every":"1h","kind":"a","tenantId":"ours"}"#),
+        ("POST", "/api/v1/schedules", r#"{"every":"1h","job":{"kind":"a","tenantId":"ours"}}"#),
+        ("GET", "/api/v1/jobs?tenant=ours", ""),
+        ("GET", "/api/v1/queues?tenant=ours", ""),
+        ("GET", "/api/v1/stats?tenant=ours", ""),
+        ("GET", "/api/v1/events?tenant=ours", ""),
+        ("GET", "/api/v1/dead-letters?tenant=ours", ""),
+        ("POST", "/api/v1/dead-letters/replay", r#"{"filter":{"tenant":"ours"}}"#),
+        ("PUT", "/api/v1/queues/email?tenant=ours", r#"{"policy":"http"}"#),
+        ("PUT", "/api/v1/queues/email?tenant=*", r#"{"policy":"http"}"#),
+        ("POST", "/api/v1/queues/ours/pause?tenant=ours", ""),
+    ] {
+        assert_eq!(call(&stranger, method, path, body).await.0, 403, "{method} {path}");
+    }
+    let own = stranger.post("/api/v1/jobs", r#"{"kind":"a","tenantId":"theirs"}"#).await.is(201);
+    assert_eq!(own["tenantId"], "theirs");
+    assert_eq!(stranger.post("/api/v1/jobs", JOB).await.is(201)["tenantId"], "theirs");
+}
+
+#[tokio::test]
+async fn a_revoked_or_wrong_token_is_refused_within_five_seconds() {
+    let world = World::new();
+    let caller = world.with_token(&["read"], None).await;
+    caller.get("/api/v1/jobs").await.is(200);
+    let id = windlass::store::Store::tokens(&*world.store).await.unwrap()[0].id.clone();
+    assert!(windlass::store::Store::revoke_token(&*world.store, &id).await.unwrap());
+    world.advance(5_000);
+    let refused = caller.get("/api/v1/jobs").await;
+    assert_eq!(refused.headers["www-authenticate"], "Bearer realm=\"windlass\"");
+    refused.is(401);
+    // Revoking the last token does not open the door.
+    world.get("/api/v1/jobs").await.is(401);
+    for given in [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic abc",
+        "Bearer wl_x",
+        "Bearer wl__",
+        "Bearer wl_a_b",
+        &format!("Bearer wl_{id}_00"),
+    ] {
+        world.send(Method::GET, "/api/v1/jobs", None, &[("authorization", given)]).await.is(401);
+    }
+}
+
+#[tokio::test]
+async fn a_listener_that_others_can_reach_never_opens_without_a_token() {
+    let world = World::with_access(Access::TokensOnly);
+    world.get("/api/v1/jobs").await.is(401);
+    world.get("/healthz").await.is(200);
+}
+
+#[tokio::test]
+async fn pages_elsewhere_cannot_use_a_browser_against_an_open_server() {
+    let world = World::new();
+    for (headers, status) in [
+        (&[("host", "localhost:9463")][..], 201),
+        (&[("host", "127.0.0.1:9463")], 201),
+        (&[("host", "[::1]:9463")], 201),
+        (&[("host", "evil.example")], 403),
+        (&[("host", "127.0.0.1.evil.example:9463")], 403),
+        (&[("host", "localhost:9463"), ("origin", "http://localhost:9463")], 201),
+        (&[("host", "localhost:9463"), ("origin", "http://evil.example")], 403),
+        (&[("host", "localhost:9463"), ("origin", "null")], 403),
+        (&[("host", "localhost:9463"), ("sec-fetch-site", "cross-site")], 403),
+        (&[("host", "localhost:9463"), ("sec-fetch-site", "same-site")], 403),
+        (&[("host", "localhost:9463"), ("sec-fetch-site", "same-origin")], 201),
+    ] {
+        let answer = world.send(Method::POST, "/api/v1/jobs", Some(JOB), headers).await;
+        assert_eq!(answer.status.as_u16(), status, "{headers:?}: {}", answer.text);
+    }
+    world.send(Method::GET, "/api/v1/jobs", None, &[("host", "evil.example")]).await.is(403);
+    // With tokens there is nothing a browser would send by itself.
+    let caller = world.with_token(&["enqueue"], None).await;
+    caller.send(Method::POST, "/api/v1/jobs", Some(JOB), &[("host", "jobs.example.com")]).await.is(201);
+}

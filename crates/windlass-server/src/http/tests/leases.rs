@@ -1,0 +1,139 @@
+use super::world::World;
+use serde_json::{Value, json};
+
+fn results(job: &Value, more: &str) -> String {
+    let (id, attempt, lease) = (&job["id"], &job["attempt"], &job["lease"]);
+    format!(r#"{{"worker":"w1","results":[{{"id":{id},"attempt":{attempt},"lease":{lease}{more}}}]}}"#)
+}
+
+#[tokio::test]
+async fn a_remote_worker_takes_extends_and_completes_a_job() {
+    let world = World::new();
+    let body = r#"{"kind":"email","queue":"email","payload":{"to":"ann"},"idempotencyKey":"k"}"#;
+    world.post("/api/v1/jobs", body).await.is(201);
+    let job = world.lease("email").await;
+    assert_eq!((&job["id"], &job["attempt"], &job["kind"]), (&json!(1), &json!(1), &json!("email")));
+    assert_eq!((&job["payload"], &job["idempotencyKey"]), (&json!({"to": "ann"}), &json!("k")));
+    let extended = world.post("/api/v1/leases/extend", &results(&job, "")).await.is(200);
+    assert_eq!(extended["results"], json!([{"id": 1, "attempt": 1, "result": "ok"}]));
+    let done = results(&job, r#","note":"sent","result":{"messageId":7}"#);
+    assert_eq!(world.post("/api/v1/leases/complete", &done).await.is(200)["results"][0]["result"], "ok");
+    let kept = world.get("/api/v1/jobs/1").await.is(200);
+    assert_eq!((&kept["state"], &kept["result"]), (&json!("succeeded"), &json!({"messageId": 7})));
+    assert_eq!(world.get("/api/v1/jobs/1/history").await.is(200)["items"][0]["note"], "sent");
+    // Repeating what already counted is ok; telling something else is stale.
+    assert_eq!(world.post("/api/v1/leases/complete", &done).await.is(200)["results"][0]["result"], "ok");
+    assert_eq!(world.fail(&job, "").await, "stale");
+    assert_eq!(world.post("/api/v1/leases/extend", &results(&job, "")).await.is(200)["results"][0]["result"], "stale");
+}
+
+#[tokio::test]
+async fn a_wrong_lease_changes_nothing() {
+    let world = World::new();
+    world.enqueue("email").await;
+    world.enqueue("email").await;
+    let (first, second) = (world.lease("email").await, world.lease("email").await);
+    // The lease of one job told for the other: neither changes, and the lease lives on.
+    let mixed = json!({"id": first["id"], "attempt": first["attempt"], "lease": second["lease"]});
+    assert_eq!(
+        world.post("/api/v1/leases/complete", &results(&mixed, "")).await.is(200)["results"][0]["result"],
+        "stale"
+    );
+    let nowhere = json!({"id": 99, "attempt": 1, "lease": "0000000000000001"});
+    assert_eq!(
+        world.post("/api/v1/leases/complete", &results(&nowhere, "")).await.is(200)["results"][0]["result"],
+        "stale"
+    );
+    for job in [first, second] {
+        assert_eq!(world.post("/api/v1/leases/extend", &results(&job, "")).await.is(200)["results"][0]["result"], "ok");
+        assert_eq!(
+            world.post("/api/v1/leases/complete", &results(&job, "")).await.is(200)["results"][0]["result"],
+            "ok"
+        );
+    }
+}
+
+#[tokio::test]
+async fn failures_ask_for_what_they_need() {
+    for (more, state, class, count) in [
+        (r#","class":"Timeout""#, "retrying", Some("Timeout"), 1),
+        (r#","class":"NotFoundError""#, "failed", Some("NotFoundError"), 1),
+        (r#","permanent":true,"message":"no""#, "failed", Some("Error"), 1),
+        (r#","retryAfter":"90s""#, "retrying", Some("Error"), 1),
+        (r#","retryIn":5000"#, "retrying", Some("Error"), 1),
+        (r#","snooze":"1m""#, "queued", None, 0),
+        (r#","release":true,"started":false"#, "queued", None, 0),
+        (r#","cancel":true"#, "cancelled", Some("Cancelled"), 0),
+    ] {
+        let world = World::new();
+        let id = world.enqueue("email").await;
+        let job = world.lease("email").await;
+        assert_eq!(world.fail(&job, more).await, "ok", "{more}");
+        let job = world.get(&format!("/api/v1/jobs/{id}")).await.is(200);
+        assert_eq!(
+            (&job["state"], &job["errorClass"], &job["failures"]),
+            (&json!(state), &json!(class), &json!(count)),
+            "{more}"
+        );
+    }
+    let world = World::new();
+    world.enqueue("email").await;
+    let job = world.lease("email").await;
+    let body = results(&job, r#","permanent":true,"snooze":"1m""#);
+    assert_eq!(world.post("/api/v1/leases/fail", &body).await.pointers(), ["/results/0/snooze"]);
+}
+
+#[tokio::test]
+async fn a_worker_learns_of_a_cancel_when_it_extends() {
+    let world = World::new();
+    let id = world.enqueue("email").await;
+    let job = world.lease("email").await;
+    world.send(hyper::Method::DELETE, &format!("/api/v1/jobs/{id}"), None, &[]).await.is(202);
+    assert_eq!(world.post("/api/v1/leases/extend", &results(&job, "")).await.is(200)["results"][0]["result"], "cancel");
+    // If the attempt still succeeds, it stays succeeded.
+    assert_eq!(world.post("/api/v1/leases/complete", &results(&job, "")).await.is(200)["results"][0]["result"], "ok");
+    assert_eq!(world.get(&format!("/api/v1/jobs/{id}")).await.is(200)["state"], "succeeded");
+}
+
+#[tokio::test]
+async fn a_waiting_worker_is_woken_by_a_job_and_by_its_time() {
+    let world = World::new();
+    let wait = r#"{"worker":"w1","queues":["email"],"waitMs":60000}"#;
+    let (leased, ()) = tokio::join!(world.post("/api/v1/leases", wait), async {
+        tokio::task::yield_now().await;
+        world.enqueue("email").await;
+    });
+    assert_eq!(leased.is(200)["jobs"][0]["id"], 1);
+    let later = r#"{"kind":"email","queue":"email","delay":"300ms"}"#;
+    world.post("/api/v1/jobs", later).await.is(201);
+    let (leased, ()) = tokio::join!(world.post("/api/v1/leases", wait), async {
+        for _ in 0..30 {
+            tokio::task::yield_now().await;
+            world.advance(10);
+        }
+    });
+    assert_eq!(leased.is(200)["jobs"][0]["id"], 2);
+    let (leased, ()) = tokio::join!(world.post("/api/v1/leases", wait), async {
+        tokio::task::yield_now().await;
+        world.advance(60_000);
+    });
+    assert_eq!(leased.is(200)["jobs"], json!([]), "the wait ends when its time is up");
+}
+
+#[tokio::test]
+async fn queues_and_tenants_take_turns() {
+    let world = World::new();
+    for tenant in ["a", "b"] {
+        for _ in 0..5 {
+            let body = format!(r#"{{"kind":"email","queue":"email","tenantId":"{tenant}"}}"#);
+            world.post("/api/v1/jobs", &body).await.is(201);
+        }
+    }
+    let leased = world.post("/api/v1/leases", r#"{"worker":"w1","queues":["email"],"max":4}"#).await.is(200);
+    let tenants: Vec<_> = leased["jobs"].as_array().unwrap().iter().map(|job| job["tenantId"].clone()).collect();
+    assert_eq!(tenants.iter().filter(|t| **t == "a").count(), 2, "{tenants:?}");
+    let rest = world.post("/api/v1/leases", r#"{"worker":"w1","max":100}"#).await.is(200);
+    assert_eq!(rest["jobs"].as_array().unwrap().len(), 6);
+    let workers = world.get("/api/v1/workers").await.is(200);
+    assert_eq!(workers["items"][0]["worker"], "w1");
+}

@@ -1,0 +1,13 @@
+//! Router-level tests on the reference store, with a clock that stands still until it is turned.
+
+mod auth;
+mod bad_input;
+mod canary;
+mod dead;
+mod jobs;
+mod leases;
+mod metrics;
+mod queues;
+mod reference;
+mod schedules;
+mod world;

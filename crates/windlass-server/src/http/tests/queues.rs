@@ -1,0 +1,62 @@
+use super::world::World;
+use hyper::Method;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_queue_tells_how_full_it_is() {
+    let world = World::new();
+    world.enqueue("email").await;
+    world.enqueue("email").await;
+    world.lease("email").await;
+    world.post("/api/v1/jobs", r#"{"kind":"a","queue":"email","delay":"1h"}"#).await.is(201);
+    world.dead_letter("sms").await;
+    world.advance(4_000);
+    let queues = world.get("/api/v1/queues").await.is(200);
+    let email = &queues["items"][0];
+    assert_eq!((&email["name"], &email["depth"]), (&json!("email"), &json!(3)));
+    assert_eq!((&email["due"], &email["later"], &email["running"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!((&email["oldestDueAt"], &email["oldestDueMs"]), (&json!("2026-01-01T12:00:00Z"), &json!(4000)));
+    assert_eq!(email["rates"]["enqueued"], json!(0.01));
+    assert_eq!(queues["items"][1]["dead"], 1);
+}
+
+#[tokio::test]
+async fn a_queues_policy_holds_for_the_jobs_stored_after_it() {
+    let world = World::new();
+    let body =
+        r#"{"policy":{"policy":"queue-worker","maxAttempts":7},"retention":{"succeeded":"0","failed":"forever"}}"#;
+    let put = world.send(Method::PUT, "/api/v1/queues/email", Some(body), &[]).await.is(200);
+    assert_eq!((&put["tenantId"], &put["settings"]["retention"]["failed"]), (&json!("default"), &json!("forever")));
+    let job = world.post("/api/v1/jobs", r#"{"kind":"a","queue":"email"}"#).await.is(201);
+    assert_eq!((&job["maxAttempts"], &job["retry"]["jitter"]), (&json!(7), &json!("additive(0.3)")));
+    let queue = &world.get("/api/v1/queues").await.is(200)["items"][0];
+    assert_eq!((&queue["retention"]["succeeded"], &queue["policy"]["maxAttempts"]), (&json!("0"), &json!(7)));
+    for (body, pointer) in [
+        (r#"{"policy":"expnential"}"#, "/policy"),
+        (r#"{"policy":{"bse":"1s"}}"#, "/policy/bse"),
+        (r#"{"retention":{"failed":"soon"}}"#, "/retention/failed"),
+        (r#"{"retention":7}"#, "/retention"),
+        (r#"{"retenton":{}}"#, "/retenton"),
+    ] {
+        let answer = world.send(Method::PUT, "/api/v1/queues/email", Some(body), &[]).await;
+        assert_eq!(answer.pointers(), [pointer], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_paused_queue_gives_no_work_and_a_purged_one_keeps_what_runs() {
+    let world = World::new();
+    world.enqueue("email").await;
+    world.enqueue("email").await;
+    let paused = world.post("/api/v1/queues/email/pause", "").await.is(200);
+    assert_eq!((&paused["paused"], &paused["queues"]), (&json!(true), &json!(1)));
+    assert_eq!(world.lease("email").await, json!(null));
+    world.post("/api/v1/queues/email/resume", "").await.is(200);
+    let job = world.lease("email").await;
+    assert_eq!(world.post("/api/v1/queues/email/purge", "").await.is(200)["cancelled"], 1);
+    assert_eq!(world.get(&format!("/api/v1/jobs/{}", job["id"])).await.is(200)["state"], "running");
+    for verb in ["pause", "resume", "purge"] {
+        world.post(&format!("/api/v1/queues/nowhere/{verb}"), "").await.is(404);
+        world.post(&format!("/api/v1/queues/NO%20NAME/{verb}"), "").await.is(404);
+    }
+}

@@ -1,0 +1,169 @@
+//! A server without sockets: a router over a store in memory.
+
+use crate::http::{Access, App, router};
+use crate::metrics::TenantLabel;
+use crate::token;
+use axum::Router;
+use axum::body::Body;
+use http_body_util::BodyExt;
+use hyper::{Method, Request, StatusCode};
+use serde_json::Value;
+use std::sync::Arc;
+use tower::ServiceExt as _;
+use windlass::Windlass;
+use windlass::clock::Clock;
+use windlass::dice::Dice;
+use windlass::store::memory::MemoryStore;
+use windlass::store::{Options, Store};
+use windlass_core::job::Tenant;
+use windlass_core::{Millis, Timestamp};
+
+pub(super) struct World {
+    pub(super) store: Arc<MemoryStore>,
+    pub(super) windlass: Windlass,
+    router: Router,
+    token: Option<String>,
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: hyper::HeaderMap,
+    pub(super) text: String,
+}
+
+impl Answer {
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.text))
+    }
+
+    #[track_caller]
+    pub(super) fn is(self, status: u16) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        if self.text.is_empty() { Value::Null } else { self.json() }
+    }
+
+    /// The pointers of the wrong fields of a problem.
+    pub(super) fn pointers(&self) -> Vec<String> {
+        let body = self.json();
+        let errors = body["errors"].as_array().cloned().unwrap_or_default();
+        errors.iter().map(|error| error["pointer"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with_access(Access::OpenUntilFirstToken)
+    }
+
+    pub(super) fn with_access(access: Access) -> Self {
+        let start = Timestamp::parse("2026-01-01T12:00:00Z").unwrap();
+        let options = Options { clock: Clock::manual(start), dice: Dice::seeded(7), ..Options::default() };
+        let store = MemoryStore::new(options);
+        let windlass = Windlass::with_dice(store.clone(), Dice::seeded(8));
+        let router = router(App::new(windlass.clone(), access, Vec::new(), TenantLabel::Off));
+        Self { store, windlass, router, token: None }
+    }
+
+    /// The same server, called with a new token.
+    pub(super) async fn with_token(&self, scopes: &[&str], tenant: Option<&str>) -> Self {
+        let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();
+        let tenant = tenant.map(|name| Tenant::new(name).unwrap());
+        let (token, shown) = token::mint(&Dice::system(), "test", scopes, tenant, self.store.clock().now());
+        self.store.put_token(&token).await.unwrap();
+        // Copies of the tokens are at most this old.
+        self.advance(6_000);
+        Self {
+            store: self.store.clone(),
+            windlass: self.windlass.clone(),
+            router: self.router.clone(),
+            token: Some(shown),
+        }
+    }
+
+    /// The token that calls are made with.
+    pub(super) fn token(&self) -> &str {
+        self.token.as_deref().expect("this world calls with a token")
+    }
+
+    pub(super) fn advance(&self, ms: u64) {
+        self.store.clock().advance(Millis::new(ms));
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, None, &[]).await
+    }
+
+    pub(super) async fn post(&self, path: &str, body: &str) -> Answer {
+        self.send(Method::POST, path, Some(body), &[]).await
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&str>,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        if body.is_some() && !headers.iter().any(|(name, _)| *name == "content-type") {
+            request = request.header("content-type", "application/json");
+        }
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map_or_else(Body::empty, |text| Body::from(text.to_owned()));
+        self.answer(request.body(body).unwrap()).await
+    }
+
+    pub(super) async fn answer(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Answer { status: head.status, headers: head.headers, text }
+    }
+
+    /// The status of an answer whose body may never end.
+    pub(super) async fn head_of(&self, path: &str) -> u16 {
+        let mut request = Request::get(path);
+        if let Some(token) = &self.token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status().as_u16()
+    }
+
+    /// Enqueues a plain job and answers its id.
+    pub(super) async fn enqueue(&self, queue: &str) -> i64 {
+        let body = format!(r#"{{"kind":"email","queue":"{queue}","retry":"fixed:base=1s,jitter=none,retries=1"}}"#);
+        self.post("/api/v1/jobs", &body).await.is(201)["id"].as_i64().unwrap()
+    }
+
+    /// Leases one job of a queue: id, attempt, lease.
+    pub(super) async fn lease(&self, queue: &str) -> Value {
+        let body = format!(r#"{{"worker":"w1","queues":["{queue}"]}}"#);
+        let mut leased = self.post("/api/v1/leases", &body).await.is(200);
+        leased.pointer_mut("/jobs/0").map(Value::take).unwrap_or_default()
+    }
+
+    /// Fails a leased job.
+    pub(super) async fn fail(&self, job: &Value, more: &str) -> Value {
+        let body = format!(
+            r#"{{"worker":"w1","results":[{{"id":{},"attempt":{},"lease":{}{more}}}]}}"#,
+            job["id"], job["attempt"], job["lease"]
+        );
+        self.post("/api/v1/leases/fail", &body).await.is(200)["results"][0]["result"].take()
+    }
+
+    /// A dead letter: its one attempt failed for good.
+    pub(super) async fn dead_letter(&self, queue: &str) -> i64 {
+        let id = self.enqueue(queue).await;
+        let job = self.lease(queue).await;
+        assert_eq!(self.fail(&job, r#","class":"ValidationError","message":"no such user 17""#).await, "ok");
+        id
+    }
+}

@@ -1,0 +1,201 @@
+//! Jobs and attempts as the API shows them. Secrets never leave; the payload's text is the caller's own.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use windlass::executor::http::mask_headers;
+use windlass::job::{HttpCall, Job, Webhook};
+use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
+
+/// A job, live or archived.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Job)]
+pub(crate) struct JobView {
+    pub(crate) id: i64,
+    /// queued, running, retrying, succeeded, failed or cancelled
+    state: &'static str,
+    tenant_id: String,
+    queue: String,
+    kind: String,
+    /// lowest, low, normal, high or highest
+    priority: &'static str,
+    /// `AT_LEAST_ONCE` or `AT_MOST_ONCE`
+    delivery: &'static str,
+    /// Attempts claimed so far; the number of the current one while running.
+    attempt: u32,
+    /// Attempts the policy has counted against the job.
+    failures: u32,
+    /// Attempts ended.
+    read_count: u32,
+    max_attempts: u32,
+    replays: u32,
+    /// When the next attempt is due; null while running and once finished.
+    next_run_at: Option<String>,
+    /// When the job is, or was last, due.
+    run_at: String,
+    start_by: Option<String>,
+    created_at: String,
+    first_attempt_at: Option<String>,
+    finished_at: Option<String>,
+    /// The effective policy, frozen into the job.
+    #[schema(value_type = Object)]
+    retry: Value,
+    /// Why it was given up: permanent, exhausted, deadline, expired, `at_most_once` or `crash_loop`.
+    reason: Option<&'static str>,
+    /// Class and message of the last failure.
+    error_class: Option<String>,
+    error: Option<String>,
+    timeout_ms: Option<u64>,
+    idempotency_key: Option<String>,
+    cancel_requested: bool,
+    #[schema(value_type = Object)]
+    payload: Box<RawValue>,
+    #[schema(value_type = Option<Object>)]
+    result: Option<Box<RawValue>>,
+    http: Option<CallView>,
+    webhook: Option<WebhookView>,
+    schedule_id: Option<i64>,
+    /// The job whose completion this delivery tells about.
+    parent_id: Option<i64>,
+    discarded_at: Option<String>,
+    discard_reason: Option<String>,
+}
+
+/// A call to a URL; headers that look secret are masked.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = HttpCall)]
+pub(crate) struct CallView {
+    method: String,
+    url: String,
+    #[schema(value_type = Object)]
+    headers: serde_json::Map<String, Value>,
+}
+
+/// A completion webhook; its secret is never shown.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Webhook)]
+pub(crate) struct WebhookView {
+    url: String,
+    events: Vec<&'static str>,
+    signed: bool,
+    #[schema(value_type = Object)]
+    policy: Value,
+}
+
+/// One line of a job's history.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Attempt)]
+pub(crate) struct AttemptView {
+    /// In the history of a schedule: the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<i64>,
+    attempt: u32,
+    retry_count: u32,
+    /// `Initial`, `Retry #1`, …
+    label: String,
+    /// SUCCESS, FAILED, SNOOZED or RELEASED
+    status: &'static str,
+    execution_time: String,
+    duration_ms: u64,
+    error_class: Option<String>,
+    error: Option<String>,
+    note: Option<String>,
+    worker: String,
+    next_run_at: Option<String>,
+    delay_ms: Option<u64>,
+    why: String,
+}
+
+impl From<&Job> for JobView {
+    fn from(job: &Job) -> Self {
+        let is_waiting = matches!(job.state, State::Queued | State::Retrying);
+        Self {
+            id: job.id.0,
+            state: job.state.as_str(),
+            tenant_id: job.tenant.to_string(),
+            queue: job.queue.to_string(),
+            kind: job.kind.to_string(),
+            priority: job.priority.as_str(),
+            delivery: job.delivery.as_str(),
+            attempt: job.attempt,
+            failures: job.failures,
+            read_count: job.attempt.saturating_sub(u32::from(job.state == State::Running)),
+            max_attempts: job.policy.max_attempts(),
+            replays: job.replays,
+            next_run_at: is_waiting.then(|| job.due_at.to_string()),
+            run_at: job.due_at.to_string(),
+            start_by: moment(job.start_by),
+            created_at: job.created_at.to_string(),
+            first_attempt_at: moment(job.first_attempt_at),
+            finished_at: moment(job.finished_at),
+            retry: job.policy.to_json(),
+            reason: job.reason.map(windlass_core::Reason::as_str),
+            error_class: job.error_class.clone(),
+            error: job.error.clone(),
+            timeout_ms: job.timeout.map(Millis::get),
+            idempotency_key: job.idempotency_key.as_deref().map(str::to_owned),
+            cancel_requested: job.cancel_requested,
+            payload: raw(&job.payload),
+            result: job.result.as_deref().map(raw),
+            http: job.http.as_deref().map(CallView::from),
+            webhook: job.webhook.as_deref().map(WebhookView::from),
+            schedule_id: job.schedule.map(|id| id.0),
+            parent_id: job.parent.map(|id| id.0),
+            discarded_at: moment(job.discarded_at),
+            discard_reason: job.discard_reason.clone(),
+        }
+    }
+}
+
+impl From<&HttpCall> for CallView {
+    fn from(call: &HttpCall) -> Self {
+        let shown = mask_headers(&call.headers).into_iter().map(|(name, value)| (name, Value::String(value)));
+        Self { method: call.method.clone(), url: call.url.clone(), headers: shown.collect() }
+    }
+}
+
+impl From<&Webhook> for WebhookView {
+    fn from(webhook: &Webhook) -> Self {
+        Self {
+            url: webhook.url.clone(),
+            events: webhook.events.iter().map(|state| state.as_str()).collect(),
+            signed: webhook.secret.is_some(),
+            policy: webhook.policy.to_json(),
+        }
+    }
+}
+
+impl AttemptView {
+    pub(crate) fn new(attempt: &Attempt, of: Option<JobId>) -> Self {
+        Self {
+            job_id: of.map(|id| id.0),
+            attempt: attempt.number,
+            retry_count: attempt.retry,
+            label: attempt.label(),
+            status: attempt.status.as_str(),
+            execution_time: attempt.started_at.to_string(),
+            duration_ms: attempt.duration().get(),
+            error_class: attempt.error_class.clone(),
+            error: attempt.error.clone(),
+            note: attempt.note.clone(),
+            worker: attempt.worker.clone(),
+            next_run_at: moment(attempt.next_run_at),
+            delay_ms: attempt.delay.map(Millis::get),
+            why: attempt.why.clone(),
+        }
+    }
+}
+
+pub(crate) fn moment(moment: Option<Timestamp>) -> Option<String> {
+    moment.map(|at| at.to_string())
+}
+
+/// JSON text as it was stored. What was stored by other means and is no JSON is shown as a text.
+pub(crate) fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned())
+        .or_else(|_| serde_json::value::to_raw_value(text))
+        .expect("a text is a JSON value")
+}

@@ -1,0 +1,82 @@
+//! Logs, on standard error: text on a terminal, JSON otherwise. Never a payload or a secret.
+
+mod json;
+#[cfg(test)]
+mod tests;
+
+use crate::config::Config;
+use json::JsonLines;
+use std::io::IsTerminal as _;
+use tracing::level_filters::LevelFilter;
+use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::filter::{EnvFilter, FilterExt as _, ParseError, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use windlass::event::{ATTEMPT_TARGET, AttemptLog};
+
+/// What a line looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// Sends what is logged to standard error, once per process.
+///
+/// # Errors
+/// `logs.level` is not a filter.
+pub(crate) fn start(config: &Config) -> anyhow::Result<()> {
+    let format = match config.text("logs.format") {
+        "text" => Format::Text,
+        "json" => Format::Json,
+        _ if std::io::stderr().is_terminal() => Format::Text,
+        _ => Format::Json,
+    };
+    let attempts = if config.flag("logs.jobs") { AttemptLog::On } else { AttemptLog::Off };
+    let level = config.text("logs.level");
+    let refused =
+        |error| anyhow::anyhow!("logs.level: `{level}` is not a level (error, warn, info, debug) or filter: {error}");
+    let logs = subscriber(format, level, attempts, std::io::stderr).map_err(refused)?;
+    // Only a test or an embedding program can have set one before: theirs stays.
+    let _ = logs.try_init();
+    Ok(())
+}
+
+/// What writes the lines that pass the filter.
+pub(crate) fn subscriber<W>(
+    format: Format,
+    filter: &str,
+    attempts: AttemptLog,
+    writer: W,
+) -> Result<impl Subscriber + Send + Sync + use<W>, ParseError>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines: Box<dyn Layer<_> + Send + Sync> = match format {
+        Format::Text => Box::new(tracing_subscriber::fmt::layer().with_target(false).with_writer(writer)),
+        Format::Json => Box::new(JsonLines::new(writer)),
+    };
+    let filter = read(filter, attempts)?.and(filter_fn(is_discreet));
+    Ok(tracing_subscriber::registry().with(lines.with_filter(filter)))
+}
+
+/// A level is about Windlass itself; of libraries only warnings are of interest then. Anything else is a filter.
+fn read(filter: &str, attempts: AttemptLog) -> Result<EnvFilter, ParseError> {
+    let is_level = filter.parse::<LevelFilter>().is_ok();
+    let read = match filter {
+        "off" | "error" | "warn" => EnvFilter::try_new(filter)?,
+        _ if is_level => EnvFilter::try_new(format!("warn,windlass={filter}"))?,
+        _ => EnvFilter::try_new(filter)?,
+    };
+    Ok(match attempts {
+        AttemptLog::On => read,
+        AttemptLog::Off => read.add_directive(format!("{ATTEMPT_TARGET}=warn").parse()?),
+    })
+}
+
+/// Drivers and protocols tell statements with their parameters, and headers, when asked for more than `info`: whatever the
+/// filter says, those stay out.
+fn is_discreet(line: &Metadata<'_>) -> bool {
+    line.target().starts_with("windlass") || *line.level() <= Level::INFO
+}

@@ -1,0 +1,201 @@
+//! A node: the API, HTTP jobs, schedules and upkeep on one store; or the same without the API. Any number of them, none special.
+
+use crate::config::{Config, Source, write_to_store};
+use crate::http::{self, Access, App};
+use crate::metrics::TenantLabel;
+use crate::{logs, store};
+use anyhow::{Context as _, bail};
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use windlass::alert::Alerts;
+use windlass::event::AttemptLog;
+use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
+use windlass::store::Options;
+use windlass::{Windlass, Worker};
+use windlass_core::Executor;
+
+/// Whether a node answers requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Api {
+    On,
+    Off,
+}
+
+/// The exit code of a process that was told to stop twice.
+const STOPPED_AT_ONCE: i32 = 130;
+
+/// Runs a node until it is told to stop.
+///
+/// # Errors
+/// The store cannot be used, the address is taken, or the listener would be open to everyone.
+pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
+    logs::start(config)?;
+    let windlass = open(config).await?;
+    let listener = match api {
+        Api::On => Some(listen(config, &windlass).await?),
+        Api::Off => None,
+    };
+    write_to_store(config, &windlass).await.context("the settings could not be written to the store")?;
+    let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
+    let stop = stop_on_signal()?;
+    announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
+
+    let worker = work(config, &windlass, executor, stop.clone());
+    let served = answer(config, &windlass, listener, stop.clone());
+    let (worked, ()) = tokio::join!(worker, served);
+    tracing::info!("stopped");
+    worked
+}
+
+/// Opens the configured store.
+///
+/// # Errors
+/// It cannot be used.
+pub(crate) async fn open(config: &Config) -> anyhow::Result<Windlass> {
+    let url = config.text("store");
+    let options = Options {
+        schema: config.text("schema").to_owned(),
+        connections: config.whole("connections") as usize,
+        ..Options::default()
+    };
+    let shown = crate::config::without_password(url);
+    store::open(url, options).await.with_context(|| format!("the store {shown} cannot be opened"))
+}
+
+async fn work(
+    config: &Config,
+    windlass: &Windlass,
+    executor: HttpExecutor,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let log = if config.flag("logs.jobs") { AttemptLog::On } else { AttemptLog::Off };
+    let concurrency = u32::try_from(config.whole("concurrency")).unwrap_or(u32::MAX);
+    let mut worker = Worker::new(windlass)
+        .all_queues(Executor::Http, concurrency)
+        .http(executor)
+        .lease(config.duration("lease"))
+        .grace(config.duration("grace"))
+        .alerts(Alerts { rules: config.rules(), operators: config.operators() })
+        .attempt_log(log);
+    if !config.text("worker").is_empty() {
+        worker = worker.id(config.text("worker"));
+    }
+    let worked = worker.run(stop.clone().cancelled_owned()).await;
+    // Without its worker a node is of no use: the rest stops too, and whoever watches the process starts it again.
+    stop.cancel();
+    worked.context("the worker stopped")
+}
+
+async fn answer(
+    config: &Config,
+    windlass: &Windlass,
+    listener: Option<(TcpListener, SocketAddr)>,
+    stop: CancellationToken,
+) {
+    let Some((listener, address)) = listener else { return };
+    let access = if address.ip().is_loopback() { Access::OpenUntilFirstToken } else { Access::TokensOnly };
+    let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
+    let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
+    let app = App::new(windlass.clone(), access, hosts, tenants);
+    let draining = app.draining().clone();
+    let drain = async {
+        stop.cancelled().await;
+        draining.cancel();
+    };
+    let grace = config.duration("grace").to_std();
+    let max = config.whole("maxConnections") as usize;
+    let router = http::router(app.clone());
+    let serve = http::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
+    tokio::join!(drain, serve);
+    app.tasks().close();
+    app.tasks().wait().await;
+}
+
+/// Binds the address, unless that would let anyone in.
+async fn listen(config: &Config, windlass: &Windlass) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let address: SocketAddr = config.text("listen").parse().context("listen")?;
+    if !address.ip().is_loopback() && windlass.store().tokens().await?.is_empty() {
+        bail!(
+            "{address} can be reached from other machines and there is no token yet, so anyone could use the server. \
+             Create one first (windlass token create NAME --scope admin --store …), or listen on 127.0.0.1"
+        );
+    }
+    let listener = http::listen::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
+fn http_options(config: &Config) -> anyhow::Result<HttpOptions> {
+    let networks = |key: &str| -> anyhow::Result<Vec<IpNet>> {
+        let parse = |text: String| text.parse::<IpNet>().or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
+        let read = config.list(key).into_iter().map(|text| {
+            parse(text.clone()).with_context(|| format!("{key}: `{text}` is not a network such as 10.0.0.0/8"))
+        });
+        read.collect()
+    };
+    let allowed = networks("egress.allow")?;
+    let egress = match (config.flag("egress.allowPrivateTargets"), allowed.is_empty()) {
+        (true, true) => Egress::AllowPrivate,
+        (true, false) => bail!("egress: give allowPrivateTargets or a list of networks to allow, not both"),
+        (false, false) => Egress::Allow(allowed),
+        (false, true) => Egress::Public,
+    };
+    let calls_per_host = config.whole("egress.callsPerHost") as usize;
+    Ok(HttpOptions { egress, deny: networks("egress.deny")?, calls_per_host, ..HttpOptions::default() })
+}
+
+/// Says what the node does and where.
+async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windlass) {
+    let store = crate::config::without_password(config.text("store"));
+    let version = env!("CARGO_PKG_VERSION");
+    let concurrency = config.whole("concurrency");
+    match address {
+        Some(address) => tracing::info!(
+            version,
+            store,
+            concurrency,
+            "windlass serves http://{address} (reference at /docs) and runs HTTP jobs, schedules and upkeep on {store}"
+        ),
+        None => tracing::info!(
+            version,
+            store,
+            concurrency,
+            "windlass works without an API: it runs HTTP jobs, schedules and upkeep on {store}"
+        ),
+    }
+    let has_no_token = windlass.store().tokens().await.is_ok_and(|tokens| tokens.is_empty());
+    if address.is_some() && has_no_token {
+        tracing::info!(
+            "there is no token, so anyone on this machine may call the API, and nobody else can: it listens on loopback only"
+        );
+    }
+    if config.flag("egress.allowPrivateTargets") {
+        let from = config.source("egress.allowPrivateTargets");
+        let from = if *from == Source::Default { String::new() } else { format!(" ({from})") };
+        tracing::warn!("calls may reach loopback and private networks{from}");
+    }
+    if let Ok(health) = windlass.store().health().await {
+        for warning in health.warnings {
+            tracing::warn!("{}: {warning}", health.engine);
+        }
+    }
+}
+
+/// Cancelled by the first signal; the second ends the process at once.
+fn stop_on_signal() -> anyhow::Result<CancellationToken> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let stop = CancellationToken::new();
+    let told = stop.clone();
+    // Lives as long as the process: a second signal must work however stuck everything else is.
+    tokio::spawn(async move {
+        let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
+        next().await;
+        tracing::info!("stopping: no new work; what is under way may finish (a second signal stops at once)");
+        told.cancel();
+        next().await;
+        std::process::exit(STOPPED_AT_ONCE);
+    });
+    Ok(stop)
+}

@@ -1,0 +1,93 @@
+//! Verbs that change something, straight on a store.
+
+use crate::world::World;
+
+#[test]
+fn a_job_goes_in_byte_for_byte_and_comes_back() {
+    let world = World::empty();
+    let told =
+        world.out("100", &["enqueue", "email", "{\"b\":1,\"a\":2}", "--queue", "email", "--retry", "full-jitter"]);
+    assert_eq!(told, "job 1 email in queue email: due now, up to 4 attempts\n");
+    let repeated = world.out("100", &["enqueue", "email", "--key", "k", "--delay", "2h30m"]);
+    assert!(repeated.starts_with("job 2 email in queue default: due in 2h"), "{repeated}");
+    assert_eq!(world.json(&["enqueue", "email", "--key", "k"])["id"], 2);
+    assert_eq!(world.json(&["jobs", "show", "1"])["payload"], serde_json::json!({"a": 2, "b": 1}));
+}
+
+#[test]
+fn dead_letters_are_replayed_by_filter_and_discarded_by_id() {
+    let world = World::of_2026();
+    assert_eq!(world.out("100", &["dead", "replay", "--kind", "sync", "--yes"]), "2 dead letters sent again\n");
+    assert_eq!(world.out("100", &["dead", "replay", "--kind", "sync", "--yes"]), "no dead letters match\n");
+    let told = world.out("100", &["dead", "discard", "5", "--yes", "--reason", "sent by hand"]);
+    assert_eq!(told, "job 5: discarded\n");
+    let left = world.json(&["dead"]);
+    let ids: Vec<i64> = left["items"].as_array().unwrap().iter().map(|job| job["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, [4]);
+    let output = world.run("100", &["dead", "discard", "4", "999", "--yes"]);
+    assert_eq!(output.status.code(), Some(1), "one of them is not there");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "job 4: discarded\njob 999: not found\n");
+}
+
+#[test]
+fn a_queue_is_set_paused_and_purged() {
+    let world = World::of_2026();
+    world.out("100", &["queues", "set", "email", "--policy", "queue-worker"]);
+    world.out("100", &["queues", "set", "email", "--keep-failed", "forever"]);
+    world.out("100", &["queues", "pause", "email"]);
+    let queues = world.json(&["queues"]);
+    let email = queues["items"].as_array().unwrap().iter().find(|queue| queue["name"] == "email").unwrap().clone();
+    assert_eq!((&email["policy"], &email["paused"]), (&"queue-worker".into(), &true.into()));
+    assert_eq!(email["retention"]["failed"], "forever");
+    assert_eq!(world.out("100", &["queues", "purge", "email", "--yes"]), "1 job cancelled\n");
+    assert_eq!(world.out("100", &["queues", "resume", "email"]), "queue email goes on\n");
+}
+
+#[test]
+fn a_schedule_lives_its_life() {
+    let world = World::empty();
+    let made = world.json(&["schedules", "add", "report", "{\"of\":\"sales\"}", "--cron", "0 6 * * *"]);
+    assert_eq!((&made["id"], &made["cron"]), (&1.into(), &"0 6 * * *".into()));
+    assert_eq!(world.out("100", &["schedules", "pause", "1"]), "schedule 1 report: 0 6 * * *, paused\n");
+    assert!(world.out("100", &["schedules", "resume", "1"]).contains("next run in"));
+    assert_eq!(world.out("100", &["schedules", "trigger", "1"]), "schedule 1 fired: job 2\n");
+    let next = world.json(&["schedules", "preview", "1", "--count", "3"]);
+    assert_eq!(next["firings"].as_array().unwrap().len(), 3);
+    assert_eq!(world.out("100", &["schedules", "remove", "1", "--yes"]), "removed 1\n");
+    assert_eq!(world.out("100", &["schedules"]), "no schedules\n");
+    assert_eq!(world.json(&["jobs", "--schedule", "1"])["items"][0]["id"], 2);
+}
+
+#[test]
+fn a_backup_is_a_store_with_the_same_jobs() {
+    let world = World::of_2026();
+    let told = world.json(&["backup", "copy.db"]);
+    assert!(told["bytes"].as_u64().unwrap() > 0);
+    let copy = world.json(&["jobs", "--store", "sqlite:copy.db"]);
+    assert_eq!(copy, world.json(&["jobs"]));
+}
+
+#[test]
+fn a_store_is_made_by_migrate_and_known_by_its_status() {
+    let world = World::empty();
+    world.refusal(3, &["migrate", "status"]);
+    assert!(world.out("100", &["migrate"]).contains("is up to date"));
+    assert_eq!(world.json(&["migrate", "status"])["current"], true);
+}
+
+#[test]
+fn doctor_is_content_with_a_good_store_and_names_what_is_wrong_with_another() {
+    let world = World::empty();
+    world.out("100", &["migrate"]);
+    let told = world.json(&["doctor"]);
+    assert_eq!(told["well"], true, "{told}");
+    // Jobs that fell due in 2026 and were sent again wait for a worker that is not there.
+    let world = World::of_2026();
+    world.out("100", &["enqueue", "email", "{}", "--run-at", "2026-01-01T12:00:00Z"]);
+    let output = world.run("100", &["doctor", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let wrong = told["checks"].as_array().unwrap().iter().find(|check| check["verdict"] == "wrong").unwrap();
+    assert_eq!(wrong["check"], "workers");
+    assert!(wrong["detail"].as_str().unwrap().contains("start `windlass serve` or your workers"), "{wrong}");
+}

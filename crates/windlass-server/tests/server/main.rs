@@ -1,0 +1,22 @@
+//! The real binary over real sockets, on both stores. Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those tests fail.
+#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+
+mod client;
+mod families;
+mod faults;
+mod node;
+mod open_door;
+mod schedules;
+
+/// One test per store.
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $name() { super::$name(&$crate::node::Place::sqlite()); })+
+        }
+        mod postgres {
+            $(#[test] fn $name() { super::$name(&$crate::node::Place::postgres()); })+
+        }
+    };
+}
+pub(crate) use on_both_stores;

@@ -1,0 +1,121 @@
+//! Processes of the real binary, and places to keep jobs in.
+
+use super::client::Client;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where jobs are kept: a file, or a schema of a database.
+#[derive(Debug)]
+pub struct Place {
+    store: String,
+    schema: String,
+    _dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn sqlite() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = format!("sqlite:{}", dir.path().join("jobs.db").display());
+        Self { store, schema: "windlass".into(), _dir: dir }
+    }
+
+    pub fn postgres() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let store = std::env::var("WINDLASS_TEST_POSTGRES")
+            .expect("set WINDLASS_TEST_POSTGRES to the URL of a Postgres these tests may make schemas in");
+        let schema = format!("server_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        Self { store, schema, _dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        self.store.starts_with("postgres")
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(args).args(["--store", &self.store]).env("WINDLASS_SCHEMA", &self.schema).env_remove("RUST_LOG");
+        command.current_dir(self._dir.path());
+        command
+    }
+
+    /// A node with the API on a port of its own.
+    pub fn serve(&self, args: &[&str]) -> Node {
+        self.serve_with(args, &[])
+    }
+
+    /// The same with variables in its environment.
+    pub fn serve_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Node {
+        let mut command = self.command(&["serve"]);
+        command.envs(variables.iter().copied());
+        command.args(["--listen", "127.0.0.1:0", "--log-format", "json"]).args(args);
+        Node::start(command)
+    }
+}
+
+/// A running process; killed when dropped.
+#[derive(Debug)]
+pub struct Node {
+    child: Child,
+    pub client: Client,
+}
+
+impl Node {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("standard error is a pipe")).lines();
+        let mut seen = Vec::new();
+        let address = lines.by_ref().map_while(Result::ok).find_map(|line| {
+            let address = line.split_once("serves http://").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+            seen.push(line);
+            address
+        });
+        let address = address.unwrap_or_else(|| panic!("the node did not start: {seen:#?}"));
+        // Its log is read to the end, or the node would wait for a reader.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, client: Client { address, token: None } }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let told = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
+        assert!(told.success());
+    }
+
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the process is ours");
+        self.child.wait().expect("the process is ours");
+    }
+
+    /// Waits for the process to end by itself.
+    pub fn ended(&mut self) -> ExitStatus {
+        let mut status = None;
+        eventually("the process ends", || {
+            status = self.child.try_wait().expect("the process is ours");
+            status.is_some()
+        });
+        status.expect("it has ended")
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for a condition.
+#[track_caller]
+#[allow(clippy::disallowed_methods)] // Other processes live by the real clock.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

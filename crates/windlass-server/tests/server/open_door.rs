@@ -1,0 +1,81 @@
+//! Who gets in: listeners, tokens, half-open connections.
+
+use super::node::{Place, eventually};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+crate::on_both_stores!(tokens_open_and_close_the_door);
+
+fn tokens_open_and_close_the_door(place: &Place) {
+    let refused = place.command(&["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("windlass token create"), "{told}");
+
+    let create = |args: &[&str]| {
+        let made = place.command(&["token", "create", "test", "--json"]).args(args).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        serde_json::from_slice::<serde_json::Value>(&made.stdout).unwrap()
+    };
+    let node = place.serve(&[]);
+    node.client.get("/api/v1/jobs").is(200);
+    let made = create(&["--scope", "read", "--tenant", "acme"]);
+    eventually("the door closes", || node.client.get("/api/v1/jobs").status == 401);
+    let mut reader = node.client.clone();
+    reader.token = Some(made["token"].as_str().unwrap().to_owned());
+    reader.get("/api/v1/jobs").is(200);
+    reader.post("/api/v1/jobs", r#"{"kind":"a"}"#).is(403);
+    let revoked = place.command(&["token", "revoke", made["id"].as_str().unwrap()]).output().unwrap();
+    assert!(revoked.status.success());
+    eventually("the token is refused", || reader.get("/api/v1/jobs").status == 401);
+    let list = place.command(&["token", "list"]).output().unwrap();
+    let list = String::from_utf8_lossy(&list.stdout).into_owned();
+    assert!(list.contains("acme") && !list.contains(made["token"].as_str().unwrap()), "{list}");
+}
+
+#[test]
+fn two_thousand_silent_connections_do_not_keep_a_client_out() {
+    let node = Place::sqlite().serve(&[]);
+    let mut silent: Vec<TcpStream> = Vec::new();
+    for n in 0..2000 {
+        let mut stream = TcpStream::connect_timeout(&node.client.address, Duration::from_secs(20)).unwrap();
+        if n % 2 == 0 {
+            // Some begin a header and never end it.
+            stream.write_all(b"GET /api/v1/jobs HTTP/1.1\r\nHost: lo").unwrap();
+        }
+        silent.push(stream);
+    }
+    for _ in 0..5 {
+        node.client.get("/readyz").is(200);
+        node.client.post("/api/v1/jobs", r#"{"kind":"a"}"#).is(201);
+    }
+    // The first of them is gone, or soon will be: a header must be complete within ten seconds.
+    silent[0].set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut rest = Vec::new();
+    let ended = silent[0].read_to_end(&mut rest);
+    assert!(ended.is_ok() || ended.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset));
+}
+
+#[test]
+fn what_is_not_http_gets_an_answer_or_an_end() {
+    let node = Place::sqlite().serve(&[]);
+    for bytes in [
+        &b"\x16\x03\x01\x02\x00\x01\x00"[..],
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\0\0\0\0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxxxxxxxxxxxxxxxx",
+    ] {
+        let mut stream = TcpStream::connect(node.client.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let text = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || text.starts_with("HTTP/1.1 4") || answer[3] <= 7, "{bytes:?}: {text}");
+    }
+    let long = format!("/{}", "x".repeat(200_000));
+    assert!(node.client.send("GET", &long, "").is_ok_and(|answer| (400..500).contains(&answer.status)));
+    node.client.get("/healthz").is(200);
+}

@@ -1,0 +1,34 @@
+//! At most once: for effects that must not be repeated, whatever happens. A failure ends the job; only a person's replay
+//! starts it again.
+//! `cargo run -p windlass --example at_most_once`
+
+use serde::{Deserialize, Serialize};
+use windlass::testing::TestKit;
+use windlass::{Attempt, Delivery, Failure, JobKind};
+
+#[derive(Serialize, Deserialize)]
+struct LaunchRocket;
+
+impl JobKind for LaunchRocket {
+    const KIND: &'static str = "launch";
+}
+
+async fn launch(_: LaunchRocket, attempt: Attempt) -> Result<(), Failure> {
+    println!("attempt {}: ignition", attempt.number());
+    if attempt.number() == 1 { Err(Failure::new("telemetry lost")) } else { Ok(()) }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let kit = TestKit::new().handle(launch);
+    let windlass = kit.windlass();
+    let id = windlass.enqueue(LaunchRocket).delivery(Delivery::AtMostOnce).retry("exponential:retries=10").await?;
+    kit.run_until_idle().await;
+    let job = kit.job(id).await;
+    println!("{} ({:?}), although its policy has 10 retries", job.state, job.reason);
+
+    windlass.replay(id).await?;
+    kit.run_until_idle().await;
+    println!("replayed by a person: {}", kit.job(id).await.state);
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! What a database error means to a caller.
+
+use crate::store::StoreError;
+use tokio_postgres::error::SqlState;
+
+/// How far a transaction had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// COMMIT had not been sent: nothing happened.
+    Before,
+    /// COMMIT had been sent: it may have happened.
+    Commit,
+}
+
+/// How often a transaction that did not happen is tried again before its caller hears of it.
+const TRIES: u32 = 4;
+
+pub(super) fn classify(error: tokio_postgres::Error, phase: Phase) -> StoreError {
+    if phase == Phase::Commit {
+        return StoreError::unknown(error);
+    }
+    let Some(code) = error.code() else {
+        return StoreError::unavailable(error);
+    };
+    let is_missing = [
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_COLUMN,
+        SqlState::INVALID_SCHEMA_NAME,
+        SqlState::UNDEFINED_FUNCTION,
+    ]
+    .contains(code);
+    if is_missing {
+        return StoreError::Schema(format!("the schema is not Windlass's, or not up to date: {}", message(&error)));
+    }
+    match code.code().get(..2) {
+        // Data exceptions, broken constraints, program limits: the statement will never pass.
+        Some("22" | "23" | "54") => StoreError::Invalid(message(&error)),
+        _ => StoreError::unavailable(error),
+    }
+}
+
+/// The error of a statement before COMMIT.
+pub(super) fn before(error: tokio_postgres::Error) -> StoreError {
+    classify(error, Phase::Before)
+}
+
+pub(super) fn message(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned())
+}
+
+/// Whether the same transaction may well pass on another connection, or the second time.
+fn is_passing(error: &StoreError) -> bool {
+    let StoreError::Unavailable(cause) = error else {
+        return false;
+    };
+    let Some(error) = cause.downcast_ref::<tokio_postgres::Error>() else {
+        return false;
+    };
+    match error.code() {
+        None => error.is_closed(),
+        Some(code) => [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::ADMIN_SHUTDOWN,
+            // A prepared statement whose table was migrated, or whose pooler forgot it.
+            SqlState::FEATURE_NOT_SUPPORTED,
+            SqlState::INVALID_SQL_STATEMENT_NAME,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        ]
+        .contains(code),
+    }
+}
+
+/// Runs a transaction, again if nothing happened and it may pass.
+pub(super) async fn again<T, F>(mut once: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut tries = 1;
+    loop {
+        match once().await {
+            Err(error) if tries < TRIES && is_passing(&error) => tries += 1,
+            outcome => return outcome,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The frontier: how far this handle has drained each queue and priority. Claims start there, and from the very start once a
+//! second, so that neither running rows at the head nor dead rows slow them down.
+
+use crate::clock::Clock;
+use crate::job::Job;
+use crate::store::Turn;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use windlass_core::{Millis, Priority};
+
+/// How often a claim looks from the start.
+const FULL_LOOK: Millis = Millis::from_secs(1);
+/// The most places remembered; beyond it, all are forgotten.
+const LIMIT: usize = 50_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Frontier(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    places: HashMap<(i64, i16), (i64, i64)>,
+    looked_at: Option<Millis>,
+}
+
+/// Where a claim starts: due time and id, for each turn and priority.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) due_at: Vec<i64>,
+    pub(super) id: Vec<i64>,
+}
+
+impl Frontier {
+    /// Where to start. On a clock that a test holds, always at the start: what is drained is a matter of real time.
+    pub(super) fn start(&self, turns: &[Turn], clock: &Clock) -> Start {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock.monotonic();
+        let is_full = clock.fixed().is_some() || state.looked_at.is_none_or(|at| now >= at + FULL_LOOK);
+        let count = turns.len() * Priority::HIGHEST_FIRST.len();
+        if is_full {
+            state.looked_at = Some(now);
+            state.places.clear();
+            return Start { due_at: vec![0; count], id: vec![0; count] };
+        }
+        let mut start = Start { due_at: Vec::with_capacity(count), id: Vec::with_capacity(count) };
+        for turn in turns {
+            for priority in Priority::HIGHEST_FIRST {
+                let (due_at, id) = state.places.get(&(turn.queue.0, priority.rank())).copied().unwrap_or_default();
+                start.due_at.push(due_at);
+                start.id.push(id);
+            }
+        }
+        start
+    }
+
+    /// Everything up to the last job claimed of a queue and priority has been drained.
+    pub(super) fn advance(&self, claimed: &[Job]) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.places.len() > LIMIT {
+            state.places.clear();
+        }
+        // Suspects are picked by another index, out of step with the others.
+        for job in claimed.iter().filter(|job| job.crashes == 0) {
+            let place = state.places.entry((job.queue_id.0, job.priority.rank())).or_default();
+            *place = (*place).max((job.due_at.as_millis(), job.id.0));
+        }
+    }
+
+    /// Work became due behind the frontier.
+    pub(super) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+}

@@ -1,0 +1,214 @@
+//! Postgres: one schema for a fleet. Hot statements are set statements over arrays; claims are heap-only updates; the archive is
+//! partitioned. Works behind a pooler in transaction mode: qualified names, transaction-level locks and settings only.
+
+mod api;
+mod claim;
+mod columns;
+mod commit;
+mod connect;
+mod enqueue;
+mod fault;
+mod frontier;
+mod gather;
+mod health;
+mod listen;
+mod migrate;
+mod names;
+mod partitions;
+mod people;
+mod pool;
+mod prune;
+mod read;
+mod records;
+mod retention;
+mod rows;
+mod schedules;
+mod sql;
+mod transitions;
+mod upkeep;
+
+use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError, WorkerId};
+use crate::clock::Clock;
+use crate::dice::Dice;
+use crate::job::{LeaseId, NewJob};
+use crate::wake::Wake;
+use connect::{Connector, Link};
+use fault::again;
+use frontier::Frontier;
+use futures_util::join;
+use gather::Lanes;
+use names::Names;
+use partitions::Partitions;
+use pool::{On, Params, Pool};
+use retention::Remembered;
+use rows::Columns;
+use sql::{Sql, Texts};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio_postgres::Row;
+use tokio_util::task::AbortOnDropHandle;
+use windlass_core::Timestamp;
+
+/// How often, and how far apart, a worker's lock is asked for: a holder that just went away takes a moment to be noticed.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Jobs in Postgres.
+#[derive(Debug)]
+pub struct PostgresStore {
+    inner: Arc<Inner>,
+    lanes: Lanes,
+    _listeners: Vec<AbortOnDropHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pool: Arc<Pool>,
+    /// One connection for registering queues and policies.
+    registry: Arc<Pool>,
+    clock: Clock,
+    dice: Dice,
+    wake: Wake,
+    /// Asks the notifier to tell the fleet.
+    news: Notify,
+    names: Names,
+    frontier: Frontier,
+    remembered: Remembered,
+    partitions: Partitions,
+}
+
+impl PostgresStore {
+    /// Opens the store at a URL (`postgres://user:password@host/database?sslmode=require`), or, if it is just `postgres://`,
+    /// where the `PG*` environment variables say.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot work
+    /// with, [`StoreError::Unavailable`] if the server cannot be reached.
+    pub async fn open(url: &str, options: Options) -> Result<Arc<Self>> {
+        if !sql::is_schema_name(&options.schema) {
+            let form = "[a-z_][a-z0-9_]{0,62}";
+            return Err(StoreError::Invalid(format!("schema `{}` is not a name; names match {form}", options.schema)));
+        }
+        let texts = Arc::new(Texts::new(&options.schema));
+        let connector = Connector::new(url)?;
+        let inner = Arc::new(Inner {
+            registry: Pool::new(connector.clone(), texts.clone(), 1),
+            pool: Pool::new(connector, texts, options.connections),
+            clock: options.clock,
+            dice: options.dice,
+            wake: Wake::default(),
+            news: Notify::new(),
+            names: Names::default(),
+            frontier: Frontier::default(),
+            remembered: Remembered::default(),
+            partitions: Partitions::default(),
+        });
+        match options.migrations {
+            Migrations::Run => inner.migrate().await?,
+            Migrations::LeaveToOperator => inner.check_schema().await?,
+        }
+        inner.follow_server().await?;
+        let lanes = Lanes::new(&inner);
+        let listeners = listen::tasks(&inner);
+        Ok(Arc::new(Self { inner, lanes, _listeners: listeners }))
+    }
+
+    /// Stores jobs in the caller's own transaction: they exist exactly if it commits. Their queues are registered at once.
+    ///
+    /// # Errors
+    /// As [`crate::store::Store::enqueue`]; after an error the transaction can only be rolled back.
+    pub async fn enqueue_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        jobs: Vec<NewJob>,
+    ) -> Result<Vec<Enqueued>> {
+        let numbers = self.inner.numbers(&jobs).await?;
+        let on = On::Callers(transaction, self.inner.pool.texts());
+        self.inner.enqueue_on(on, &jobs, &numbers, Atomicity::All).await
+    }
+
+    /// Applies commits in the transaction that holds their effects.
+    ///
+    /// # Errors
+    /// As [`crate::store::Store::commit`]; after an error the transaction can only be rolled back.
+    pub async fn commit_in(
+        &self,
+        transaction: &tokio_postgres::Transaction<'_>,
+        commits: Vec<Commit>,
+        ended: Vec<LeaseId>,
+    ) -> Result<Vec<Committed>> {
+        self.inner.ensure_partitions(commit::classes(&commits)).await?;
+        let numbers = self.inner.follow_up_numbers(&commits).await?;
+        let on = On::Callers(transaction, self.inner.pool.texts());
+        self.inner.apply(on, &commits, &numbers, &ended).await
+    }
+
+    /// Prepares every statement on one connection: whether the schema is what they expect.
+    ///
+    /// # Errors
+    /// The first statement that does not fit, and why.
+    pub async fn check_statements(&self) -> Result<usize> {
+        let lent = self.inner.pool.get().await?;
+        for sql in Sql::ALL {
+            let text = self.inner.pool.texts().get(*sql);
+            let prepared = lent.client().prepare(text).await;
+            prepared.map_err(|error| StoreError::Schema(format!("{sql:?}: {}", fault::message(&error))))?;
+        }
+        Ok(Sql::ALL.len())
+    }
+
+    /// For verbs that may make work due.
+    fn ringing<T>(&self, done: T) -> T {
+        self.inner.wake.ring();
+        self.inner.news.notify_one();
+        done
+    }
+}
+
+impl Inner {
+    /// What a test says the time is.
+    fn fixed(&self) -> Option<i64> {
+        self.clock.fixed().map(Timestamp::as_millis)
+    }
+
+    async fn follow_server(&self) -> Result<()> {
+        let rows = self.read(Sql::Now, &[&self.fixed()]).await?;
+        if let Some(row) = rows.first() {
+            self.clock.follow(Columns::new(row).moment()?);
+        }
+        Ok(())
+    }
+
+    /// One statement that changes nothing.
+    async fn read(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>> {
+        again(|| async { self.pool.get().await?.query(sql, params).await }).await
+    }
+
+    /// One statement in a transaction of its own.
+    async fn write(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>> {
+        again(|| async {
+            let lent = self.pool.get().await?;
+            let (begun, rows) = join!(lent.begin(), lent.query(sql, params));
+            lent.conclude(begun, rows).await
+        })
+        .await
+    }
+
+    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<Link>> {
+        let link = self.pool.connector().connect(None).await?;
+        let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0";
+        link.client.batch_execute(begin).await.map_err(fault::before)?;
+        let text = self.pool.texts().get(Sql::WorkerLock);
+        for attempt in 0..LOCK_TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(LOCK_PAUSE).await;
+            }
+            let row = link.client.query_one(text, &[&&*worker.0]).await.map_err(fault::before)?;
+            if Columns::new(&row).next()? {
+                return Ok(Some(link));
+            }
+        }
+        Ok(None)
+    }
+}

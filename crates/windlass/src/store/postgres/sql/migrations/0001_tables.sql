@@ -1,0 +1,263 @@
+-- The tables. Times are milliseconds since 1970; words are the ones of the glossary.
+CREATE SEQUENCE {schema}.ids AS bigint;
+
+CREATE TABLE {schema}.queues (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    tenant     text NOT NULL,
+    name       text NOT NULL,
+    executor   text NOT NULL CHECK (executor IN ('worker', 'http')),
+    paused     boolean NOT NULL DEFAULT false,
+    created_at bigint NOT NULL,
+    UNIQUE (tenant, name, executor)
+);
+
+CREATE TABLE {schema}.policies (
+    id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    line text NOT NULL UNIQUE
+);
+
+-- Live jobs. A claim writes only state, attempt, lease_id, claimed_at and first_attempt_at: no index and no index
+-- predicate may name one of these, and more than half of each page is
+-- free (a claimed row is a little wider), so that claims are heap-only updates.
+CREATE TABLE {schema}.jobs (
+    id               bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
+    queue_id         bigint NOT NULL,
+    due_at           bigint NOT NULL,
+    created_at       bigint NOT NULL,
+    policy_id        bigint,
+    lease_id         bigint,
+    claimed_at       bigint,
+    first_attempt_at bigint,
+    previous_delay   bigint NOT NULL DEFAULT 0,
+    start_by         bigint,
+    timeout_ms       bigint,
+    schedule_id      bigint,
+    parent_id        bigint,
+    attempt          integer NOT NULL DEFAULT 0,
+    failures         integer NOT NULL DEFAULT 0,
+    crashes          integer NOT NULL DEFAULT 0,
+    replays          integer NOT NULL DEFAULT 0,
+    priority         smallint NOT NULL CHECK (priority BETWEEN -2 AND 2),
+    at_most_once     boolean NOT NULL DEFAULT false,
+    cancel_requested boolean NOT NULL DEFAULT false,
+    state            text NOT NULL CHECK (state IN ('queued', 'running', 'retrying')),
+    kind             text NOT NULL,
+    payload          text NOT NULL,
+    idempotency_key  text,
+    error_class      text,
+    error            text,
+    http             text,
+    webhook          text,
+    traceparent      text,
+    retry_line       text,
+    CHECK ((state = 'running') = (lease_id IS NOT NULL))
+) WITH (
+    fillfactor = 45, toast_tuple_target = 1024,
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
+    autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000,
+    autovacuum_vacuum_cost_delay = 1
+);
+CREATE INDEX jobs_claim ON {schema}.jobs (queue_id, priority DESC, due_at, id);
+CREATE INDEX jobs_suspects ON {schema}.jobs (queue_id, priority DESC, due_at, id) WHERE crashes > 0;
+CREATE INDEX jobs_start_by ON {schema}.jobs (start_by) WHERE start_by IS NOT NULL;
+CREATE INDEX jobs_cancel_requested ON {schema}.jobs (id) WHERE cancel_requested;
+CREATE INDEX jobs_schedule ON {schema}.jobs (schedule_id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX jobs_parent ON {schema}.jobs (parent_id) WHERE parent_id IS NOT NULL;
+
+CREATE TABLE {schema}.attempts (
+    job_id      bigint NOT NULL,
+    number      integer NOT NULL,
+    retry       integer NOT NULL,
+    started_at  bigint NOT NULL,
+    finished_at bigint NOT NULL,
+    next_run_at bigint,
+    delay_ms    bigint,
+    lease_id    bigint NOT NULL,
+    status      text NOT NULL CHECK (status IN ('SUCCESS', 'FAILED', 'SNOOZED', 'RELEASED')),
+    worker      text NOT NULL,
+    why         text NOT NULL,
+    error_class text,
+    error       text,
+    note        text,
+    PRIMARY KEY (job_id, number)
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
+
+-- Finished jobs, by retention class and then by time, so that pruning is dropping partitions.
+CREATE TABLE {schema}.archive (
+    class            text NOT NULL,
+    id               bigint NOT NULL,
+    queue_id         bigint NOT NULL,
+    due_at           bigint NOT NULL,
+    created_at       bigint NOT NULL,
+    finished_at      bigint NOT NULL,
+    policy_id        bigint,
+    claimed_at       bigint,
+    first_attempt_at bigint,
+    previous_delay   bigint NOT NULL,
+    start_by         bigint,
+    timeout_ms       bigint,
+    schedule_id      bigint,
+    parent_id        bigint,
+    discarded_at     bigint,
+    attempt          integer NOT NULL,
+    failures         integer NOT NULL,
+    crashes          integer NOT NULL,
+    replays          integer NOT NULL,
+    priority         smallint NOT NULL,
+    at_most_once     boolean NOT NULL,
+    cancel_requested boolean NOT NULL,
+    state            text NOT NULL CHECK (state IN ('succeeded', 'failed', 'cancelled')),
+    reason           text,
+    kind             text NOT NULL,
+    payload          text NOT NULL,
+    idempotency_key  text,
+    error_class      text,
+    error            text,
+    result           text,
+    http             text,
+    webhook          text,
+    traceparent      text,
+    retry_line       text,
+    fingerprint      text,
+    message          text,
+    discard_reason   text,
+    CHECK ((state = 'failed') = (class = 'failed')),
+    CHECK ((state = 'failed') = (reason IS NOT NULL))
+) PARTITION BY LIST (class);
+CREATE TABLE {schema}.archive_done PARTITION OF {schema}.archive FOR VALUES IN ('done') PARTITION BY RANGE (finished_at);
+CREATE TABLE {schema}.archive_failed PARTITION OF {schema}.archive FOR VALUES IN ('failed') PARTITION BY RANGE (finished_at);
+CREATE INDEX archive_id ON {schema}.archive (id);
+CREATE INDEX archive_schedule ON {schema}.archive (schedule_id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX archive_parent ON {schema}.archive (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX archive_dead ON {schema}.archive (queue_id, id) WHERE state = 'failed' AND discarded_at IS NULL;
+CREATE INDEX archive_finished ON {schema}.archive USING brin (finished_at);
+
+CREATE TABLE {schema}.archive_attempts (
+    class           text NOT NULL,
+    job_finished_at bigint NOT NULL,
+    job_id          bigint NOT NULL,
+    number          integer NOT NULL,
+    retry           integer NOT NULL,
+    started_at      bigint NOT NULL,
+    finished_at     bigint NOT NULL,
+    next_run_at     bigint,
+    delay_ms        bigint,
+    lease_id        bigint NOT NULL,
+    status          text NOT NULL,
+    worker          text NOT NULL,
+    why             text NOT NULL,
+    error_class     text,
+    error           text,
+    note            text
+) PARTITION BY LIST (class);
+CREATE TABLE {schema}.archive_attempts_done PARTITION OF {schema}.archive_attempts FOR VALUES IN ('done') PARTITION BY RANGE (job_finished_at);
+CREATE TABLE {schema}.archive_attempts_failed PARTITION OF {schema}.archive_attempts FOR VALUES IN ('failed') PARTITION BY RANGE (job_finished_at);
+CREATE INDEX archive_attempts_job ON {schema}.archive_attempts (job_id, number);
+
+CREATE TABLE {schema}.leases (
+    id         bigint PRIMARY KEY,
+    worker     text NOT NULL,
+    expires_at bigint NOT NULL,
+    length_ms  bigint NOT NULL,
+    job_ids    bigint[] NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE {schema}.keys (
+    tenant     text NOT NULL,
+    key        text NOT NULL,
+    job_id     bigint NOT NULL,
+    -- NULL: as long as the job is live.
+    expires_at bigint,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX keys_expires ON {schema}.keys (expires_at);
+
+CREATE TABLE {schema}.schedules (
+    id         bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
+    tenant     text NOT NULL,
+    cadence    text NOT NULL,
+    zone       text NOT NULL,
+    one_shot   boolean NOT NULL,
+    overlap    text NOT NULL CHECK (overlap IN ('skip', 'allow')),
+    missed     text NOT NULL CHECK (missed IN ('one', 'skip')),
+    template   text NOT NULL,
+    paused     boolean NOT NULL DEFAULT false,
+    next_at    bigint,
+    last_at    bigint,
+    last_job   bigint,
+    created_at bigint NOT NULL
+);
+CREATE INDEX schedules_due ON {schema}.schedules (next_at) WHERE NOT paused;
+
+CREATE TABLE {schema}.settings (
+    scope  text NOT NULL,
+    tenant text NOT NULL,
+    name   text NOT NULL,
+    value  text NOT NULL,
+    PRIMARY KEY (scope, tenant, name)
+);
+
+CREATE TABLE {schema}.tokens (
+    id         text PRIMARY KEY,
+    name       text NOT NULL,
+    hash       bytea NOT NULL CHECK (length(hash) = 32),
+    scopes     text[] NOT NULL,
+    tenant     text,
+    created_at bigint NOT NULL,
+    revoked_at bigint
+);
+
+CREATE TABLE {schema}.workers (
+    worker      text PRIMARY KEY,
+    host        text NOT NULL,
+    version     text NOT NULL,
+    queues      text[] NOT NULL,
+    concurrency bigint[] NOT NULL,
+    running     bigint NOT NULL,
+    started_at  bigint NOT NULL,
+    seen_at     bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE {schema}.alerts (
+    rule        text NOT NULL,
+    subject     text NOT NULL,
+    status      text NOT NULL CHECK (status IN ('pending', 'firing', 'resolved')),
+    incident    bigint NOT NULL,
+    since       bigint NOT NULL,
+    fired_at    bigint,
+    resolved_at bigint,
+    detail      text NOT NULL,
+    PRIMARY KEY (rule, subject)
+);
+
+CREATE TABLE {schema}.audits (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     bigint NOT NULL,
+    by     text NOT NULL,
+    action text NOT NULL,
+    count  bigint NOT NULL,
+    detail text NOT NULL
+);
+
+-- What each commit added: inserted, never updated; folded into minutes and hours by upkeep.
+CREATE TABLE {schema}.tally_deltas (
+    at       bigint NOT NULL,
+    queue_id bigint NOT NULL,
+    kind     text NOT NULL,
+    {tally_definitions}
+) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
+CREATE TABLE {schema}.tallies (
+    span_ms  bigint NOT NULL CHECK (span_ms IN (60000, 3600000)),
+    start    bigint NOT NULL,
+    queue_id bigint NOT NULL,
+    kind     text NOT NULL,
+    {tally_definitions},
+    PRIMARY KEY (span_ms, start, queue_id, kind)
+);
+
+-- One row that health checks write to.
+CREATE TABLE {schema}.pulse (
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
+    beat_at bigint NOT NULL
+) WITH (fillfactor = 50);

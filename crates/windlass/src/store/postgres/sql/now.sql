@@ -1,0 +1,2 @@
+-- now: what the server's clock says.
+SELECT {now}

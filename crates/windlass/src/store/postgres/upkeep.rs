@@ -1,0 +1,109 @@
+//! Reap and expire: what ends without its worker saying so.
+
+use super::Inner;
+use super::partitions::Class;
+use super::pool::On;
+use super::rows::Columns;
+use super::sql::Sql;
+use crate::job::{Job, LeaseId, NewJob};
+use crate::settle;
+use crate::store::{Commit, Reap, Settled, StoreError};
+use futures_util::join;
+use std::collections::HashMap;
+use tokio_postgres::Row;
+use windlass_core::Timestamp;
+
+impl Inner {
+    pub(super) async fn reap(&self, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        self.finishing(|| async {
+            self.ensure_partitions(Class::ALL).await?;
+            let lent = self.pool.get().await?;
+            let (begun, settled) = join!(lent.begin(), self.reap_on(On::Own(&lent), reap, limit));
+            lent.conclude(begun, settled).await
+        })
+        .await
+    }
+
+    async fn reap_on(&self, on: On<'_>, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        let (now, limit) = (self.fixed(), i64::from(limit));
+        let rows = match reap {
+            Reap::Expired { contact } => on.query(Sql::ReapExpired, &[&now, &(contact.get() as i64), &limit]).await?,
+            Reap::Of(worker) => on.query(Sql::ReapWorker, &[&now, &&*worker.0, &limit]).await?,
+        };
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
+        let lost = self.lost(on, &leases).await?;
+        let commits: Vec<Commit> = lost.iter().map(|(_, commit)| commit.clone()).collect();
+        let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
+        let numbers = self.follow_up_numbers(&commits).await?;
+        self.apply(on, &commits, &numbers, &ended).await?;
+        Ok(lost.into_iter().map(|(job, commit)| Settled::new(job, &commit)).collect())
+    }
+
+    /// The jobs still running under these leases with the commits of their loss: lease by lease, in the order of the claim.
+    async fn lost(&self, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(Job, Commit)>, StoreError> {
+        let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
+        let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
+        let rows = on.query(Sql::ReapJobs, &[&ids, &lease_ids]).await?;
+        let jobs = self.jobs_in(on, &rows, 0).await?;
+        let mut running: HashMap<i64, Job> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
+        let mut lost = Vec::new();
+        for lease in leases {
+            for id in &lease.jobs {
+                let is_held = running.get(id).is_some_and(|job| job.lease == Some(LeaseId(lease.id)));
+                if is_held && let Some(job) = running.remove(id) {
+                    let commit = settle::lost(&job, &lease.worker, lease.now, self.dice.roll());
+                    lost.push((job, commit));
+                }
+            }
+        }
+        Ok(lost)
+    }
+
+    pub(super) async fn expire(&self, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        self.finishing(|| async {
+            self.ensure_partitions([Class::Failed]).await?;
+            let lent = self.pool.get().await?;
+            let (begun, settled) = join!(lent.begin(), self.expire_on(On::Own(&lent), limit));
+            lent.conclude(begun, settled).await
+        })
+        .await
+    }
+
+    async fn expire_on(&self, on: On<'_>, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        let rows = on.query(Sql::Expired, &[&self.fixed(), &i64::from(limit)]).await?;
+        let Some(first) = rows.first() else {
+            return Ok(Vec::new());
+        };
+        let now = Columns::new(first).moment()?;
+        let jobs = self.jobs_in(on, &rows, 1).await?;
+        let mut deliveries: Vec<NewJob> = Vec::new();
+        let mut settled = Vec::new();
+        for job in &jobs {
+            let (transition, delivery) = settle::ended_waiting(job, settle::EXPIRED, now);
+            deliveries.extend(delivery);
+            settled.push(Settled { job: job.clone(), transition, error_class: None });
+        }
+        let numbers = self.numbers(&deliveries).await?;
+        let endings: Vec<_> = jobs.into_iter().map(|job| (job, settle::EXPIRED)).collect();
+        self.end_waiting(on, &endings, &deliveries, &numbers).await?;
+        Ok(settled)
+    }
+}
+
+/// A lease that is over.
+struct LeaseRow {
+    id: i64,
+    worker: String,
+    jobs: Vec<i64>,
+    now: Timestamp,
+}
+
+impl LeaseRow {
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let mut c = Columns::new(row);
+        Ok(Self { id: c.next()?, worker: c.next()?, jobs: c.next()?, now: c.moment()? })
+    }
+}

@@ -1,1 +1,0 @@
-SELECT error_class, error FROM windlass_jobs WHERE id = ?1

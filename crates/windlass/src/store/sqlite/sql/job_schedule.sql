@@ -1,1 +1,0 @@
-SELECT schedule_id FROM windlass_jobs WHERE id = ?1

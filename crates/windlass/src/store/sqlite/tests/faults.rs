@@ -1,0 +1,101 @@
+//! Full disks, locks, read-only files, schemas from elsewhere.
+
+use super::*;
+
+#[tokio::test]
+async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_room() {
+    let home = Home::new();
+    let store = home.open().await;
+    put(&store).await;
+    let big = NewJob { payload: format!("{:?}", "x".repeat(200_000)).into(), ..job() };
+    let limit_pages = |tx: &mut super::super::tx::Tx<'_>| {
+        let pages: i64 = tx.conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        tx.conn.pragma_update(None, "max_page_count", pages + 10)?;
+        Ok(())
+    };
+    store.write(limit_pages).await.unwrap();
+    let refused = store.enqueue(vec![job(), big.clone()], Atomicity::Each).await;
+    let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
+    assert!(cause.to_string().contains("disk is full"), "{cause}");
+    assert_eq!(count(&store).await, 1, "nothing of the batch is there");
+    // The writer opened the file anew, where the limit is gone: there is room again.
+    store.enqueue(vec![job(), big], Atomicity::Each).await.unwrap();
+    assert_eq!(count(&store).await, 3);
+}
+
+#[tokio::test]
+async fn a_read_only_file_refuses_and_works_again_when_it_can_be_written() {
+    let home = Home::new();
+    let store = home.open().await;
+    put(&store).await;
+    store.write(|tx| Ok(tx.conn.pragma_update(None, "query_only", true)?)).await.unwrap();
+    let refused = store.enqueue(vec![job()], Atomicity::Each).await;
+    let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
+    assert!(cause.to_string().contains("read-only"), "{cause}");
+    assert_eq!(count(&store).await, 1, "reads go on");
+    put(&store).await;
+}
+
+#[tokio::test]
+async fn a_lock_held_too_long_is_unavailable_and_a_freed_one_is_taken() {
+    let home = Home::new();
+    let store = home.open().await;
+    let other = home.connect();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = store.enqueue(vec![job()], Atomicity::Each).await;
+    let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
+    assert!(cause.to_string().contains("locked"), "{cause}");
+    other.execute_batch("COMMIT").unwrap();
+    put(&store).await;
+    assert_eq!(count(&store).await, 1);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_refused() {
+    let home = Home::new();
+    std::fs::write(home.path(), "not a database, but long enough to be looked at ".repeat(40)).unwrap();
+    let refused = home.try_open(Migrations::Run).await;
+    assert!(matches!(refused, Err(StoreError::Corrupt { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_directory_that_is_not_there_is_named() {
+    let refused = SqliteStore::open("/nowhere/at/all/jobs.db", Options::default()).await;
+    let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
+    assert!(cause.to_string().contains("/nowhere/at/all/jobs.db"), "{cause}");
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_if_it_says_so_and_used_if_it_does_not() {
+    let home = Home::new();
+    drop(home.open().await);
+    let conn = home.connect();
+    conn.execute("INSERT INTO windlass_migrations VALUES (900, 'later', 'x', 1, 0)", []).unwrap();
+    drop(home.open().await);
+    conn.execute("UPDATE windlass_migrations SET min_reader = 900 WHERE number = 900", []).unwrap();
+    for migrations in [Migrations::Run, Migrations::LeaveToOperator] {
+        let refused = home.try_open(migrations).await;
+        let Err(StoreError::Schema(message)) = refused else { panic!("{refused:?}") };
+        assert!(message.contains("schema 900"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn migrating_is_left_to_the_operator_if_so_asked() {
+    let home = Home::new();
+    let refused = home.try_open(Migrations::LeaveToOperator).await;
+    let Err(StoreError::Schema(message)) = refused else { panic!("{refused:?}") };
+    assert!(message.contains("windlass migrate"), "{message}");
+    let store = home.open().await;
+    store.migrate().await.unwrap();
+    drop(home.try_open(Migrations::LeaveToOperator).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_migration_with_another_text_is_refused() {
+    let home = Home::new();
+    drop(home.open().await);
+    home.connect().execute("UPDATE windlass_migrations SET checksum = 'other' WHERE number = 1", []).unwrap();
+    let refused = home.try_open(Migrations::Run).await;
+    assert!(matches!(refused, Err(StoreError::Schema(_))), "{refused:?}");
+}

@@ -1,0 +1,92 @@
+//! Callers' own transactions: a job that exists exactly if the caller commits, and a job that is done exactly if its
+//! effects are.
+
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use crate::attempt::Attempt;
+use crate::enqueue::{Enqueue, EnqueueError};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::settle::{Trace, settle};
+use crate::store::StoreError;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::store::{Commit, Committed};
+use windlass_core::JobId;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use windlass_core::{Outcome, Roll};
+
+/// Why something did not become part of a caller's transaction. Roll it back.
+#[derive(Debug, thiserror::Error)]
+pub enum TransactionError {
+    #[error(transparent)]
+    Enqueue(#[from] EnqueueError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The attempt's lease was lost: somebody else runs the job now, or its outcome is committed already.
+    #[error("the attempt no longer holds its job; nothing of it may be committed")]
+    Stale,
+    /// The transaction is not one of the database that the jobs are in.
+    #[error("the jobs are not in a {0} database that this Windlass opened by its URL")]
+    OtherStore(&'static str),
+}
+
+/// A transaction that a job can be stored in: of `rusqlite` (at once) or `tokio_postgres` (awaited).
+pub trait EnqueueIn {
+    /// The new job's id, or the future of it.
+    type Stored<'w>
+    where
+        Self: 'w;
+    fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
+    where
+        Self: 'w;
+}
+
+/// A transaction that an attempt can be completed in.
+pub trait CompleteIn {
+    type Completed<'w>
+    where
+        Self: 'w;
+    fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
+    where
+        Self: 'w;
+}
+
+impl<'w> Enqueue<'w> {
+    /// Stores the job in the caller's transaction: it exists exactly if the caller commits. Workers notice it within a poll, or
+    /// at once after `Windlass::wake`.
+    pub fn enqueue_in<T: EnqueueIn + 'w>(self, transaction: T) -> T::Stored<'w> {
+        transaction.store(self)
+    }
+}
+
+impl Attempt {
+    /// Records this attempt's success in the caller's transaction, together with the effects it holds: both happen, or
+    /// neither. Commit, then return `Ok` from the handler. If it fails, roll back and return the error.
+    pub fn complete_in<'w, T: CompleteIn + 'w>(&'w self, transaction: T) -> T::Completed<'w> {
+        transaction.complete(self)
+    }
+}
+
+/// The commit of an attempt's success, as the worker would make it.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn success(attempt: &Attempt) -> Commit {
+    let trace = Trace {
+        started_at: attempt.started_at(),
+        finished_at: attempt.clock().now(),
+        worker: attempt.worker().to_owned(),
+        note: attempt.0.read_note(),
+        result: None,
+    };
+    // Success draws no delay: any roll will do.
+    settle(attempt.job(), &Outcome::Succeeded, trace, Roll(0))
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+fn applied(committed: &[Committed]) -> Result<(), TransactionError> {
+    match committed {
+        [Committed::Applied(_) | Committed::Repeated] => Ok(()),
+        _ => Err(TransactionError::Stale),
+    }
+}

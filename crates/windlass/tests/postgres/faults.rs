@@ -1,0 +1,128 @@
+//! Bad days: killed backends, cut connections, a server that is not there.
+
+use crate::proxy::{Cut, Proxy};
+use crate::world::{World, job, options, url};
+use windlass::core::JobId;
+use windlass::job::NewJob;
+use windlass::store::postgres::PostgresStore;
+use windlass::store::{Atomicity, Enqueued, Scope, Store, StoreError};
+
+async fn put(w: &World) -> Result<Vec<Enqueued>, StoreError> {
+    w.store.enqueue(vec![job()], Atomicity::Each).await
+}
+
+const STORED: &str = "SELECT count(*) FROM {s}.jobs";
+
+#[tokio::test]
+async fn a_store_whose_backends_were_killed_goes_on() {
+    let name = format!("killed_{}", std::process::id());
+    let w = World::at(&format!("{}?application_name={name}", url())).await;
+    for round in 1..=3 {
+        put(&w).await.unwrap();
+        let kill =
+            format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
+        assert!(w.count(&kill).await > 0);
+        assert_eq!(w.count(STORED).await, round * 2 - 1);
+        put(&w).await.unwrap();
+    }
+    assert_eq!(w.claim(10).await.len(), 6);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_commit_that_was_cut_off_is_unknown_and_did_not_happen_if_the_server_never_got_it() {
+    let proxy = Proxy::start(&url(), "COMMIT", Cut::BeforeServer).await;
+    let w = World::at(&proxy.url).await;
+    put(&w).await.unwrap();
+    proxy.arm();
+    let error = put(&w).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    assert!(proxy.has_cut());
+    assert_eq!(w.count(STORED).await, 1);
+    put(&w).await.unwrap();
+    assert_eq!(w.count(STORED).await, 2);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_was_cut_off_is_unknown_though_it_happened() {
+    let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
+    let w = World::at(&proxy.url).await;
+    put(&w).await.unwrap();
+    proxy.arm();
+    let error = put(&w).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    assert_eq!(w.count(STORED).await, 2, "never repeated blindly");
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_connection_cut_before_the_commit_is_tried_again_and_nothing_is_stored_twice() {
+    let proxy = Proxy::start(&url(), "cut-me-here", Cut::BeforeServer).await;
+    let w = World::at(&proxy.url).await;
+    put(&w).await.unwrap();
+    proxy.arm();
+    let marked = NewJob { payload: r#""cut-me-here""#.into(), ..job() };
+    let stored = w.store.enqueue(vec![marked], Atomicity::Each).await.unwrap();
+    assert!(proxy.has_cut());
+    assert!(w.store.job(&Scope::All, stored[0].id().unwrap()).await.unwrap().is_some());
+    assert_eq!(w.count(STORED).await, 2);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_claim_with_an_unknown_outcome_can_be_asked_about() {
+    let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
+    let w = World::at(&proxy.url).await;
+    put(&w).await.unwrap();
+    let turn = windlass::store::Turn { queue: w.queue().await, slots: 1, ahead: 0 };
+    let claim = crate::world::claim(turn);
+    let windlass::store::Leases::Shared(lease) = claim.leases else { unreachable!("claims here share a lease") };
+    proxy.arm();
+    let error = w.store.claim(claim).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    let held: Vec<JobId> = w.store.held(lease).await.unwrap().iter().map(|job| job.id).collect();
+    assert_eq!(held.len(), 1);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unavailable() {
+    let error = PostgresStore::open("postgres://nobody@127.0.0.1:1/none", options("windlass")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+    let error = PostgresStore::open("nonsense", options("windlass")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Invalid(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_callers_transaction_left_open_on_a_key_does_not_stop_other_keys() {
+    let w = World::new().await;
+    // The very first use of a queue registers it: that row would be the open transaction's too.
+    w.queue().await;
+    let held = format!("BEGIN; SELECT {}.enqueue('email', idempotency_key => 'k1')", w.schema);
+    w.client.batch_execute(&held).await.unwrap();
+    let window = windlass::job::KeyWindow::For(windlass::job::DEFAULT_KEY_WINDOW);
+    let idempotency = Some(windlass::job::Idempotency { key: "k2".into(), window });
+    let other = NewJob { idempotency, ..job() };
+    let stored = w.store.enqueue(vec![other], Atomicity::Each).await.unwrap();
+    assert!(matches!(stored[0], Enqueued::Created { .. }));
+    w.client.batch_execute("ROLLBACK").await.unwrap();
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_commit_with_the_warning_of_a_cancelled_replication_wait_is_unknown() {
+    let w = World::new().await;
+    w.queue().await;
+    // The same warning at the same moment, made by hand.
+    let trigger = "CREATE FUNCTION {s}.warn() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE WARNING 'canceling wait for synchronous replication'; RETURN NULL; END $$;
+        CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON {s}.jobs DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION {s}.warn()";
+    w.client.batch_execute(&trigger.replace("{s}", &w.schema)).await.unwrap();
+    let error = put(&w).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    w.client.batch_execute(&format!("DROP TRIGGER warn ON {}.jobs", w.schema)).await.unwrap();
+    put(&w).await.unwrap();
+    w.end().await;
+}

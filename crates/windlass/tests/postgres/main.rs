@@ -1,0 +1,12 @@
+//! What only Postgres has: heap-only claims, the SQL function and views, callers' transactions, cut connections.
+
+#![cfg(feature = "postgres")]
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
+mod faults;
+mod hot;
+mod proxy;
+mod schema;
+mod sql_function;
+mod transactions;
+mod world;

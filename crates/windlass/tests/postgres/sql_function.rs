@@ -1,0 +1,135 @@
+//! `enqueue` and the views, as psql and any driver see them.
+
+use crate::world::{World, url};
+use std::process::{Command, Output};
+use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
+use windlass::job::Job;
+use windlass::settle::{Trace, settle};
+use windlass::store::{Scope, Store};
+
+fn psql(script: &str) -> Output {
+    Command::new("psql")
+        .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", script, &url()])
+        .output()
+        .expect("psql is installed with the Postgres client tools")
+}
+
+fn answer(script: &str) -> String {
+    let output = psql(script);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn refusal(script: &str) -> String {
+    let output = psql(script);
+    assert!(!output.status.success(), "{script} should be refused");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let id: i64 = answer(&format!(
+        r#"SELECT {s}.enqueue('email', '{{"to": "ann"}}', priority => 2, retry => 'full-jitter:retries=7',
+           delivery => 'AT_MOST_ONCE', timeout => '5 seconds', traceparent => 'tp')"#
+    ))
+    .parse()
+    .unwrap();
+    let jobs = w.claim(10).await;
+    let job = &jobs[0];
+    assert_eq!((jobs.len(), job.id), (1, JobId(id)));
+    assert_eq!(&*job.payload, r#"{"to": "ann"}"#);
+    assert_eq!((job.priority, job.delivery), (Priority::Highest, Delivery::AtMostOnce));
+    assert_eq!((job.timeout, job.traceparent.as_deref()), (Some(Millis::from_secs(5)), Some("tp")));
+    assert_eq!(job.policy.max_retries, 7);
+    let frozen = format!("SELECT count(*) FROM {s}.jobs WHERE policy_id IS NOT NULL");
+    assert_eq!(w.count(&frozen).await, 1);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_job_exists_exactly_if_its_transaction_commits() {
+    let w = World::new().await;
+    let s = &w.schema;
+    answer(&format!("BEGIN; SELECT {s}.enqueue('email'); ROLLBACK"));
+    assert!(w.claim(10).await.is_empty());
+    answer(&format!("BEGIN; SELECT {s}.enqueue('email'); SELECT {s}.enqueue('email', delay => '1 hour'); COMMIT"));
+    assert_eq!(w.claim(10).await.len(), 1);
+    assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 2);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_repeated_key_returns_the_first_job_and_another_payload_is_refused() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let first = answer(&format!(r#"SELECT {s}.enqueue('email', '{{"a": 1, "b": 2}}', idempotency_key => 'k')"#));
+    let again = answer(&format!(r#"SELECT {s}.enqueue('email', '{{"b": 2, "a": 1}}', idempotency_key => 'k')"#));
+    assert_eq!(first, again);
+    let conflict = refusal(&format!("SELECT {s}.enqueue('email', '3', idempotency_key => 'k')"));
+    assert!(conflict.contains(&format!("stands for job {first}")), "{conflict}");
+    w.end().await;
+}
+
+#[tokio::test]
+async fn bad_input_is_refused_with_the_accepted_form() {
+    let w = World::new().await;
+    let s = &w.schema;
+    for (call, expected) in [
+        ("enqueue('e mail')", "kind `e mail` is not a name"),
+        ("enqueue('email', queue => 'Upper')", "queue `Upper` is not a name"),
+        ("enqueue('email', priority => 3)", "priority 3 is not one of -2..2"),
+        ("enqueue('email', retry => 'nonsense')", "retry `nonsense` names no policy"),
+        ("enqueue('email', delivery => 'MAYBE')", "delivery `MAYBE`"),
+        ("enqueue('email', NULL)", "payload is NULL"),
+        ("enqueue('email', run_at => now(), delay => '1s')", "not both"),
+    ] {
+        let said = refusal(&format!("SELECT {s}.{call}"));
+        assert!(said.contains(expected), "{call}: {said}");
+    }
+    assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 0);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_read_falls_back_to_the_default() {
+    let w = World::new().await;
+    answer(&format!("SELECT {}.enqueue('email', retry => 'fixed:nonsense=1')", w.schema));
+    let jobs = w.claim(1).await;
+    assert_eq!(jobs[0].policy.max_retries, 3);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn views_show_jobs_attempts_and_dead_letters_to_people() {
+    let w = World::new().await;
+    let s = &w.schema;
+    for kind in ["good", "bad", "later"] {
+        answer(&format!("SELECT {s}.enqueue('{kind}', retry => 'once')"));
+    }
+    for job in &w.claim(2).await {
+        let outcome = match job.kind.as_str() {
+            "good" => Outcome::Succeeded,
+            _ => Outcome::Failed(windlass::core::Failure::new("boom 7")),
+        };
+        w.store.commit(vec![ended(job, &outcome)], vec![]).await.unwrap();
+    }
+    let jobs = answer(&format!("SELECT kind, state, coalesce(reason, '-'), attempt FROM {s}.all_jobs ORDER BY id"));
+    assert_eq!(jobs, "good|succeeded|-|1\nbad|failed|exhausted|1\nlater|queued|-|0");
+    let attempts = answer(&format!("SELECT label, status FROM {s}.all_attempts ORDER BY job_id"));
+    assert_eq!(attempts, "Initial|SUCCESS\nInitial|FAILED");
+    assert_eq!(answer(&format!("SELECT kind, error FROM {s}.dead_letters")), "bad|boom 7");
+    let messages = answer(&format!("SELECT queue, read_ct, vt <= now() FROM {s}.messages"));
+    assert_eq!(messages, "default|0|t");
+    let many = answer(&format!("SELECT count(*) FROM {s}.all_jobs WHERE attempt > 3"));
+    assert_eq!(many, "0");
+    assert!(w.store.job(&Scope::All, JobId(1)).await.unwrap().is_some());
+    w.end().await;
+}
+
+fn ended(job: &Job, outcome: &Outcome) -> windlass::store::Commit {
+    let now = job.claimed_at.unwrap();
+    let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
+    settle(job, outcome, trace, Roll(0))
+}

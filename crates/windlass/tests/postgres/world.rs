@@ -1,0 +1,89 @@
+//! A schema of its own for each test, and a plain connection beside the store.
+
+use std::sync::Arc;
+use windlass::core::job::Kind;
+use windlass::core::policy::Partial;
+use windlass::core::{Executor, Millis, Policy};
+use windlass::dice::Dice;
+use windlass::job::{Job, LeaseId, NewJob, QueueId};
+use windlass::store::postgres::PostgresStore;
+use windlass::store::{Claim, Leases, Options, Store, Turn, WorkerId};
+
+pub fn url() -> String {
+    std::env::var("WINDLASS_TEST_POSTGRES").expect(
+        "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
+         or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
+    )
+}
+
+pub struct World {
+    pub store: Arc<PostgresStore>,
+    /// A plain connection, for what a person or another program would do.
+    pub client: tokio_postgres::Client,
+    pub schema: String,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::at(&url()).await
+    }
+
+    /// The store reached by this URL; the plain connection goes straight to the server.
+    pub async fn at(store_url: &str) -> Self {
+        let schema = format!("test_{:016x}", Dice::system().number());
+        let store = PostgresStore::open(store_url, options(&schema)).await.unwrap();
+        Self { store, client: plain().await, schema }
+    }
+
+    pub async fn queue(&self) -> QueueId {
+        let (tenant, name) = Default::default();
+        self.store.register_queue(&tenant, &name, Executor::Worker).await.unwrap().id
+    }
+
+    /// Claims up to `limit` jobs of the default queue.
+    pub async fn claim(&self, limit: u32) -> Vec<Job> {
+        let turn = Turn { queue: self.queue().await, slots: limit, ahead: 0 };
+        self.store.claim(claim(turn)).await.unwrap().jobs
+    }
+
+    /// The first column of the first row of a query, whose `{s}` is the schema.
+    pub async fn count(&self, query: &str) -> i64 {
+        self.client.query_one(&query.replace("{s}", &self.schema), &[]).await.unwrap().get(0)
+    }
+
+    /// Ends the test: nothing is left behind.
+    pub async fn end(self) {
+        drop(self.store);
+        let drop_schema = format!("SET lock_timeout = '5s'; DROP SCHEMA {} CASCADE", self.schema);
+        self.client.batch_execute(&drop_schema).await.unwrap();
+    }
+}
+
+pub fn options(schema: &str) -> Options {
+    Options { schema: schema.into(), connections: 4, ..Options::default() }
+}
+
+pub async fn plain() -> tokio_postgres::Client {
+    let (client, connection) = tokio_postgres::connect(&url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+pub fn claim(turn: Turn) -> Claim {
+    Claim {
+        worker: WorkerId::new("w1"),
+        leases: Leases::Shared(LeaseId::draw(&Dice::system())),
+        lease_for: Millis::from_secs(30),
+        limit: turn.slots + turn.ahead,
+        turns: vec![turn],
+        suspects: 10_000,
+    }
+}
+
+pub fn policy() -> Arc<Policy> {
+    Arc::new(Partial::resolve(&[Partial::parse_line("fixed:base=10s,retries=3").unwrap()], &[]).unwrap())
+}
+
+pub fn job() -> NewJob {
+    NewJob::new(Kind::new("email").unwrap(), r#"{"to":"ann"}"#, policy())
+}

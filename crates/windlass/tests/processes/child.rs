@@ -1,0 +1,81 @@
+//! The worker process: this test binary, started again with a task in its environment.
+
+use crate::home::{Home, Marks};
+use serde::{Deserialize, Serialize};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use windlass::{Attempt, Failure, JobKind, Worker};
+
+const ROLE: &str = "WINDLASS_TEST_WORKER";
+
+/// Leaves a mark outside the store, then takes its time.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) n: u32,
+    pub(crate) pause_ms: u64,
+}
+
+impl JobKind for Mark {
+    const KIND: &'static str = "mark";
+}
+
+pub(crate) async fn mark(job: Mark, attempt: Attempt) -> Result<(), Failure> {
+    attempt.state::<Marks>().add(job.n);
+    attempt.sleep(Duration::from_millis(job.pause_ms)).await;
+    Ok(())
+}
+
+/// Takes its process along.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Crash;
+
+impl JobKind for Crash {
+    const KIND: &'static str = "crash";
+}
+
+async fn crash(_: Crash, _: Attempt) -> Result<(), Failure> {
+    std::process::abort()
+}
+
+/// A worker in a process of its own. Ends with its test, whatever happens.
+pub(crate) struct Child(tokio::process::Child);
+
+impl Child {
+    pub(crate) fn start(home: &Home, id: &str) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["child::works_when_told_to", "--exact", "--nocapture"]).env(ROLE, id).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        home.tell(&mut command);
+        Self(tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap())
+    }
+
+    /// SIGKILL: no time to say goodbye.
+    pub(crate) fn kill(mut self) {
+        self.0.start_kill().unwrap();
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.0.id().expect("the process runs").to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// Waits until the process is gone.
+    pub(crate) async fn ended(&mut self) {
+        let _ = self.0.wait().await;
+    }
+
+    pub(crate) fn stop(self) {
+        drop(self);
+    }
+}
+
+/// Not a test by itself: what a child process does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works_when_told_to() {
+    let Ok(id) = std::env::var(ROLE) else { return };
+    let home = Home::told();
+    let windlass = home.open().await;
+    let marks = home.marks();
+    let worker = Worker::new(&windlass).handle(mark).handle(crash).state(marks).id(id).queue("default", 4);
+    worker.lease(Duration::from_secs(1)).run(std::future::pending()).await.unwrap();
+}

@@ -1,0 +1,144 @@
+//! Real processes on one store: killed, stopped, competing. Each test starts this very binary again as its workers.
+#![allow(clippy::unwrap_used)] // All of this is tests.
+
+mod child;
+mod home;
+
+use child::{Child, Crash, Mark};
+use home::Home;
+use std::collections::HashMap;
+use std::time::Duration;
+use windlass::core::Attempt as Line;
+use windlass::{JobId, Reason, State, Worker};
+
+/// Retries at once: what is tested is the finding, not the backoff.
+const AT_ONCE: &str = "fixed:base=0,jitter=none,retries=20";
+
+async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(home: Home) {
+    let windlass = home.open().await;
+    let mut ids = Vec::new();
+    for n in 0..30 {
+        ids.push(windlass.enqueue(Mark { n, pause_ms: 30 }).retry(AT_ONCE).await.unwrap());
+    }
+    let doomed = Child::start(&home, "w1");
+    home.wait_for_marks(5).await;
+    doomed.kill();
+    let again = Child::start(&home, "w1");
+    let mut lost = 0;
+    for id in ids {
+        let job = windlass.wait(id).await.unwrap().unwrap();
+        let history = windlass.history(id).await.unwrap();
+        assert_eq!(job.state, State::Succeeded, "{history:?}");
+        let numbers: Vec<u32> = history.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, (1..=job.attempt).collect::<Vec<u32>>(), "attempts are numbered without gaps");
+        let is_lost = |line: &&Line| line.error_class.as_deref() == Some("WorkerLost");
+        assert_eq!(history.iter().filter(is_lost).count() + 1, history.len());
+        lost += history.len() - 1;
+    }
+    assert!(lost > 0, "the worker was killed in the middle of a job");
+    again.stop();
+}
+
+async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Home) {
+    let windlass = home.open().await;
+    let frozen = Child::start(&home, "w1");
+    let id = windlass.enqueue(Mark { n: 1, pause_ms: 300 }).retry(AT_ONCE).await.unwrap();
+    home.wait_for_marks(1).await;
+    frozen.signal("STOP");
+    // This process finds the lease run out and does the job itself.
+    let rescuer = async {
+        Worker::new(&windlass)
+            .handle(child::mark)
+            .state(home.marks())
+            .lease(Duration::from_secs(1))
+            .id("w2")
+            .run(async { drop(windlass.wait(id).await) })
+            .await
+    };
+    rescuer.await.unwrap();
+    let before = windlass.history(id).await.unwrap();
+    frozen.signal("CONT");
+    // It has seen its outcome refused when it can do another job.
+    let next = windlass.enqueue(Mark { n: 2, pause_ms: 0 }).await.unwrap();
+    assert_eq!(windlass.wait(next).await.unwrap().unwrap().state, State::Succeeded);
+    frozen.stop();
+    let history = windlass.history(id).await.unwrap();
+    assert_eq!(history, before);
+    let told: Vec<(Option<&str>, &str)> =
+        history.iter().map(|line| (line.error_class.as_deref(), line.worker.as_str())).collect();
+    assert_eq!(told, [(Some("WorkerLost"), "w1"), (None, "w2")]);
+}
+
+async fn two_processes_share_a_queue_without_double_execution(home: Home) {
+    let windlass = home.open().await;
+    let jobs = (0..400).map(|n| Mark { n, pause_ms: 5 });
+    let ids = windlass.enqueue_many(jobs).await.unwrap();
+    let workers = [Child::start(&home, "w1"), Child::start(&home, "w2")];
+    let mut done_by: HashMap<String, u32> = HashMap::new();
+    for id in ids {
+        assert_eq!(windlass.wait(id).await.unwrap().unwrap().attempt, 1);
+        *done_by.entry(windlass.history(id).await.unwrap()[0].worker.clone()).or_default() += 1;
+    }
+    for worker in workers {
+        worker.stop();
+    }
+    let mut marks = home.read_marks();
+    marks.sort_unstable();
+    assert_eq!(marks, (0..400).collect::<Vec<u32>>(), "each job ran once");
+    assert!(done_by.len() == 2, "both did some: {done_by:?}");
+}
+
+async fn a_job_that_kills_its_process_is_quarantined_and_the_jobs_beside_it_are_not(home: Home) {
+    let windlass = home.open().await;
+    let crash = windlass.enqueue(Crash).retry(AT_ONCE).await.unwrap();
+    let mut neighbours: Vec<JobId> = Vec::new();
+    for n in 0..20 {
+        neighbours.push(windlass.enqueue(Mark { n, pause_ms: 20 }).retry(AT_ONCE).await.unwrap());
+    }
+    let mut restarts = 0;
+    let mut worker = Child::start(&home, "w1");
+    loop {
+        tokio::select! {
+            () = worker.ended() => {
+                restarts += 1;
+                assert!(restarts <= 10, "the job is not quarantined");
+                worker = Child::start(&home, "w1");
+            }
+            job = windlass.wait(crash) => {
+                let job = job.unwrap().unwrap();
+                assert_eq!((job.state, job.reason), (State::Failed, Some(Reason::CrashLoop)));
+                break;
+            }
+        }
+    }
+    for id in neighbours {
+        let job = windlass.wait(id).await.unwrap().unwrap();
+        assert_eq!(job.state, State::Succeeded, "{:?}", windlass.history(id).await);
+    }
+    worker.stop();
+}
+
+macro_rules! on_stores {
+    ($($name:ident)+) => {
+        #[cfg(feature = "sqlite")]
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(super::Home::sqlite()).await;
+            })+
+        }
+        #[cfg(feature = "postgres")]
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(super::Home::postgres()).await;
+            })+
+        }
+    };
+}
+on_stores! {
+    a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record
+    a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on
+    two_processes_share_a_queue_without_double_execution
+    a_job_that_kills_its_process_is_quarantined_and_the_jobs_beside_it_are_not
+}

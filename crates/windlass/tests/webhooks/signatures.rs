@@ -1,0 +1,64 @@
+//! Our signatures, verified by the reference package of the Standard Webhooks scheme: independent of our own verifier.
+
+use crate::receiver::{Received, Receiver, Reply};
+use crate::world::{Do, SECRET, act, caller};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use windlass::State;
+use windlass::core::policy::Partial;
+use windlass::dice::Dice;
+use windlass::draft::WebhookDraft;
+use windlass::store::Options;
+use windlass::store::memory::MemoryStore;
+use windlass::testing::TestKit;
+
+/// Where `scripts/need-python-packages` puts them.
+const PACKAGES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../python");
+
+/// What the reference package says about a request: `ok`, or why not.
+fn judged(request: &Received, secret: &str, body: &[u8]) -> String {
+    let packages = Path::new(PACKAGES);
+    assert!(
+        packages.join("standardwebhooks").is_dir(),
+        "the Python package standardwebhooks is missing from {PACKAGES}: run scripts/need-python-packages"
+    );
+    let names = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+    let headers: serde_json::Map<_, _> =
+        names.iter().map(|name| ((*name).to_owned(), request.header(name).unwrap().into())).collect();
+    let input = json!({"secret": secret, "headers": headers, "body": String::from_utf8(body.to_vec()).unwrap()});
+    let mut python = Command::new("python3")
+        .arg("-c")
+        .arg(include_str!("verify.py"))
+        .env("PYTHONPATH", packages)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 is missing: run scripts/need-python-packages");
+    python.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    let output = python.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_reference_package_accepts_what_we_send_and_nothing_else() {
+    let receiver = Receiver::always(Reply::status(200)).await;
+    // The machine's own time: the package refuses what is too old or too new.
+    let store = MemoryStore::new(Options::default());
+    let clock = windlass::store::Store::clock(&*store).clone();
+    let kit = TestKit::with_store(store, Dice::seeded(7)).handle(act).http(caller(&clock));
+    let webhook = WebhookDraft {
+        url: receiver.url(),
+        events: vec![State::Succeeded],
+        secret: Some(SECRET.into()),
+        policy: Partial::default(),
+    };
+    kit.windlass().enqueue(Do::Succeed).webhook_with(webhook).await.unwrap();
+    assert_eq!(kit.run_due().await, 2, "the job and its delivery");
+    let request = receiver.requests().remove(0);
+    assert_eq!(judged(&request, SECRET, &request.body), "ok");
+    assert_ne!(judged(&request, SECRET, b"{}"), "ok", "another body");
+    assert_ne!(judged(&request, "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &request.body), "ok", "another secret");
+}

@@ -1,0 +1,90 @@
+//! Graceful shutdown: finish or hand back, commit, return.
+
+use crate::world::{World, scenario};
+use serde::{Deserialize, Serialize};
+use windlass::{Attempt, Delivery, Failure, JobKind, Millis, Reason, State, What};
+
+/// Works for a while of the store's time.
+#[derive(Debug, Serialize, Deserialize)]
+struct Work {
+    seconds: u64,
+    heeds: bool,
+}
+
+impl JobKind for Work {
+    const KIND: &'static str = "work";
+}
+
+async fn work(job: Work, attempt: Attempt) -> Result<(), Failure> {
+    if !job.heeds {
+        attempt.sleep(Millis::from_secs(job.seconds)).await;
+        return Ok(());
+    }
+    tokio::select! {
+        () = attempt.sleep(Millis::from_secs(job.seconds)) => Ok(()),
+        () = attempt.cancelled() => Err(Failure::new("told to stop").retry_in(Millis::from_secs(7))),
+    }
+}
+
+fn started(what: &What) -> bool {
+    matches!(what, What::Started { .. })
+}
+
+scenario! {
+    async fn an_attempt_that_ends_within_the_grace_time_is_finished(w: World) {
+        let mut worker = w.start(w.worker().handle(work).grace(Millis::from_secs(20)));
+        let id = w.windlass.enqueue(Work { seconds: 10, heeds: false }).await.unwrap();
+        w.event(id, started).await;
+        worker.ask_to_stop();
+        w.clock.advance(Millis::from_secs(10));
+        worker.stopped().await.unwrap();
+        assert_eq!(w.job(id).await.state, State::Succeeded);
+    }
+
+    async fn an_attempt_that_does_not_is_given_back_and_loses_nothing(w: World) {
+        let mut worker = w.start(w.worker().handle(work).grace(Millis::from_secs(20)));
+        let id = w.windlass.enqueue(Work { seconds: 3600, heeds: false }).await.unwrap();
+        w.event(id, started).await;
+        worker.ask_to_stop();
+        w.turn_until_stopped(worker).await;
+        let job = w.job(id).await;
+        assert_eq!((job.state, job.attempt, job.failures), (State::Queued, 1, 0));
+        let history = w.windlass.history(id).await.unwrap();
+        assert_eq!(history[0].label(), "Released");
+    }
+
+    async fn a_handler_that_heeds_the_call_to_stop_says_itself_how_it_ended(w: World) {
+        let mut worker = w.start(w.worker().handle(work).grace(Millis::from_secs(20)));
+        let id = w.windlass.enqueue(Work { seconds: 3600, heeds: true }).await.unwrap();
+        w.event(id, started).await;
+        worker.ask_to_stop();
+        w.turn_until_stopped(worker).await;
+        let job = w.job(id).await;
+        assert_eq!((job.state, job.failures, job.previous_delay), (State::Retrying, 1, Millis::from_secs(7)));
+    }
+
+    async fn an_at_most_once_attempt_that_was_cut_off_is_not_given_back(w: World) {
+        let mut worker = w.start(w.worker().handle(work).grace(Millis::from_secs(20)));
+        let job = Work { seconds: 3600, heeds: false };
+        let id = w.windlass.enqueue(job).delivery(Delivery::AtMostOnce).await.unwrap();
+        w.event(id, started).await;
+        worker.ask_to_stop();
+        w.turn_until_stopped(worker).await;
+        let job = w.job(id).await;
+        assert_eq!((job.state, job.reason), (State::Failed, Some(Reason::AtMostOnce)));
+    }
+
+    async fn a_stopped_worker_leaves_no_job_running(w: World) {
+        let mut ids = Vec::new();
+        for _ in 0..30 {
+            ids.push(w.windlass.enqueue(Work { seconds: 3600, heeds: false }).await.unwrap());
+        }
+        let mut worker = w.start(w.worker().handle(work).queue("default", 10).grace(Millis::from_secs(5)));
+        w.event(ids[9], started).await;
+        worker.ask_to_stop();
+        w.turn_until_stopped(worker).await;
+        for id in ids {
+            assert_eq!(w.job(id).await.state, State::Queued);
+        }
+    }
+}
