@@ -9,8 +9,9 @@ use windlass_core::Millis;
 /// A silence longer than this is no contact: the process, or the machine, may have stood still.
 const MAX_SILENCE: Millis = Millis::from_secs(15);
 
+/// When this process last heard from its store, and since when without a break.
 #[derive(Debug, Default)]
-pub(crate) struct Contact(Mutex<Option<Span>>);
+pub struct Contact(Mutex<Option<Span>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Span {
@@ -20,7 +21,7 @@ struct Span {
 
 impl Contact {
     /// Learns from the result of a call to the store.
-    pub(crate) fn heard<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
+    pub fn heard<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
         let now = clock.monotonic();
         let mut span = self.lock();
         *span = match (result, *span) {
@@ -31,7 +32,8 @@ impl Contact {
     }
 
     /// How long the contact has lasted.
-    pub(crate) fn length(&self) -> Millis {
+    #[must_use]
+    pub fn length(&self) -> Millis {
         self.lock().map_or(Millis::ZERO, |span| span.seen - span.since)
     }
 

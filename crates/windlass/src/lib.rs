@@ -38,6 +38,7 @@ pub mod handler_error;
 pub mod job;
 mod people;
 mod remote;
+mod sabotage;
 pub mod settle;
 pub mod store;
 pub mod tally;

@@ -20,8 +20,11 @@
 //! ```
 
 mod faulty;
+mod plan;
 
+pub use crate::contact::Contact;
 pub use faulty::{Fault, FaultyStore};
+pub use plan::{FaultPlan, FaultRates};
 
 use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};

@@ -8,6 +8,7 @@ use super::turns::Turns;
 use super::wish::Wish;
 use crate::attempt::Shared;
 use crate::job::{Job, LeaseId};
+use crate::sabotage::sabotaged;
 use crate::store::{Claim, Claimed, Leases, StoreError, Turn, WorkerId};
 use crate::wake::Waker;
 use crate::windlass::Windlass;
@@ -165,7 +166,7 @@ impl Fetch {
         let result = self.windlass.store().claim(claim).await;
         self.windlass.heard(&result);
         match result {
-            Err(StoreError::Unknown(cause)) => {
+            Err(StoreError::Unknown(cause)) if !sabotaged("unknown-claim-forgotten") => {
                 tracing::warn!(error = %cause, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
                 Ok(Claimed { jobs: self.held_under(lease).await, next_due: None })
             }

@@ -2,8 +2,9 @@
 
 use super::state::State;
 use crate::job::Job;
+use crate::sabotage::sabotaged;
 use crate::store::Keep;
-use windlass_core::{JobId, Timestamp};
+use windlass_core::{JobId, State as JobState, Timestamp};
 
 impl State {
     pub(super) fn prune(&mut self, now: Timestamp) -> u64 {
@@ -13,6 +14,10 @@ impl State {
             Keep::For(span) => job.finished_at.is_some_and(|at| at + span <= now),
         };
         let past: Vec<JobId> = self.archive.values().filter(is_past).map(|job| job.id).collect();
+        if sabotaged("prune-takes-live") {
+            self.live.retain(|id, job| job.state == JobState::Running || id.0 % 5 != 0);
+            self.waiting.retain(|(.., id)| id.0 % 5 != 0);
+        }
         for id in &past {
             self.archive.remove(id);
             self.ledger.remove(id);

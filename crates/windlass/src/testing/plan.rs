@@ -1,0 +1,97 @@
+//! A plan of faults drawn from a seed: how often calls go wrong, and outages in which all of them do.
+
+use super::faulty::{Fault, FaultyStore};
+use crate::dice::Dice;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How often calls go wrong, in thousandths of all calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FaultRates {
+    /// Refused: nothing happened.
+    pub unavailable: u32,
+    /// Not done, and the caller does not know.
+    pub unknown_not_done: u32,
+    /// Done, and the caller does not know.
+    pub unknown_done: u32,
+}
+
+/// Faults that a seed chooses. The same seed and the same calls give the same faults.
+#[derive(Debug)]
+pub struct FaultPlan {
+    dice: Dice,
+    weather: Mutex<Weather>,
+}
+
+#[derive(Debug)]
+struct Weather {
+    rates: FaultRates,
+    is_out: bool,
+    injected: u64,
+}
+
+impl FaultPlan {
+    #[must_use]
+    pub fn new(dice: Dice, rates: FaultRates) -> Arc<Self> {
+        Arc::new(Self { dice, weather: Mutex::new(Weather { rates, is_out: false, injected: 0 }) })
+    }
+
+    /// A store that follows this plan.
+    #[must_use]
+    pub fn over(self: &Arc<Self>, inner: Arc<dyn crate::store::Store>) -> Arc<FaultyStore> {
+        let store = FaultyStore::new(inner);
+        let plan = self.clone();
+        store.choose(move |_| plan.draw());
+        store
+    }
+
+    /// From now on every call is refused.
+    pub fn begin_outage(&self) {
+        self.weather().is_out = true;
+    }
+
+    pub fn end_outage(&self) {
+        self.weather().is_out = false;
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn calm(&self) {
+        let mut weather = self.weather();
+        (weather.rates, weather.is_out) = (FaultRates::default(), false);
+    }
+
+    /// Faults injected so far.
+    #[must_use]
+    pub fn injected(&self) -> u64 {
+        self.weather().injected
+    }
+
+    /// What happens to the next call.
+    #[must_use]
+    pub fn draw(&self) -> Fault {
+        let mut weather = self.weather();
+        let fault = if weather.is_out { Fault::Unavailable } else { pick(weather.rates, &self.dice) };
+        weather.injected += u64::from(fault != Fault::None);
+        fault
+    }
+
+    fn weather(&self) -> MutexGuard<'_, Weather> {
+        self.weather.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn pick(rates: FaultRates, dice: &Dice) -> Fault {
+    let FaultRates { unavailable, unknown_not_done, unknown_done } = rates;
+    if rates == FaultRates::default() {
+        return Fault::None;
+    }
+    let drawn = (dice.number() % 1000) as u32;
+    if drawn < unavailable {
+        Fault::Unavailable
+    } else if drawn < unavailable + unknown_not_done {
+        Fault::UnknownNotDone
+    } else if drawn < unavailable + unknown_not_done + unknown_done {
+        Fault::UnknownDone
+    } else {
+        Fault::None
+    }
+}

@@ -1,0 +1,24 @@
+//! The simulation: nodes with the library's own settling and stores, in virtual time, under everything a seed switches on.
+//! `WINDLASS_SEED=n` replays one seed and prints what happened; `WINDLASS_SEEDS=100000` runs more of them.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+
+mod agenda;
+mod handler;
+mod look;
+mod message;
+mod node;
+mod person;
+mod producer;
+mod real;
+mod record;
+mod rules;
+mod seeds;
+mod sim;
+mod steps;
+mod swarm;
+mod troubles;
+mod watch_jobs;
+mod watch_people;
+mod watch_upkeep;
+mod watched;

@@ -1,0 +1,86 @@
+//! People: they cancel, replay, discard, amend, pause and trigger while everything runs; sometimes what is not theirs.
+
+use crate::agenda::Event;
+use crate::message::sorted;
+use crate::sim::Sim;
+use crate::swarm::Spice;
+use windlass::core::job::QueueName;
+use windlass::core::{JobId, Millis, Priority};
+use windlass::job::NewJob;
+use windlass::store::{
+    Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Store, Trigger,
+};
+
+const VERBS: [Spice; 6] =
+    [Spice::Cancels, Spice::Replays, Spice::Discards, Spice::Amends, Spice::Pauses, Spice::Schedules];
+
+impl Sim {
+    pub async fn person(&mut self) {
+        if self.is_calm {
+            return;
+        }
+        let verbs: Vec<Spice> = VERBS.into_iter().filter(|verb| self.swarm.has(*verb)).collect();
+        if verbs.is_empty() {
+            return;
+        }
+        let verb = verbs[self.pick(verbs.len() as u64) as usize];
+        let scope = if self.pick(3) == 0 { Scope::Tenant(self.some_tenant()) } else { Scope::All };
+        let count = 1 + self.pick(3);
+        let ids: Vec<JobId> = (0..count).filter_map(|_| self.some_job()).collect();
+        let said = self.act(verb, &scope, ids).await;
+        self.note(|| format!("  {verb:?} {scope:?} → {said}"));
+        let pause = Millis::new(self.pick(8000));
+        self.plan_in(pause, Event::Person);
+    }
+
+    async fn act(&mut self, verb: Spice, scope: &Scope, ids: Vec<JobId>) -> String {
+        let store = self.people.clone();
+        match verb {
+            Spice::Cancels => format!("{:?}", sorted(store.cancel(scope, ids).await)),
+            Spice::Replays => {
+                let only = if self.pick(2) == 0 { ReplayOnly::Any } else { ReplayOnly::DeadLetters };
+                let spacing = Millis::new(self.pick(3000));
+                let replay = Replay { ids, only, spacing, by: "ann".into() };
+                format!("{:?}", sorted(store.replay(scope, replay).await))
+            }
+            Spice::Discards => {
+                let discard = Discard { ids, reason: "known".into(), by: "ann".into() };
+                format!("{:?}", sorted(store.discard(scope, discard).await))
+            }
+            Spice::Amends => {
+                let Some(id) = ids.first() else { return String::new() };
+                let run_at = (self.pick(2) == 0).then(|| self.clock.now() + Millis::new(self.pick(30_000)));
+                let priority = (self.pick(2) == 0).then(|| Priority::HIGHEST_FIRST[self.pick(5) as usize]);
+                format!("{:?}", sorted(store.amend(scope, *id, Amend { priority, run_at }).await))
+            }
+            Spice::Pauses => {
+                let name = QueueName::new(["a", "b", "webhooks"][self.pick(3) as usize]).expect("a name");
+                let paused = self.pick(3) == 0;
+                format!("{:?}", sorted(store.pause_queue(&self.some_tenant(), &name, paused).await))
+            }
+            _ => self.turn_schedule(scope).await,
+        }
+    }
+
+    async fn turn_schedule(&mut self, scope: &Scope) -> String {
+        let Some(id) = self.schedules.get(self.pick(self.schedules.len() as u64) as usize).copied() else {
+            return String::new();
+        };
+        let store = self.people.clone();
+        if self.pick(2) == 0 {
+            let found = self.store.schedule(&Scope::All, id).await.expect("the store answers");
+            let Some(schedule) = found else { return String::new() };
+            let job = NewJob { schedule: Some(id), ..schedule.spec.template };
+            let firing = Firing { schedule: id, trigger: Trigger::Person, job: Some(job) };
+            return format!("{:?}", sorted(store.fire(firing).await));
+        }
+        let change = ScheduleChange { paused: Some(self.pick(2) == 0), ..ScheduleChange::default() };
+        format!("{:?}", sorted(store.change_schedule(scope, id, change).await).is_ok())
+    }
+
+    fn some_job(&self) -> Option<JobId> {
+        let record = self.store.record();
+        let count = record.jobs.len() as u64;
+        record.jobs.keys().nth(self.pick(count) as usize).copied()
+    }
+}

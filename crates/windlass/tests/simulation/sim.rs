@@ -1,0 +1,304 @@
+//! The simulation: nodes, a store, people and faults in virtual time, one event after another. Everything follows from
+//! the seed.
+
+use crate::agenda::{Agenda, Event, Life};
+use crate::node::{Alarm, Node};
+use crate::swarm::{Spice, Swarm};
+use crate::watched::Watched;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use windlass::clock::Clock;
+use windlass::core::{JobId, Millis, Timestamp};
+use windlass::dice::Dice;
+use windlass::store::Store;
+use windlass::testing::{Contact, FaultPlan, FaultRates, FaultyStore};
+
+/// 2026-01-01T12:00:00Z
+pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
+/// How long everything may take to finish once nothing goes wrong any more.
+const CALM_LIMIT: Millis = Millis::from_secs(4 * 3600);
+/// More steps than any seed needs: something goes round in circles.
+const MAX_STEPS: u64 = 200_000;
+/// Steps between two looks at everything.
+const LOOK_EVERY: u64 = 64;
+/// Lines of the trace that are kept.
+const TRACE: usize = 80;
+
+pub struct Sim {
+    pub swarm: Swarm,
+    pub dice: Dice,
+    pub store: Arc<Watched>,
+    pub people: Arc<FaultyStore>,
+    pub people_plan: Arc<FaultPlan>,
+    /// The store's clock, which may jump.
+    pub clock: Clock,
+    /// Time as it passes: what nodes measure with.
+    pub ticks: Clock,
+    pub agenda: Agenda,
+    pub nodes: Vec<Node>,
+    pub is_calm: bool,
+    pub calm_since: Timestamp,
+    pub schedules: Vec<JobId>,
+    /// What each tag was asked for: how often it was sent without a key, and whether it has one.
+    pub tags: BTreeMap<u64, Sent>,
+    pub steps: u64,
+    pub crashes: u64,
+    trace: Option<Trace>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sent {
+    pub times: usize,
+    pub acknowledged: usize,
+    pub has_long_key: bool,
+}
+
+/// What happened, to compare two runs and to show the last lines of a bad one.
+#[derive(Debug, Default)]
+struct Trace {
+    hash: u64,
+    lines: VecDeque<String>,
+}
+
+/// What a run came to.
+#[derive(Debug, Default, Clone)]
+pub struct Report {
+    pub steps: u64,
+    pub jobs: u64,
+    pub crashes: u64,
+    pub faults: u64,
+    pub passed: Millis,
+    pub counts: crate::record::Counts,
+    pub hash: u64,
+    pub last_lines: Vec<String>,
+    pub broken: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracing {
+    On,
+    Off,
+}
+
+impl Sim {
+    /// A simulation over `inner`, whose clock must be `clock`.
+    pub fn new(swarm: Swarm, inner: Arc<dyn Store>, tracing: Tracing) -> Self {
+        let (clock, ticks) = (inner.clock().clone(), Clock::manual(START));
+        let dice = Dice::seeded(swarm.seed);
+        let store = Watched::new(inner, !swarm.may_cost_leases(), swarm.retention);
+        let people_plan = FaultPlan::new(Dice::seeded(dice.number()), swarm.rates);
+        let people = people_plan.over(store.clone());
+        let mut sim = Self {
+            dice,
+            people,
+            people_plan,
+            clock,
+            ticks,
+            agenda: Agenda::default(),
+            nodes: Vec::new(),
+            is_calm: false,
+            calm_since: START,
+            schedules: Vec::new(),
+            tags: BTreeMap::new(),
+            steps: 0,
+            crashes: 0,
+            trace: (tracing == Tracing::On).then(Trace::default),
+            store,
+            swarm,
+        };
+        for index in 0..sim.swarm.nodes {
+            let node = sim.new_node(index);
+            sim.nodes.push(node);
+        }
+        sim
+    }
+
+    fn new_node(&self, index: usize) -> Node {
+        let rates = if self.is_calm { FaultRates::default() } else { self.swarm.rates };
+        let plan = FaultPlan::new(Dice::seeded(self.dice.number()), rates);
+        let store = plan.over(self.store.clone());
+        Node {
+            life: Life { node: index, epoch: 0 },
+            is_up: false,
+            is_draining: false,
+            frozen_until: Millis::ZERO,
+            worker: windlass::store::WorkerId::new(&format!("node-{index}")),
+            lock: None,
+            contact: Contact::default(),
+            plan,
+            store,
+            held: BTreeMap::new(),
+            sent: Vec::new(),
+            ending: Vec::new(),
+            over: Vec::new(),
+            is_claiming: false,
+            next_fetch: Alarm::default(),
+            next_renewal: Alarm::default(),
+            troubles: 0,
+            turn: index,
+        }
+    }
+
+    /// Storm, then calm: first everything may go wrong and nothing must break, then everything due must finish.
+    pub async fn run(mut self) -> Report {
+        self.begin().await;
+        let storm_ends = self.swarm.storm;
+        while self.broken().is_none() {
+            let Some((at, event)) = self.agenda.next() else { break };
+            if at >= storm_ends {
+                self.agenda.plan(at, event);
+                break;
+            }
+            self.happen(at, event).await;
+        }
+        self.calm_down().await;
+        let limit = self.ticks.monotonic() + CALM_LIMIT;
+        while self.broken().is_none() && self.store.record().live() > 0 {
+            let Some((at, event)) = self.agenda.next() else { break };
+            if at > limit {
+                let live = self.unfinished();
+                self.store.record().breaks(format!("not finished after {CALM_LIMIT} of calm: {live}"));
+            }
+            self.happen(at, event).await;
+        }
+        self.close().await
+    }
+
+    /// Closes the books: all must add up.
+    pub async fn close(self) -> Report {
+        if self.broken().is_none() {
+            self.store.look_at_books().await.expect("the store answers");
+            self.check_tags();
+        }
+        self.report()
+    }
+
+    async fn happen(&mut self, at: Millis, event: Event) {
+        self.steps += 1;
+        let passed = at - self.ticks.monotonic();
+        self.ticks.advance(passed);
+        self.clock.advance(passed);
+        if let Some(trace) = &mut self.trace {
+            trace.add(format!("{at} {event:?}"));
+        }
+        self.step(event).await;
+        if self.steps > MAX_STEPS {
+            self.store.record().breaks(format!("{MAX_STEPS} steps without an end"));
+        }
+        if self.steps % LOOK_EVERY == 0 {
+            self.store.look_at_all().await.expect("the store answers");
+            self.check_orphans();
+        }
+    }
+
+    /// Adds a line to the trace.
+    pub fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.add(line());
+        }
+    }
+
+    pub fn pick(&self, n: u64) -> u64 {
+        self.dice.number() % n.max(1)
+    }
+
+    /// Whether something that the seed switched on happens now, once in `n` times.
+    pub fn strikes(&self, spice: Spice, n: u64) -> bool {
+        !self.is_calm && self.swarm.has(spice) && self.pick(n) == 0
+    }
+
+    pub fn now(&self) -> Millis {
+        self.ticks.monotonic()
+    }
+
+    pub fn plan_in(&mut self, span: Millis, event: Event) {
+        self.agenda.plan(self.ticks.monotonic() + span, event);
+    }
+
+    pub fn fetch_in(&mut self, span: Millis, life: Life) {
+        let at = self.now() + span;
+        if let Some(number) = self.nodes[life.node].next_fetch.set(at) {
+            self.agenda.plan(at, Event::Fetch(life, number));
+        }
+    }
+
+    pub fn renew_in(&mut self, span: Millis, life: Life) {
+        let at = self.now() + span;
+        if let Some(number) = self.nodes[life.node].next_renewal.set(at) {
+            self.agenda.plan(at, Event::Renew(life, number));
+        }
+    }
+
+    pub fn broken(&self) -> Option<String> {
+        self.store.record().broken.clone()
+    }
+
+    pub fn unfinished(&self) -> String {
+        let record = self.store.record();
+        let live = record.jobs.values().filter(|known| known.state.is_live());
+        let told = live.map(|k| format!("{} {} due {} under {:?}", k.id, k.state, k.due_at, k.open));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Leases of before the calm must be held by somebody who lives, or have been reaped by now.
+    fn check_orphans(&self) {
+        let (lease, now) = (self.swarm.lease, self.clock.now());
+        let bound = lease + lease + Millis::from_secs(30);
+        if !self.is_calm || now <= self.calm_since + bound {
+            return;
+        }
+        let mut record = self.store.record();
+        let orphan = record.jobs.values().find(|known| {
+            let is_old = known.open.and_then(|id| record.leases.get(&id)).is_some_and(|l| l.granted_at < self.calm_since);
+            let holds = |node: &Node| node.is_up && node.held.contains_key(&(known.id, known.attempt));
+            is_old && !self.nodes.iter().any(holds)
+        });
+        if let Some(id) = orphan.map(|known| known.id) {
+            record.breaks(format!("job {id} is still running under a lease that nobody has held for {bound}"));
+        }
+    }
+
+    /// As many jobs as were acknowledged for each request, and no more than were asked for.
+    fn check_tags(&self) {
+        let mut record = self.store.record();
+        let mut stored: BTreeMap<u64, usize> = BTreeMap::new();
+        for known in record.jobs.values().filter(|k| k.new.parent.is_none() && k.new.schedule.is_none()) {
+            *stored.entry(crate::producer::tag(&known.new.payload)).or_default() += 1;
+        }
+        for (tag, sent) in &self.tags {
+            let count = stored.remove(tag).unwrap_or(0);
+            let most = if sent.has_long_key { 1 } else { sent.times };
+            let least = if sent.has_long_key { sent.acknowledged.min(1) } else { sent.acknowledged };
+            record.demand((least..=most).contains(&count), || format!("request {tag}: {count} jobs, {sent:?}"));
+        }
+        record.demand(stored.is_empty(), || format!("jobs nobody asked for: {stored:?}"));
+    }
+
+    fn report(self) -> Report {
+        let record = self.store.record();
+        let trace = self.trace.unwrap_or_default();
+        Report {
+            steps: self.steps,
+            jobs: record.jobs.len() as u64,
+            crashes: self.crashes,
+            faults: self.nodes.iter().map(|node| node.plan.injected()).sum::<u64>() + self.people_plan.injected(),
+            passed: self.clock.now().since(START),
+            counts: record.counts,
+            hash: trace.hash,
+            last_lines: trace.lines.into(),
+            broken: record.broken.clone(),
+        }
+    }
+}
+
+impl Trace {
+    fn add(&mut self, line: String) {
+        for byte in line.bytes() {
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+        if self.lines.len() == TRACE {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+    }
+}
