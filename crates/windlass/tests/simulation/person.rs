@@ -7,9 +7,7 @@ use crate::swarm::Spice;
 use windlass::core::job::QueueName;
 use windlass::core::{JobId, Millis, Priority};
 use windlass::job::NewJob;
-use windlass::store::{
-    Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Store, Trigger,
-};
+use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Store, Trigger};
 
 const VERBS: [Spice; 6] =
     [Spice::Cancels, Spice::Replays, Spice::Discards, Spice::Amends, Spice::Pauses, Spice::Schedules];

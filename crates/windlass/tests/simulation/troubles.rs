@@ -6,11 +6,12 @@ use crate::node::Done;
 use crate::sim::Sim;
 use crate::swarm::Spice;
 use windlass::core::{Millis, Outcome, Progress};
-use windlass::store::{Reap, Scope, ScheduleChange, SettingKey, Store, WorkerId};
+use windlass::store::{Reap, ScheduleChange, Scope, SettingKey, Store, WorkerId};
 
 impl Sim {
     pub async fn begin(&mut self) {
-        let retention = format!(r#"{{"retention":{{"succeeded":"{0}","cancelled":"{0}","failed":"{0}"}}}}"#, self.swarm.retention);
+        let retention =
+            format!(r#"{{"retention":{{"succeeded":"{0}","cancelled":"{0}","failed":"{0}"}}}}"#, self.swarm.retention);
         for name in ["a", "b", "webhooks"] {
             let key = SettingKey::Queue { tenant: None, name: name.into() };
             self.store.put_setting(&key, Some(&retention)).await.expect("the store answers");
