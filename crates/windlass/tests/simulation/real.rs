@@ -78,11 +78,14 @@ async fn act(_: Do, attempt: Attempt) -> Result<(), HandlerError> {
     }
 }
 
+/// A running worker: how to stop it, and its end.
+type Running = (oneshot::Sender<()>, JoinHandle<Result<(), WorkerError>>);
+
 struct Node {
     name: String,
     plan: Arc<FaultPlan>,
     store: Arc<FaultyStore>,
-    running: Option<(oneshot::Sender<()>, JoinHandle<Result<(), WorkerError>>)>,
+    running: Option<Running>,
     stopping: Option<JoinHandle<Result<(), WorkerError>>>,
     restart_at: Millis,
 }

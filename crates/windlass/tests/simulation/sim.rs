@@ -185,7 +185,7 @@ impl Sim {
         if self.steps > MAX_STEPS {
             self.store.record().breaks(format!("{MAX_STEPS} steps without an end"));
         }
-        if self.steps % LOOK_EVERY == 0 {
+        if self.steps.is_multiple_of(LOOK_EVERY) {
             self.store.look_at_all().await.expect("the store answers");
             self.check_orphans();
         }
