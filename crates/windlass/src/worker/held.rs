@@ -56,7 +56,11 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let Some(ticket) = &self.ticket else { return };
-        let progress = if ticket.started_at().is_some() && !sabotaged("release-forgets-start") { Progress::Started } else { Progress::NotStarted };
+        let progress = if ticket.started_at().is_some() && !sabotaged("release-forgets-start") {
+            Progress::Started
+        } else {
+            Progress::NotStarted
+        };
         self.send(Ran::new(Outcome::Released(progress)));
     }
 }

@@ -2,7 +2,9 @@
 
 use windlass::core::Millis;
 use windlass::job::{Job, LeaseId};
-use windlass::store::{Claim, Claimed, Commit, Committed, Firing, Reap, Renewed, Schedule, Store, StoreError, WorkerId};
+use windlass::store::{
+    Claim, Claimed, Commit, Committed, Firing, Reap, Renewed, Schedule, Store, StoreError, WorkerId,
+};
 
 #[derive(Debug, Clone)]
 pub enum Call {
@@ -90,6 +92,8 @@ pub fn sorted<T>(result: Result<T, StoreError>) -> Result<T, Trouble> {
     result.map_err(|error| match error {
         StoreError::Unavailable(_) => Trouble::Unavailable,
         StoreError::Unknown(_) => Trouble::Unknown,
-        StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => panic!("the store says: {error}"),
+        StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => {
+            panic!("the store says: {error}")
+        }
     })
 }

@@ -145,8 +145,7 @@ impl Node {
     pub fn outcomes(&mut self) -> (Vec<Commit>, Vec<LeaseId>) {
         let ready = self.held.iter().filter(|(_, held)| held.done.is_some());
         self.sent = ready.map(|(key, _)| *key).collect();
-        let commits: Vec<Commit> =
-            self.sent.iter().filter_map(|key| self.held[key].settle(&self.worker)).collect();
+        let commits: Vec<Commit> = self.sent.iter().filter_map(|key| self.held[key].settle(&self.worker)).collect();
         let ends = |lease: &LeaseId| {
             let of_lease = self.held.iter().filter(|(_, held)| held.lease() == *lease);
             let is_whole = of_lease.map(|(key, _)| key).all(|key| self.sent.contains(key));

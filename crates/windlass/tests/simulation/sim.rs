@@ -185,7 +185,7 @@ impl Sim {
         if self.steps > MAX_STEPS {
             self.store.record().breaks(format!("{MAX_STEPS} steps without an end"));
         }
-        if self.steps % LOOK_EVERY == 0 {
+        if self.steps.is_multiple_of(LOOK_EVERY) {
             self.store.look_at_all().await.expect("the store answers");
             self.check_orphans();
         }
@@ -249,7 +249,8 @@ impl Sim {
         }
         let mut record = self.store.record();
         let orphan = record.jobs.values().find(|known| {
-            let is_old = known.open.and_then(|id| record.leases.get(&id)).is_some_and(|l| l.granted_at < self.calm_since);
+            let is_old =
+                known.open.and_then(|id| record.leases.get(&id)).is_some_and(|l| l.granted_at < self.calm_since);
             let holds = |node: &Node| node.is_up && node.held.contains_key(&(known.id, known.attempt));
             is_old && !self.nodes.iter().any(holds)
         });

@@ -100,8 +100,8 @@ impl Record {
             }
             Enqueued::Existing(id) => {
                 // Of a job that is no longer kept nobody knows the payload, but its key still stands.
-                let is_it = self.has_key_of(*id, new)
-                    && (self.jobs[id].new.payload == new.payload || self.jobs[id].pruned);
+                let is_it =
+                    self.has_key_of(*id, new) && (self.jobs[id].new.payload == new.payload || self.jobs[id].pruned);
                 self.demand(is_it, || format!("a key was answered with job {id}, which is another"));
             }
             Enqueued::KeyConflict(id) => {

@@ -3,7 +3,7 @@
 use crate::record::Record;
 use crate::rules::Close;
 use crate::watched::{Result, Watched};
-use windlass::core::{JobId, Millis, Reason, State, Timestamp, Next};
+use windlass::core::{JobId, Millis, Next, Reason, State, Timestamp};
 use windlass::job::LeaseId;
 use windlass::store::{Fired, Firing, Overlap, Reap, Renewed, Scope, Settled, Trigger, WorkerId};
 
@@ -16,7 +16,9 @@ impl Watched {
         for id in leases {
             let said_lost = renewed.lost.contains(&id);
             let is_gone = !record.leases.contains_key(&id);
-            record.demand(said_lost == is_gone, || format!("lease {id}: gone {is_gone}, but renewed as lost {said_lost}"));
+            record.demand(said_lost == is_gone, || {
+                format!("lease {id}: gone {is_gone}, but renewed as lost {said_lost}")
+            });
             if let Some(lease) = record.leases.get_mut(&id) {
                 (lease.expires_at, lease.length) = (now + lease_for, lease_for);
             }
