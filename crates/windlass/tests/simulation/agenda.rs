@@ -24,8 +24,17 @@ pub enum Event {
     SendOutcomes(Life),
     Finish(Life, Key),
     /// A call reaches the store, whether or not its sender still lives.
-    Arrive(Life, Call, Reply),
-    Answer(Life, Answer),
+    Arrive(Life, Box<Call>, Reply),
+    Answer(Life, Box<Answer>),
+    Mishap(Mishap),
+    Produce,
+    Repeat(Vec<NewJob>),
+    Person,
+}
+
+/// What happens to nodes, the store and the clock.
+#[derive(Debug, Clone, Copy)]
+pub enum Mishap {
     Crash(usize),
     Restart(usize),
     Drain(usize),
@@ -35,9 +44,6 @@ pub enum Event {
     OutageBegins,
     OutageEnds,
     ClockJumps,
-    Produce,
-    Repeat(Vec<NewJob>),
-    Person,
 }
 
 /// Whether the sender of a call still waits for its answer.

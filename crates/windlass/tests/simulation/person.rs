@@ -9,15 +9,32 @@ use windlass::core::{JobId, Millis, Priority};
 use windlass::job::NewJob;
 use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Store, Trigger};
 
-const VERBS: [Spice; 6] =
-    [Spice::Cancels, Spice::Replays, Spice::Discards, Spice::Amends, Spice::Pauses, Spice::Schedules];
+#[derive(Debug, Clone, Copy)]
+enum Verb {
+    Cancel,
+    Replay,
+    Discard,
+    Amend,
+    Pause,
+    TurnSchedule,
+}
+
+const VERBS: [(Spice, Verb); 6] = [
+    (Spice::Cancels, Verb::Cancel),
+    (Spice::Replays, Verb::Replay),
+    (Spice::Discards, Verb::Discard),
+    (Spice::Amends, Verb::Amend),
+    (Spice::Pauses, Verb::Pause),
+    (Spice::Schedules, Verb::TurnSchedule),
+];
 
 impl Sim {
     pub async fn person(&mut self) {
         if self.is_calm {
             return;
         }
-        let verbs: Vec<Spice> = VERBS.into_iter().filter(|verb| self.swarm.has(*verb)).collect();
+        let verbs: Vec<Verb> =
+            VERBS.into_iter().filter(|(spice, _)| self.swarm.has(*spice)).map(|(_, verb)| verb).collect();
         if verbs.is_empty() {
             return;
         }
@@ -31,32 +48,32 @@ impl Sim {
         self.plan_in(pause, Event::Person);
     }
 
-    async fn act(&mut self, verb: Spice, scope: &Scope, ids: Vec<JobId>) -> String {
+    async fn act(&mut self, verb: Verb, scope: &Scope, ids: Vec<JobId>) -> String {
         let store = self.people.clone();
         match verb {
-            Spice::Cancels => format!("{:?}", sorted(store.cancel(scope, ids).await)),
-            Spice::Replays => {
+            Verb::Cancel => format!("{:?}", sorted(store.cancel(scope, ids).await)),
+            Verb::Replay => {
                 let only = if self.pick(2) == 0 { ReplayOnly::Any } else { ReplayOnly::DeadLetters };
                 let spacing = Millis::new(self.pick(3000));
                 let replay = Replay { ids, only, spacing, by: "ann".into() };
                 format!("{:?}", sorted(store.replay(scope, replay).await))
             }
-            Spice::Discards => {
+            Verb::Discard => {
                 let discard = Discard { ids, reason: "known".into(), by: "ann".into() };
                 format!("{:?}", sorted(store.discard(scope, discard).await))
             }
-            Spice::Amends => {
+            Verb::Amend => {
                 let Some(id) = ids.first() else { return String::new() };
                 let run_at = (self.pick(2) == 0).then(|| self.clock.now() + Millis::new(self.pick(30_000)));
                 let priority = (self.pick(2) == 0).then(|| Priority::HIGHEST_FIRST[self.pick(5) as usize]);
                 format!("{:?}", sorted(store.amend(scope, *id, Amend { priority, run_at }).await))
             }
-            Spice::Pauses => {
+            Verb::Pause => {
                 let name = QueueName::new(["a", "b", "webhooks"][self.pick(3) as usize]).expect("a name");
                 let paused = self.pick(3) == 0;
                 format!("{:?}", sorted(store.pause_queue(&self.some_tenant(), &name, paused).await))
             }
-            _ => self.turn_schedule(scope).await,
+            Verb::TurnSchedule => self.turn_schedule(scope).await,
         }
     }
 

@@ -78,15 +78,14 @@ async fn act(_: Do, attempt: Attempt) -> Result<(), HandlerError> {
     }
 }
 
-/// A running worker: how to stop it, and its end.
-type Running = (oneshot::Sender<()>, JoinHandle<Result<(), WorkerError>>);
+type Task = JoinHandle<Result<(), WorkerError>>;
 
 struct Node {
     name: String,
     plan: Arc<FaultPlan>,
     store: Arc<FaultyStore>,
-    running: Option<Running>,
-    stopping: Option<JoinHandle<Result<(), WorkerError>>>,
+    running: Option<(oneshot::Sender<()>, Task)>,
+    stopping: Option<Task>,
     restart_at: Millis,
 }
 
@@ -205,7 +204,7 @@ impl Fleet {
     }
 }
 
-fn launch(stage: &Stage, node: &Node) -> (oneshot::Sender<()>, JoinHandle<Result<(), WorkerError>>) {
+fn launch(stage: &Stage, node: &Node) -> (oneshot::Sender<()>, Task) {
     let windlass = Windlass::with_dice(node.store.clone(), Dice::seeded(stage.dice.number()));
     let swarm = &stage.swarm;
     let worker = Worker::new(&windlass).handle(act).http(stage.clone()).state(stage.clone()).lease(swarm.lease);

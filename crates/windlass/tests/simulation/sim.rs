@@ -240,22 +240,22 @@ impl Sim {
         told.collect::<Vec<_>>().join(", ")
     }
 
-    /// Leases of before the calm must be held by somebody who lives, or have been reaped by now.
+    /// In the calm, a lease that has run out long ago must have been reaped: by a node whose contact with the store has been
+    /// unbroken for long enough. (Poison goes on killing nodes, which breaks contacts and leaves leases behind.)
     fn check_orphans(&self) {
         let (lease, now) = (self.swarm.lease, self.clock.now());
         let bound = lease + lease + Millis::from_secs(30);
-        if !self.is_calm || now <= self.calm_since + bound {
+        let could_reap = |node: &Node| node.is_up && node.contact.length() > bound;
+        if !self.is_calm || now <= self.calm_since + bound || !self.nodes.iter().any(could_reap) {
             return;
         }
         let mut record = self.store.record();
         let orphan = record.jobs.values().find(|known| {
-            let is_old =
-                known.open.and_then(|id| record.leases.get(&id)).is_some_and(|l| l.granted_at < self.calm_since);
-            let holds = |node: &Node| node.is_up && node.held.contains_key(&(known.id, known.attempt));
-            is_old && !self.nodes.iter().any(holds)
+            let ran_out = known.open.and_then(|id| record.leases.get(&id)).map(|l| l.expires_at);
+            ran_out.is_some_and(|at| now.since(at) > bound)
         });
         if let Some(id) = orphan.map(|known| known.id) {
-            record.breaks(format!("job {id} is still running under a lease that nobody has held for {bound}"));
+            record.breaks(format!("job {id} is still running under a lease that ran out more than {bound} ago"));
         }
     }
 

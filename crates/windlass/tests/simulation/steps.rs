@@ -27,17 +27,9 @@ impl Sim {
             Event::Upkeep(life) => self.upkeep(life),
             Event::SendOutcomes(life) => self.send_outcomes(life),
             Event::Finish(life, key) => self.finish(life, key),
-            Event::Arrive(life, call, reply) => self.arrive(life, call, reply).await,
-            Event::Answer(life, answer) => self.answer(life, answer),
-            Event::Crash(_)
-            | Event::Restart(_)
-            | Event::Drain(_)
-            | Event::Freeze(_)
-            | Event::CutOff(_)
-            | Event::Rejoin(_)
-            | Event::OutageBegins
-            | Event::OutageEnds
-            | Event::ClockJumps => self.trouble(event).await,
+            Event::Arrive(life, call, reply) => self.arrive(life, *call, reply).await,
+            Event::Answer(life, answer) => self.answer(life, *answer),
+            Event::Mishap(mishap) => self.mishap(mishap).await,
             Event::Produce => self.produce().await,
             Event::Repeat(jobs) => self.enqueue(jobs).await,
             Event::Person => self.person().await,
@@ -53,19 +45,9 @@ impl Sim {
             | Event::SendOutcomes(life)
             | Event::Finish(life, _)
             | Event::Answer(life, _) => *life,
-            Event::Arrive(..)
-            | Event::Crash(_)
-            | Event::Restart(_)
-            | Event::Drain(_)
-            | Event::Freeze(_)
-            | Event::CutOff(_)
-            | Event::Rejoin(_)
-            | Event::OutageBegins
-            | Event::OutageEnds
-            | Event::ClockJumps
-            | Event::Produce
-            | Event::Repeat(_)
-            | Event::Person => return Some(event),
+            Event::Arrive(..) | Event::Mishap(_) | Event::Produce | Event::Repeat(_) | Event::Person => {
+                return Some(event);
+            }
         };
         let node = &self.nodes[life.node];
         if node.life != life {
@@ -83,15 +65,15 @@ impl Sim {
         let soon = Millis::new(self.pick(30));
         if self.strikes(Spice::DoubledMessages, 20) && is_safe_to_double(&call) {
             let later = Millis::new(self.pick(60_000));
-            self.plan_in(later, Event::Arrive(life, call.clone(), Reply::Ignored));
+            self.plan_in(later, Event::Arrive(life, call.clone().into(), Reply::Ignored));
         }
         if self.strikes(Spice::LateMessages, 30) {
             let late = TIMEOUT + Millis::new(self.pick(3 * self.swarm.lease.get()));
             let unknown = call.unknown();
-            self.plan_in(TIMEOUT, Event::Answer(life, unknown));
-            return self.plan_in(late, Event::Arrive(life, call, Reply::Ignored));
+            self.plan_in(TIMEOUT, Event::Answer(life, unknown.into()));
+            return self.plan_in(late, Event::Arrive(life, call.into(), Reply::Ignored));
         }
-        self.plan_in(soon, Event::Arrive(life, call, Reply::Awaited));
+        self.plan_in(soon, Event::Arrive(life, call.into(), Reply::Awaited));
     }
 
     async fn arrive(&mut self, life: Life, call: Call, reply: Reply) {
@@ -104,7 +86,7 @@ impl Sim {
         }
         if reply == Reply::Awaited {
             let soon = Millis::new(self.pick(10));
-            self.plan_in(soon, Event::Answer(life, answer));
+            self.plan_in(soon, Event::Answer(life, answer.into()));
         }
     }
 
@@ -123,7 +105,7 @@ impl Sim {
             }
             Answer::Held(_, Ok(jobs)) => self.claimed(life, Claimed { jobs, next_due: None }),
             Answer::Held(lease, Err(_)) => {
-                let call = Event::Arrive(life, Call::Held(lease), Reply::Awaited);
+                let call = Event::Arrive(life, Call::Held(lease).into(), Reply::Awaited);
                 self.again(life, call);
             }
             Answer::Committed(result) => self.committed(life, result),

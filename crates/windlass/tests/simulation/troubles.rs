@@ -1,6 +1,6 @@
 //! Troubles: crashes, restarts, drains, freezes, partitions, outages, clock jumps; and the calm after the storm.
 
-use crate::agenda::Event;
+use crate::agenda::{Event, Mishap};
 use crate::message::sorted;
 use crate::node::Done;
 use crate::sim::Sim;
@@ -20,7 +20,7 @@ impl Sim {
             self.add_schedules().await;
         }
         for node in 0..self.nodes.len() {
-            self.agenda.plan(Millis::ZERO, Event::Restart(node));
+            self.agenda.plan(Millis::ZERO, Event::Mishap(Mishap::Restart(node)));
         }
         self.agenda.plan(Millis::ZERO, Event::Produce);
         self.agenda.plan(Millis::from_secs(5), Event::Person);
@@ -30,59 +30,64 @@ impl Sim {
     /// The first of each kind; each plans its next.
     fn plan_troubles(&mut self) {
         for node in 0..self.nodes.len() {
-            self.next(Spice::Crashes, 80, Event::Crash(node));
-            self.next(Spice::Drains, 80, Event::Drain(node));
-            self.next(Spice::Freezes, 60, Event::Freeze(node));
-            self.next(Spice::Partitions, 80, Event::CutOff(node));
+            self.next(Spice::Crashes, 80, Mishap::Crash(node));
+            self.next(Spice::Drains, 80, Mishap::Drain(node));
+            self.next(Spice::Freezes, 60, Mishap::Freeze(node));
+            self.next(Spice::Partitions, 80, Mishap::CutOff(node));
         }
-        self.next(Spice::Outages, 80, Event::OutageBegins);
-        self.next(Spice::ClockJumps, 80, Event::ClockJumps);
+        self.next(Spice::Outages, 80, Mishap::OutageBegins);
+        self.next(Spice::ClockJumps, 80, Mishap::ClockJumps);
     }
 
-    fn next(&mut self, spice: Spice, within_seconds: u64, event: Event) {
+    fn next(&mut self, spice: Spice, within_seconds: u64, mishap: Mishap) {
         if self.swarm.has(spice) && !self.is_calm {
             let pause = Millis::new(1000 + self.pick(2 * within_seconds * 1000));
-            self.plan_in(pause, event);
+            self.plan_in(pause, Event::Mishap(mishap));
         }
     }
 
-    pub async fn trouble(&mut self, event: Event) {
-        match event {
-            Event::Restart(node) => self.restart(node).await,
-            Event::Rejoin(node) => self.nodes[node].plan.end_outage(),
-            Event::OutageEnds => self.all_plans(false),
-            _ if self.is_calm => {}
-            Event::Crash(node) => {
+    pub async fn mishap(&mut self, mishap: Mishap) {
+        match mishap {
+            Mishap::Restart(node) => self.restart(node).await,
+            Mishap::Rejoin(node) => self.nodes[node].plan.end_outage(),
+            Mishap::OutageEnds => self.all_plans(false),
+            Mishap::Crash(_)
+            | Mishap::Drain(_)
+            | Mishap::Freeze(_)
+            | Mishap::CutOff(_)
+            | Mishap::OutageBegins
+            | Mishap::ClockJumps
+                if self.is_calm => {}
+            Mishap::Crash(node) => {
                 self.crash(node);
-                self.next(Spice::Crashes, 80, Event::Crash(node));
+                self.next(Spice::Crashes, 80, Mishap::Crash(node));
             }
-            Event::Drain(node) => {
+            Mishap::Drain(node) => {
                 self.drain(node);
-                self.next(Spice::Drains, 80, Event::Drain(node));
+                self.next(Spice::Drains, 80, Mishap::Drain(node));
             }
-            Event::Freeze(node) => {
+            Mishap::Freeze(node) => {
                 let span = Millis::new(self.pick(3 * self.swarm.lease.get()));
                 self.nodes[node].frozen_until = self.now() + span;
-                self.next(Spice::Freezes, 60, Event::Freeze(node));
+                self.next(Spice::Freezes, 60, Mishap::Freeze(node));
             }
-            Event::CutOff(node) => {
+            Mishap::CutOff(node) => {
                 self.nodes[node].plan.begin_outage();
                 let span = Millis::new(self.pick(3 * self.swarm.lease.get()));
-                self.plan_in(span, Event::Rejoin(node));
-                self.next(Spice::Partitions, 80, Event::CutOff(node));
+                self.plan_in(span, Event::Mishap(Mishap::Rejoin(node)));
+                self.next(Spice::Partitions, 80, Mishap::CutOff(node));
             }
-            Event::OutageBegins => {
+            Mishap::OutageBegins => {
                 self.all_plans(true);
                 let span = Millis::new(self.pick(4 * self.swarm.lease.get()));
-                self.plan_in(span, Event::OutageEnds);
-                self.next(Spice::Outages, 80, Event::OutageBegins);
+                self.plan_in(span, Event::Mishap(Mishap::OutageEnds));
+                self.next(Spice::Outages, 80, Mishap::OutageBegins);
             }
-            Event::ClockJumps => {
+            Mishap::ClockJumps => {
                 let span = Millis::new(self.pick(3_600_000));
                 self.clock.advance(span);
-                self.next(Spice::ClockJumps, 80, Event::ClockJumps);
+                self.next(Spice::ClockJumps, 80, Mishap::ClockJumps);
             }
-            other => unreachable!("{other:?} is no trouble"),
         }
     }
 
@@ -104,7 +109,7 @@ impl Sim {
     pub fn stop(&mut self, node: usize) {
         self.nodes[node].die();
         let pause = Millis::new(500 + self.pick(if self.is_calm { 3000 } else { 60_000 }));
-        self.plan_in(pause, Event::Restart(node));
+        self.plan_in(pause, Event::Mishap(Mishap::Restart(node)));
     }
 
     /// As `Identity::take` and the worker's start do it.
@@ -121,14 +126,14 @@ impl Sim {
         };
         let mut lock = match sorted(store.lock_worker(&asked).await) {
             Ok(lock) => lock,
-            Err(_) => return self.plan_in(Millis::from_secs(1), Event::Restart(index)),
+            Err(_) => return self.plan_in(Millis::from_secs(1), Event::Mishap(Mishap::Restart(index))),
         };
         let mut worker = asked.clone();
         if lock.is_some() {
             // Whoever held leases under this name is gone.
             match sorted(store.reap(Reap::Of(asked), 100).await) {
                 Ok(_) => {}
-                Err(_) => return self.plan_in(Millis::from_secs(1), Event::Restart(index)),
+                Err(_) => return self.plan_in(Millis::from_secs(1), Event::Mishap(Mishap::Restart(index))),
             }
         } else {
             worker = WorkerId::new(&format!("{asked}-{:x}", self.dice.number()));
@@ -173,7 +178,7 @@ impl Sim {
             node.plan.calm();
             node.frozen_until = Millis::ZERO;
             if !node.is_up {
-                self.plan_in(Millis::ZERO, Event::Restart(index));
+                self.plan_in(Millis::ZERO, Event::Mishap(Mishap::Restart(index)));
             }
         }
         for queue in self.store.queues().await.expect("the store answers") {
