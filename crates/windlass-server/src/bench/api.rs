@@ -24,6 +24,8 @@ use windlass::clock::Stopwatch;
 use windlass::store::Store;
 
 const CONNECTIONS: usize = 64;
+/// Seats, as a server has them by default.
+const SEATS: usize = 1024;
 const BATCH: usize = 1000;
 /// Jobs a remote worker takes at a time.
 const LEASED: usize = 100;
@@ -37,9 +39,8 @@ pub(crate) async fn api(store: &Arc<dyn Store>, load: Load) -> Result<Vec<Figure
     let windlass = Windlass::from_store(store.clone());
     let app = App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off);
     let stop = CancellationToken::new();
-    let seats = 2 * CONNECTIONS;
     let grace = Duration::from_secs(5);
-    let serve = http::listen::serve(listener, http::router(app), windlass.clock().clone(), seats, stop.clone(), grace);
+    let serve = http::listen::serve(listener, http::router(app), windlass.clock().clone(), SEATS, stop.clone(), grace);
     let server = tokio::spawn(serve);
     let figures = measure(&base, load).await;
     stop.cancel();
