@@ -102,6 +102,7 @@ async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: Cancell
     tokio::pin!(connection);
     let first_header = tokio::time::sleep(HEADER_TIMEOUT);
     tokio::pin!(first_header);
+    let mut awaiting_first = true;
     let mut draining = false;
     loop {
         tokio::select! {
@@ -113,7 +114,13 @@ async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: Cancell
                 draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = first_header.as_mut(), if !seat.has_asked() => break,
+            // Whether it has asked is to be looked at when the time is up, not when the waiting began.
+            () = first_header.as_mut(), if awaiting_first => {
+                if !seat.has_asked() {
+                    break;
+                }
+                awaiting_first = false;
+            }
         }
     }
 }
@@ -144,5 +151,40 @@ impl HttpBody for Attended {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    async fn ask(stream: &mut TcpStream) -> String {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("the connection is open");
+        let mut answer = vec![0; 1024];
+        let length = stream.read(&mut answer).await.expect("the connection is open");
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_has_asked_outlives_the_time_for_the_first_header() {
+        // While a blocking task runs, the paused clock moves only when it is told to.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let holder = tokio::task::spawn_blocking(move || held.recv());
+        let listener = bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
+        let address = listener.local_addr().expect("the listener is bound");
+        let stop = CancellationToken::new();
+        let router = Router::new().route("/", get(|| async { "here" }));
+        let serving = tokio::spawn(serve(listener, router, Clock::system(), 8, stop.clone(), IDLE_TIMEOUT));
+        let mut stream = TcpStream::connect(address).await.expect("the server listens");
+        assert!(ask(&mut stream).await.ends_with("here"));
+        tokio::time::advance(HEADER_TIMEOUT + HEADER_TIMEOUT).await;
+        tokio::task::yield_now().await;
+        assert!(ask(&mut stream).await.ends_with("here"), "the connection was closed");
+        stop.cancel();
+        serving.await.expect("the server ends");
+        drop(release);
+        let _ = holder.await;
     }
 }
