@@ -47,13 +47,14 @@ impl Client {
         stream.set_read_timeout(Some(PATIENCE))?;
         let token = self.token.as_ref().map_or_else(String::new, |t| format!("Authorization: Bearer {t}\r\n"));
         let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
-        write!(
+        let sent = write!(
             stream,
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{token}{kind}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
-        )?;
-        let (head, body) = read_message(&mut BufReader::new(stream))?;
+        );
+        // A server may refuse what it has seen and close: its answer counts, not that the rest could not be sent.
+        let (head, body) = read_message(&mut BufReader::new(stream)).map_err(|error| sent.err().unwrap_or(error))?;
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.ok_or_else(|| std::io::Error::other(format!("no status in {head:?}")))?;
         Ok(Answer { status, body })
