@@ -37,7 +37,8 @@ pub struct Sim {
     pub agenda: Agenda,
     pub nodes: Vec<Node>,
     pub is_calm: bool,
-    pub calm_since: Timestamp,
+    /// When the last node died or the calm began.
+    pub quiet_since: Timestamp,
     pub schedules: Vec<JobId>,
     /// What each tag was asked for: how often it was sent without a key, and whether it has one.
     pub tags: BTreeMap<u64, Sent>,
@@ -97,7 +98,7 @@ impl Sim {
             agenda: Agenda::default(),
             nodes: Vec::new(),
             is_calm: false,
-            calm_since: START,
+            quiet_since: START,
             schedules: Vec::new(),
             tags: BTreeMap::new(),
             steps: 0,
@@ -240,17 +241,18 @@ impl Sim {
         told.collect::<Vec<_>>().join(", ")
     }
 
-    /// Leases of before the calm must be held by somebody who lives, or have been reaped by now.
+    /// Once nothing goes wrong, a lease that nobody holds is found within a bounded time: the lease runs out, and some node
+    /// has been in contact for as long.
     fn check_orphans(&self) {
         let (lease, now) = (self.swarm.lease, self.clock.now());
         let bound = lease + lease + Millis::from_secs(30);
-        if !self.is_calm || now <= self.calm_since + bound {
+        if !self.is_calm || now <= self.quiet_since + bound {
             return;
         }
         let mut record = self.store.record();
         let orphan = record.jobs.values().find(|known| {
-            let is_old =
-                known.open.and_then(|id| record.leases.get(&id)).is_some_and(|l| l.granted_at < self.calm_since);
+            let granted_at = known.open.and_then(|id| record.leases.get(&id)).map(|lease| lease.granted_at);
+            let is_old = granted_at.is_some_and(|at| at + bound < now);
             let holds = |node: &Node| node.is_up && node.held.contains_key(&(known.id, known.attempt));
             is_old && !self.nodes.iter().any(holds)
         });

@@ -102,6 +102,7 @@ impl Sim {
             return;
         }
         self.crashes += 1;
+        self.quiet_since = self.clock.now();
         self.stop(node);
     }
 
@@ -171,7 +172,7 @@ impl Sim {
     /// From now on nothing goes wrong: what is due must finish.
     pub async fn calm_down(&mut self) {
         self.is_calm = true;
-        self.calm_since = self.clock.now();
+        self.quiet_since = self.clock.now();
         self.people_plan.calm();
         for index in 0..self.nodes.len() {
             let node = &mut self.nodes[index];
