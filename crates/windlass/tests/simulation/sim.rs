@@ -37,7 +37,7 @@ pub struct Sim {
     pub agenda: Agenda,
     pub nodes: Vec<Node>,
     pub is_calm: bool,
-    /// When the last node died or the calm began.
+    /// When the last node died, or woke up after the storm.
     pub quiet_since: Timestamp,
     pub schedules: Vec<JobId>,
     /// What each tag was asked for: how often it was sent without a key, and whether it has one.
