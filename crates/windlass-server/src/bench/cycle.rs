@@ -36,7 +36,7 @@ pub(crate) async fn cycle(store: &Arc<dyn Store>, load: Load, batch: usize, call
     let filled = meter.read();
     let drained = drain(store, queue, load.jobs, batch, callers).await?;
     let figure =
-        |what: &str, cost| Figure::rate(format!("{what}, batches of {batch}, {callers} callers"), load.jobs, cost);
+        |what: &str, cost| Figure::rate(format!("{what}, batches of {batch}, callers: {callers}"), load.jobs, cost);
     Ok([figure("store insert", filled), figure("store drain", drained)])
 }
 
@@ -44,7 +44,7 @@ pub(crate) async fn cycle(store: &Arc<dyn Store>, load: Load, batch: usize, call
 pub(crate) async fn enqueue_singly(store: &Arc<dyn Store>, load: Load, callers: usize) -> Result<Figure> {
     let meter = Meter::start();
     fill(store, load, 1, callers, RunAt::Now).await?;
-    Ok(Figure::rate(format!("enqueue singly, {callers} callers"), load.jobs, meter.read()))
+    Ok(Figure::rate(format!("enqueue one by one, callers: {callers}"), load.jobs, meter.read()))
 }
 
 /// Works off what a scenario left waiting.

@@ -1,6 +1,7 @@
 //! Benchmarks: what this build does on this machine, next to what the same database does without us. Every figure has
 //! the raw ceiling of the same run beside it, because machines differ and are noisy.
 
+mod api;
 mod ceiling;
 mod ceiling_postgres;
 mod ceiling_sqlite;
@@ -66,6 +67,8 @@ pub(crate) enum Scenario {
     Backlog,
     /// Jobs that call a URL.
     Http,
+    /// The API on loopback: single enqueues, batches, a remote worker.
+    Api,
     /// Processor time of a worker on 100 idle queues.
     Idle,
 }
@@ -138,6 +141,7 @@ async fn measure(store: &Arc<dyn Store>, plan: &Plan, scenario: Scenario) -> Res
             vec![Figure { what: format!("backlog of {} jobs", plan.deep), ..drained }]
         }
         Scenario::Http => vec![http::calls(store, Load { jobs: load.jobs.min(20_000), ..load }).await?],
+        Scenario::Api => api::api(store, load).await?,
         Scenario::Idle => vec![work::idle(store, IDLE_FOR).await?],
     })
 }

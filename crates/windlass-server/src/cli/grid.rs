@@ -221,9 +221,9 @@ mod tests {
 
     #[test]
     fn a_narrow_one_leaves_out_what_is_optional_and_wraps_the_rest() {
-        let text = sample().render(&Screen { width: 40, ink: Ink::Plain });
+        let text = sample().render(&Screen { width: 34, ink: Ink::Plain });
         assert!(!text.contains("queue"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 34), "{text}");
         assert!(text.lines().count() > 2, "{text}");
     }
 }

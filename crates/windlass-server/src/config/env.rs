@@ -1,4 +1,4 @@
-//! The environment: `WINDLASS_…` for each key, and family [E]'s limits per queue.
+//! The environment: `WINDLASS_…` for each key, and family E's limits per queue.
 
 use super::keys::{self, KEYS};
 use super::{Config, ConfigError, Source};

@@ -1,4 +1,4 @@
-//! Bodies become drafts: the native form, and the forms of families [C] and [D] as they write them.
+//! Bodies become drafts: the native form, and the forms of families C and D as they write them.
 
 use super::auth::Caller;
 use super::fields::{Fields, is_clean, kind_of};

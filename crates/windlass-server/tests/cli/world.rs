@@ -105,6 +105,14 @@ impl World {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}: {text}"))
     }
 
+    /// A job's payload as the store holds it.
+    pub(crate) fn payload(&self, id: i64) -> String {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let windlass = windlass::Windlass::open(&self.store()).await.unwrap();
+            windlass.job(windlass::JobId(id)).await.unwrap().unwrap().payload.to_string()
+        })
+    }
+
     /// Standard error of a run that must end with this code and print nothing else.
     pub(crate) fn refusal(&self, code: i32, args: &[&str]) -> String {
         let output = self.run("100", args);

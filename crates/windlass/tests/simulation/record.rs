@@ -42,7 +42,6 @@ pub struct Lease {
     pub worker: WorkerId,
     pub expires_at: Timestamp,
     pub length: Millis,
-    pub granted_at: Timestamp,
 }
 
 /// A job as it should be.

@@ -40,7 +40,7 @@ impl Watched {
             };
             record.claimed(job, lease, now);
             let (worker, length) = (claim.worker.clone(), claim.lease_for);
-            let row = Lease { worker, length, expires_at: now + length, granted_at: now };
+            let row = Lease { worker, length, expires_at: now + length };
             record.leases.insert(lease, row);
         }
         Ok(claimed)

@@ -152,6 +152,16 @@ impl World {
         }
     }
 
+    /// Waits, while the clock stands still, until `is_so`.
+    pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
+        let waiting = async {
+            while !is_so().await {
+                tokio::task::yield_now().await;
+            }
+        };
+        within(waiting, what).await;
+    }
+
     /// Lets time pass until the job has finished.
     pub(crate) async fn turn_until_finished(&self, id: JobId) {
         let turning = async {

@@ -1,4 +1,4 @@
-//! POST /jobs: one job, durable when answered. A body with a `schedule` makes a schedule, as family [D] writes it.
+//! POST /jobs: one job, durable when answered. A body with a `schedule` makes a schedule, as family D writes it.
 
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May};

@@ -1,4 +1,4 @@
-//! Bodies of schedules: the native form, and family [D]'s, whose job's fields stand beside the schedule's.
+//! Bodies of schedules: the native form, and family D's, whose job's fields stand beside the schedule's.
 
 use super::cadence;
 use crate::http::auth::Caller;

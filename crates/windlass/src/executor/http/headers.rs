@@ -85,6 +85,23 @@ pub fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     headers.iter().map(mask).collect()
 }
 
+/// Shorter values are more likely to be part of ordinary words than to be secrets worth hiding.
+const SHORTEST_SECRET: usize = 6;
+
+/// A receiver's answer without the secrets it was sent: one that echoes its request must not put them on record.
+pub(super) fn mask_echoes(answer: &str, headers: &[(String, String)]) -> String {
+    let mut masked = answer.to_owned();
+    for (_, value) in headers.iter().filter(|(name, value)| is_secret(name, value)) {
+        // `Bearer abc` may come back whole or without its scheme.
+        for secret in [value.as_str(), value.rsplit(' ').next().unwrap_or_default()] {
+            if secret.len() >= SHORTEST_SECRET {
+                masked = masked.replace(secret, MASK);
+            }
+        }
+    }
+    masked
+}
+
 fn is_secret(name: &str, value: &str) -> bool {
     let (name, value) = (name.to_ascii_lowercase(), value.trim_start().to_ascii_lowercase());
     let by_name = SECRET_PARTS.iter().any(|part| name.contains(part)) && !OPEN_NAMES.contains(&name.as_str());

@@ -71,7 +71,7 @@ use slots::Slots;
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
-use windlass_core::{Delivery, Millis, Outcome, Progress};
+use windlass_core::{Delivery, Failure, Millis, Outcome, Progress};
 use wire::Gauge;
 
 /// How long an idle connection waits for its next call: less than the 5 s after which common servers hang up, so that
@@ -156,7 +156,7 @@ impl Inner {
         let limit = job.timeout.unwrap_or(self.options.default_timeout);
         let started = self.clock.monotonic();
         match within(&self.clock, limit, self.exchange(job, call, &target)).await {
-            Ok(response) => Ok(self.judge(response?, limit - (self.clock.monotonic() - started)).await),
+            Ok(response) => Ok(self.judge(response?, call, limit - (self.clock.monotonic() - started)).await),
             Err(limit::Elapsed) => Err(Fault::Timeout { phase: Phase::Whole, after: limit }),
         }
     }
@@ -168,9 +168,15 @@ impl Inner {
         self.client.request(request).await.map_err(|error| Fault::from_client(&error))
     }
 
-    async fn judge(&self, response: Response<Incoming>, left: Millis) -> Called {
+    async fn judge(&self, response: Response<Incoming>, call: &HttpCall, left: Millis) -> Called {
         let note = Some(format!("HTTP {}", response.status().as_u16()));
-        let outcome = answer::judge(response, left, &self.clock).await.map_or(Outcome::Succeeded, Outcome::Failed);
+        let outcome = match answer::judge(response, left, &self.clock).await {
+            None => Outcome::Succeeded,
+            Some(failure) => {
+                let message = headers::mask_echoes(&failure.message, &call.headers);
+                Outcome::Failed(Failure { message, ..failure })
+            }
+        };
         Called { outcome, note }
     }
 }

@@ -163,9 +163,9 @@ async fn the_views_answer_in_words() {
         let mut select = conn.prepare(sql).unwrap();
         select.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
-    let states = ask("SELECT state || ' ' || queue || ' ' || delivery FROM windlass_jobs_view ORDER BY id");
+    let states = ask("SELECT state || ' ' || queue || ' ' || delivery FROM windlass_all_jobs ORDER BY id");
     assert_eq!(states, ["succeeded default AT_LEAST_ONCE", "queued default AT_LEAST_ONCE"]);
-    assert_eq!(ask("SELECT label || ' ' || status FROM windlass_attempts_view"), ["Initial SUCCESS"]);
+    assert_eq!(ask("SELECT label || ' ' || status FROM windlass_all_attempts"), ["Initial SUCCESS"]);
     assert_eq!(
         ask("SELECT queue || ' ' || msg_id || ' ' || read_ct || ' ' || vt FROM windlass_messages"),
         ["default 2 0 2026-01-01T12:00:00.000Z"]

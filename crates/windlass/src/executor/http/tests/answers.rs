@@ -72,6 +72,19 @@ async fn a_failing_bodys_beginning_is_kept_clean() {
 }
 
 #[tokio::test]
+async fn secrets_that_a_receiver_echoes_are_not_kept() {
+    let receiver =
+        Receiver::always(Reply::with(500, "", "you sent Bearer s3cr3t-t0ken and x-api-key=k3y-k3y-k3y")).await;
+    let mut job = post(receiver.url());
+    let call = job.http.as_deref().expect("the job calls a URL").clone();
+    let headers = [("Authorization", "Bearer s3cr3t-t0ken"), ("X-Api-Key", "k3y-k3y-k3y"), ("X-Plain", "sent")];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    job.http = Some(HttpCall { headers, ..call }.into());
+    let kept = failure(executor(private()).0.call(&job).await).message;
+    assert_eq!(kept, "HTTP 500: you sent *** and x-api-key=***");
+}
+
+#[tokio::test]
 async fn retry_after_is_read_in_both_forms() {
     for (value, advice) in [
         ("120", Advice::RetryAfter(Millis::from_secs(120))),

@@ -1,9 +1,9 @@
 -- Views for people who like SQL. Read-only by nature; their columns are a promise, the tables' are not. Times are UTC text.
---   windlass_jobs_view       every job, live or archived
---   windlass_attempts_view   every attempt of every job
+--   windlass_all_jobs       every job, live or archived
+--   windlass_all_attempts   every attempt of every job
 --   windlass_dead_letters    failed jobs that no person has dealt with
 --   windlass_messages        live jobs as message-queue readers know them: queue, msg_id, read_ct, enqueued_at, vt
-CREATE VIEW windlass_jobs_view AS
+CREATE VIEW windlass_all_jobs AS
 SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.state, NULL AS reason, j.priority,
     iif(j.once, 'AT_MOST_ONCE', 'AT_LEAST_ONCE') AS delivery, p.line AS policy, j.attempt, j.failures, j.crashes, j.replays,
     strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS created_at,
@@ -27,7 +27,7 @@ FROM windlass_archive a
 JOIN windlass_queues q ON q.id = a.queue_id
 JOIN windlass_policies p ON p.id = a.policy_id;
 
-CREATE VIEW windlass_attempts_view AS
+CREATE VIEW windlass_all_attempts AS
 SELECT job_id, number AS attempt, retry,
     CASE WHEN status = 'SNOOZED' THEN 'Snoozed' WHEN status = 'RELEASED' THEN 'Released' WHEN retry = 0 THEN 'Initial'
         ELSE 'Retry #' || retry END AS label,

@@ -17,8 +17,8 @@ CREATE TABLE {schema}.policies (
 );
 
 -- Live jobs. A claim writes only state, attempt, lease_id, claimed_at and first_attempt_at: no index and no index
--- predicate may name one of these, and more than half of each page is
--- free (a claimed row is a little wider), so that claims are heap-only updates.
+-- predicate may name one of these, and more than half of each page is free (a claimed row is a little wider), so that claims
+-- are heap-only updates.
 CREATE TABLE {schema}.jobs (
     id               bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
     queue_id         bigint NOT NULL,
@@ -162,6 +162,8 @@ CREATE TABLE {schema}.leases (
     length_ms  bigint NOT NULL,
     job_ids    bigint[] NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+-- Random numbers do not compress: trying costs every claim.
+ALTER TABLE {schema}.leases ALTER COLUMN job_ids SET STORAGE EXTERNAL;
 
 CREATE TABLE {schema}.keys (
     tenant     text NOT NULL,
