@@ -169,25 +169,30 @@ impl Known {
 
     /// Where the stored job differs from what it should be.
     pub fn differs(&self, job: &Job) -> Option<String> {
-        let mut differences = Vec::new();
-        let mut compare = |what: &str, stored: String, expected: String| {
-            if stored != expected {
-                differences.push(format!("{what} is {stored}, should be {expected}"));
-            }
-        };
-        compare("state", job.state.to_string(), self.state.to_string());
-        compare("attempt", job.attempt.to_string(), self.attempt.to_string());
-        compare("failures", job.failures.to_string(), self.failures.to_string());
-        compare("replays", job.replays.to_string(), self.replays.to_string());
-        compare("tenant", job.tenant.to_string(), self.new.tenant.to_string());
-        compare("reason's presence", job.reason.is_some().to_string(), (self.state == State::Failed).to_string());
-        compare("discarded", job.discarded_at.is_some().to_string(), self.discarded.to_string());
+        let mut differences = Differences(Vec::new());
+        differences.note("state", &job.state, &self.state);
+        differences.note("attempt", &job.attempt, &self.attempt);
+        differences.note("failures", &job.failures, &self.failures);
+        differences.note("replays", &job.replays, &self.replays);
+        differences.note("tenant", &job.tenant, &self.new.tenant);
+        differences.note("has a reason", &job.reason.is_some(), &(self.state == State::Failed));
+        differences.note("discarded", &job.discarded_at.is_some(), &self.discarded);
         if self.state.is_live() {
-            compare("crashes", job.crashes.to_string(), self.crashes.to_string());
-            compare("lease", format!("{:?}", job.lease), format!("{:?}", self.open));
-            compare("cancelRequested", job.cancel_requested.to_string(), self.cancel_requested.to_string());
-            compare("due time", job.due_at.to_string(), self.due_at.to_string());
+            differences.note("crashes", &job.crashes, &self.crashes);
+            differences.note("lease", &job.lease, &self.open);
+            differences.note("cancelRequested", &job.cancel_requested, &self.cancel_requested);
+            differences.note("due time", &job.due_at, &self.due_at);
         }
-        (!differences.is_empty()).then(|| format!("job {}: {}", self.id, differences.join("; ")))
+        (!differences.0.is_empty()).then(|| format!("job {}: {}", self.id, differences.0.join("; ")))
+    }
+}
+
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn note<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, stored: &T, expected: &T) {
+        if stored != expected {
+            self.0.push(format!("{what} is {stored:?}, should be {expected:?}"));
+        }
     }
 }

@@ -102,6 +102,7 @@ impl Sim {
             return;
         }
         self.crashes += 1;
+        self.quiet_since = self.clock.now();
         self.stop(node);
     }
 
@@ -171,12 +172,13 @@ impl Sim {
     /// From now on nothing goes wrong: what is due must finish.
     pub async fn calm_down(&mut self) {
         self.is_calm = true;
-        self.calm_since = self.clock.now();
+        // What a frozen node had planned waits until it wakes.
+        let frozen = self.nodes.iter().map(|node| node.frozen_until - self.now()).max().unwrap_or_default();
+        self.quiet_since = self.clock.now() + frozen;
         self.people_plan.calm();
         for index in 0..self.nodes.len() {
             let node = &mut self.nodes[index];
             node.plan.calm();
-            node.frozen_until = Millis::ZERO;
             if !node.is_up {
                 self.plan_in(Millis::ZERO, Event::Mishap(Mishap::Restart(index)));
             }
