@@ -29,7 +29,7 @@ pub(super) struct Batch<'t> {
     row: CachedStatement<'t>,
     archive: CachedStatement<'t>,
     delete: CachedStatement<'t>,
-    pub attempt: CachedStatement<'t>,
+    attempt: CachedStatement<'t>,
 }
 
 impl<'t> Tx<'t> {
