@@ -88,8 +88,9 @@ impl Tx<'_> {
         let moved = params![ids, self.now.as_millis(), started.as_bytes(), finished.as_bytes(), worker];
         self.conn.prepare_cached(sql!("bulk_archive"))?.execute(moved)?;
         self.conn.prepare_cached(sql!("bulk_delete"))?.execute([ids])?;
-        for commit in commits.iter().filter(|commit| commit.attempt > 1) {
-            self.archive_attempts(commit.job)?;
+        let mut retried = commits.iter().filter(|commit| commit.attempt > 1).map(|commit| commit.job).peekable();
+        if retried.peek().is_some() {
+            self.archive_attempts(retried)?;
         }
         Ok(())
     }
