@@ -59,8 +59,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     async fn held(&self, lease: LeaseId) -> Result<Vec<Job>>;
 
     /// Applies transitions whose attempts still hold, with ledger, tallies and follow-ups, and deletes the lease rows in
-    /// `ended` (leases whose last job is in this batch). A job that finishes moves to the archive with all its attempts, or
-    /// away if its queue keeps none; it ends its schedule if that is one-shot.
+    /// `ended` (leases whose last job is in this batch), but for those of jobs that are to be decided again. A job that
+    /// finishes moves to the archive with all its attempts, or away if its queue keeps none; it ends its schedule if that is
+    /// one-shot.
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>>;
 
     /// Extends leases that have not been reaped, even if their time has run out, to `lease_for` from now.
