@@ -1,5 +1,7 @@
 //! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and hears its notices.
 
+use super::fault::before;
+use super::pooler::Prepared;
 use crate::store::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -27,6 +29,7 @@ const SYNC_WAIT_CANCELLED: &str = "01000";
 pub(super) struct Connector {
     config: Config,
     tls: Option<MakeRustlsConnect>,
+    prepared: Prepared,
 }
 
 impl std::fmt::Debug for Connector {
@@ -49,7 +52,7 @@ impl Connector {
     /// # Errors
     /// [`StoreError::Invalid`] if the URL or a variable cannot be read.
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
-        let (mut config, root) = read(url)?;
+        let Target { mut config, root, prepared } = read(url)?;
         config.connect_timeout(CONNECT_TIMEOUT);
         if config.get_application_name().is_none() {
             config.application_name("windlass");
@@ -63,7 +66,12 @@ impl Connector {
         } else {
             Some(verified(root.as_deref())?)
         };
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, prepared })
+    }
+
+    /// Whether statements may be prepared on this connection.
+    pub(super) async fn prepares(&self, link: &Link) -> Result<bool, StoreError> {
+        self.prepared.is_on(&link.client).await.map_err(before)
     }
 
     /// Opens a connection. Notifications go to `heard`, if anyone listens.
@@ -110,15 +118,19 @@ where
     Link { client, warned, _driver: AbortOnDropHandle::new(driver) }
 }
 
-fn read(url: &str) -> Result<(Config, Option<String>), StoreError> {
+/// What a URL, or the environment, says.
+struct Target {
+    config: Config,
+    root: Option<String>,
+    prepared: Prepared,
+}
+
+fn read(url: &str) -> Result<Target, StoreError> {
     let invalid = |what: String| StoreError::Invalid(what);
-    let bare = url.trim_end_matches('/');
-    if matches!(bare, "postgres:" | "postgresql:") {
-        return from_environment();
-    }
+    let bare = url.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut parsed = url::Url::parse(url).map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    // What libpq knows and the driver does not.
-    let mut root = None;
+    // What libpq knows and the driver does not, and what is ours.
+    let (mut root, mut prepared) = (None, Prepared::default());
     let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
     parsed.set_query(None);
     for (name, value) in pairs {
@@ -127,14 +139,24 @@ fn read(url: &str) -> Result<(Config, Option<String>), StoreError> {
                 root = Some(value);
                 continue;
             }
+            ("prepared", text) => {
+                let forms = "auto, on or off";
+                prepared = Prepared::parse(text)
+                    .ok_or_else(|| invalid(format!("prepared `{text}` in the Postgres URL is not one of {forms}")))?;
+                continue;
+            }
             ("sslmode", "verify-ca" | "verify-full") => "require".to_owned(),
             ("sslmode", "allow") => "prefer".to_owned(),
             _ => value,
         };
         parsed.query_pairs_mut().append_pair(&name, &value);
     }
+    if matches!(bare, "postgres:" | "postgresql:") && parsed.query().is_none() {
+        let (config, told) = from_environment()?;
+        return Ok(Target { config, root: root.or(told), prepared });
+    }
     let config = parsed.as_str().parse().map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    Ok((config, root))
+    Ok(Target { config, root, prepared })
 }
 
 fn from_environment() -> Result<(Config, Option<String>), StoreError> {
