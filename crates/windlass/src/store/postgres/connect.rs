@@ -1,6 +1,6 @@
 //! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and hears its notices.
 
-use super::fault::before;
+use super::fault::{away, before};
 use super::pooler::Prepared;
 use crate::store::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -91,7 +91,7 @@ impl Connector {
         tokio::time::timeout(CONNECT_TIMEOUT, opening)
             .await
             .map_err(|_| StoreError::unavailable("no connection to Postgres in time"))?
-            .map_err(|error: tokio_postgres::Error| StoreError::unavailable(error))
+            .map_err(away)
     }
 }
 
@@ -129,28 +129,23 @@ fn read(url: &str) -> Result<Target, StoreError> {
     let invalid = |what: String| StoreError::Invalid(what);
     let bare = url.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut parsed = url::Url::parse(url).map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    // What libpq knows and the driver does not, and what is ours.
-    let (mut root, mut prepared) = (None, Prepared::default());
-    let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
-    parsed.set_query(None);
-    for (name, value) in pairs {
-        let value = match (name.as_str(), value.as_str()) {
-            ("sslrootcert", _) => {
-                root = Some(value);
-                continue;
-            }
+    // What libpq knows and the driver does not, and what is ours; the rest stays as it is written.
+    let (mut root, mut prepared, mut kept) = (None, Prepared::default(), Vec::new());
+    for pair in parsed.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap_or_default();
+        match (&*name, &*value) {
+            ("sslrootcert", path) => root = Some(path.to_owned()),
             ("prepared", text) => {
                 let forms = "auto, on or off";
                 prepared = Prepared::parse(text)
                     .ok_or_else(|| invalid(format!("prepared `{text}` in the Postgres URL is not one of {forms}")))?;
-                continue;
             }
-            ("sslmode", "verify-ca" | "verify-full") => "require".to_owned(),
-            ("sslmode", "allow") => "prefer".to_owned(),
-            _ => value,
-        };
-        parsed.query_pairs_mut().append_pair(&name, &value);
+            ("sslmode", "verify-ca" | "verify-full") => kept.push("sslmode=require".to_owned()),
+            ("sslmode", "allow") => kept.push("sslmode=prefer".to_owned()),
+            _ => kept.push(pair.to_owned()),
+        }
     }
+    parsed.set_query((!kept.is_empty()).then(|| kept.join("&")).as_deref());
     if matches!(bare, "postgres:" | "postgresql:") && parsed.query().is_none() {
         let (config, told) = from_environment()?;
         return Ok(Target { config, root: root.or(told), prepared });
