@@ -98,6 +98,11 @@ impl Lent {
         &self.conn().link.client
     }
 
+    /// Whether statements are prepared on this connection.
+    pub(super) fn prepares(&self) -> bool {
+        self.conn().prepared.is_some()
+    }
+
     async fn statement(
         &self,
         prepared: &Mutex<Vec<Option<Statement>>>,
