@@ -2,9 +2,9 @@
 
 use super::Inner;
 use super::fault::before;
-use super::pool::{Lent, On};
+use super::pool::{Lent, On, Params};
 use super::rows::Columns;
-use super::sql::{Sql, fill};
+use super::sql::{Sql, fill, types};
 use crate::store::StoreError;
 use futures_util::join;
 use sha2::{Digest, Sha256};
@@ -55,7 +55,7 @@ impl Inner {
     /// Refuses a schema this program cannot work with.
     pub(super) async fn check_schema(&self) -> Result<(), StoreError> {
         let lent = self.pool.get().await?;
-        let rows = match lent.client().query(self.pool.texts().get(Sql::Migrations), &[]).await {
+        let rows = match lent.client().query_typed(self.pool.texts().get(Sql::Migrations), &[]).await {
             Ok(rows) => rows,
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
             Err(error) => return Err(before(error)),
@@ -90,7 +90,8 @@ async fn run(lent: &Lent, schema: &str) -> Result<(), StoreError> {
     let on = On::Own(lent);
     on.run("SET LOCAL lock_timeout = 30000; SET LOCAL statement_timeout = 0").await?;
     on.run(&fill(BOOKKEEPING, schema)).await?;
-    let rows = lent.client().query(&fill(include_str!("sql/migrations.sql"), schema), &[]).await.map_err(before)?;
+    let list = fill(include_str!("sql/migrations.sql"), schema);
+    let rows = lent.client().query_typed(&list, &[]).await.map_err(before)?;
     let known = applied(&rows)?;
     check(&known, schema)?;
     for migration in &MIGRATIONS {
@@ -100,9 +101,9 @@ async fn run(lent: &Lent, schema: &str) -> Result<(), StoreError> {
         on.run(&fill(migration.text, schema)).await?;
         let note = fill(include_str!("sql/migrations/note.sql"), schema);
         let sum = checksum(migration.text);
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&migration.number, &migration.name, &sum, &migration.min_reader];
-        lent.client().execute(&note, &params).await.map_err(before)?;
+        let params: Params<'_> = &[&migration.number, &migration.name, &sum, &migration.min_reader];
+        let typed: Vec<_> = params.iter().copied().zip(types(&note)).collect();
+        lent.client().execute_typed(&note, &typed).await.map_err(before)?;
     }
     Ok(())
 }
