@@ -82,10 +82,14 @@ async fn purge_one(app: &App, tenant: Tenant, name: &QueueName) -> Result<u64, P
     let scope = Scope::Tenant(tenant);
     let states = vec![JobState::Queued, JobState::Retrying];
     let filter = JobFilter { states, queue: Some(name.clone()), ..JobFilter::default() };
+    // Only what waits now: producers may be faster than a purge.
+    let newest = Page { after: None, limit: 1, order: Order::NewestFirst };
+    let Some(newest) = app.store().jobs(&scope, &filter, newest).await?.first().map(|job| job.id) else { return Ok(0) };
     let (mut cancelled, mut after) = (0, None);
     loop {
         let page = Page { after, limit: PURGE_BATCH, order: Order::OldestFirst };
-        let ids: Vec<JobId> = app.store().jobs(&scope, &filter, page).await?.iter().map(|job| job.id).collect();
+        let mut ids: Vec<JobId> = app.store().jobs(&scope, &filter, page).await?.iter().map(|job| job.id).collect();
+        ids.retain(|id| *id <= newest);
         let Some(last) = ids.last().copied() else { return Ok(cancelled) };
         let results = app.windlass().cancel_in(&scope, ids).await?;
         cancelled += results.iter().filter(|result| **result == Cancelled::Now).count() as u64;

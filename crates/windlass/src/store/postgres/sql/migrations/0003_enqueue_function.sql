@@ -1,6 +1,6 @@
 -- Enqueues a job in the caller's own transaction, from any language and driver. Its policy is settled when it is first
--- claimed. Workers find it by polling, or at once if wake() is called after the commit: a NOTIFY here would make the caller's
--- commits queue up behind each other.
+-- claimed. Workers find it by polling: a NOTIFY here would make the caller's commits queue up behind each other.
+-- The first job of a queue that nobody has used registers it in the caller's transaction: commit that one soon.
 CREATE FUNCTION {schema}.enqueue(
     kind            text,
     payload         json DEFAULT 'null',
@@ -76,8 +76,11 @@ BEGIN
 
     SELECT q.id INTO queue_no FROM {schema}.queues q
     WHERE q.tenant = enqueue.tenant AND q.name = enqueue.queue AND q.executor = 'worker';
-    -- Nobody's queue until the commit makes it one: its row must not be this transaction's for as long as that is open.
-    queue_no := coalesce(queue_no, 0);
+    IF NOT FOUND THEN
+        INSERT INTO {schema}.queues AS q (tenant, name, executor, created_at) VALUES (enqueue.tenant, enqueue.queue, 'worker', now_ms)
+        ON CONFLICT ON CONSTRAINT queues_tenant_name_executor_key DO UPDATE SET paused = q.paused
+        RETURNING q.id INTO queue_no;
+    END IF;
 
     INSERT INTO {schema}.jobs AS j (queue_id, due_at, created_at, start_by, timeout_ms, priority, at_most_once, state, kind, payload,
                                idempotency_key, traceparent, retry_line)
@@ -85,11 +88,7 @@ BEGIN
             (extract(epoch FROM enqueue.timeout) * 1000)::bigint, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE', 'queued',
             enqueue.kind, enqueue.payload::text, enqueue.idempotency_key, enqueue.traceparent, coalesce(enqueue.retry, ''))
     RETURNING j.id INTO job_id;
-    IF queue_no = 0 THEN
-        INSERT INTO {schema}.unregistered (job_id, tenant, queue, kind, at) VALUES (job_id, enqueue.tenant, enqueue.queue, enqueue.kind, now_ms);
-    ELSE
-        INSERT INTO {schema}.tally_deltas (at, queue_id, kind, enqueued) VALUES (now_ms, queue_no, enqueue.kind, 1);
-    END IF;
+    INSERT INTO {schema}.tally_deltas (at, queue_id, kind, enqueued) VALUES (now_ms, queue_no, enqueue.kind, 1);
 
     IF enqueue.idempotency_key IS NOT NULL THEN
         INSERT INTO {schema}.keys AS k (tenant, key, job_id, expires_at)
@@ -101,47 +100,3 @@ BEGIN
     RETURN job_id;
 END
 $function$;
-
--- Jobs of queues that nobody had used when they were enqueued; empty but for open transactions.
-CREATE TABLE {schema}.unregistered (
-    job_id bigint PRIMARY KEY,
-    tenant text NOT NULL,
-    queue  text NOT NULL,
-    kind   text NOT NULL,
-    at     bigint NOT NULL
-);
-
--- Registers the queues of this transaction's jobs, as the last thing before its commit: a queue's row that is not yet
--- committed makes everyone wait who uses the queue for the first time. All at once and in order, so that none wait in a ring.
-CREATE FUNCTION {schema}.register_queues() RETURNS trigger LANGUAGE plpgsql AS $function$
-BEGIN
-    IF NOT EXISTS (SELECT FROM {schema}.unregistered u WHERE u.job_id = NEW.job_id) THEN
-        RETURN NULL;
-    END IF;
-    INSERT INTO {schema}.queues (tenant, name, executor, created_at)
-    SELECT u.tenant, u.queue, 'worker', min(u.at) FROM {schema}.unregistered u GROUP BY u.tenant, u.queue ORDER BY u.tenant, u.queue
-    ON CONFLICT (tenant, name, executor) DO NOTHING;
-    UPDATE {schema}.jobs j SET queue_id = q.id
-    FROM {schema}.unregistered u
-    JOIN {schema}.queues q ON q.tenant = u.tenant AND q.name = u.queue AND q.executor = 'worker'
-    WHERE j.id = u.job_id;
-    INSERT INTO {schema}.tally_deltas (at, queue_id, kind, enqueued)
-    SELECT max(u.at), q.id, u.kind, count(*)
-    FROM {schema}.unregistered u
-    JOIN {schema}.queues q ON q.tenant = u.tenant AND q.name = u.queue AND q.executor = 'worker'
-    GROUP BY q.id, u.kind;
-    IF EXISTS (SELECT FROM {schema}.unregistered u JOIN {schema}.jobs j ON j.id = u.job_id WHERE j.queue_id = 0) THEN
-        -- Another transaction registered the queue, and this one's isolation hides it.
-        RAISE EXCEPTION 'a queue was registered by another transaction: try again' USING ERRCODE = '40001';
-    END IF;
-    DELETE FROM {schema}.unregistered;
-    RETURN NULL;
-END
-$function$;
-
-CREATE CONSTRAINT TRIGGER register_queues AFTER INSERT ON {schema}.unregistered
-    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.register_queues();
-
--- Tells waiting workers to look for work now. Call it after the commit that enqueued, not before: commits that notify wait
--- for each other.
-CREATE FUNCTION {schema}.wake() RETURNS void LANGUAGE sql AS $function$ SELECT pg_notify('{channel}', '') $function$;
