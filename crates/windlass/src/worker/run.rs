@@ -137,6 +137,7 @@ impl Running {
             done,
             turns: Turns::default(),
             waker: windlass.store().wake().subscribe(),
+            doubts: Vec::new(),
             stop: self.stop_fetch.clone(),
         };
         let (book, reporter) = (self.book.clone(), reporter.clone());
