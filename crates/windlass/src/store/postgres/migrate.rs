@@ -20,7 +20,7 @@ struct Migration {
     min_reader: i32,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { number: 1, name: "tables", text: include_str!("sql/migrations/0001_tables.sql"), min_reader: 1 },
     Migration { number: 2, name: "views", text: include_str!("sql/migrations/0002_views.sql"), min_reader: 1 },
     Migration {
@@ -28,6 +28,13 @@ const MIGRATIONS: [Migration; 3] = [
         name: "enqueue_function",
         text: include_str!("sql/migrations/0003_enqueue_function.sql"),
         min_reader: 1,
+    },
+    Migration {
+        number: 4,
+        name: "plain_successes",
+        text: include_str!("sql/migrations/0004_plain_successes.sql"),
+        // Older programs would not find the attempts.
+        min_reader: 4,
     },
 ];
 
