@@ -17,6 +17,9 @@ use windlass_core::{JobId, State as JobState};
 /// Jobs cancelled in one commit of a purge.
 const PURGE_BATCH: u32 = 1000;
 
+/// The most jobs of a purge with a limit.
+const MAX_PURGED: u32 = 100_000;
+
 /// What a pause or resume came to.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Paused {
@@ -32,6 +35,8 @@ pub(crate) struct Purged {
     name: String,
     /// Waiting jobs that were cancelled. Running ones are left alone.
     cancelled: u64,
+    /// Where to go on; null when nothing is left. Only a purge with a `limit` stops before that.
+    next: Option<String>,
 }
 
 /// Pause a queue: none of its jobs is started until it is resumed.
@@ -44,6 +49,7 @@ pub(crate) async fn pause(
     name: Name,
     query: Query,
 ) -> Result<Json<Paused>, Problem> {
+    query.only(&["tenant"])?;
     set_paused(&app, &caller.by, &name.0, &whose(&query, &caller)?, true).await
 }
 
@@ -57,12 +63,14 @@ pub(crate) async fn resume(
     name: Name,
     query: Query,
 ) -> Result<Json<Paused>, Problem> {
+    query.only(&["tenant"])?;
     set_paused(&app, &caller.by, &name.0, &whose(&query, &caller)?, false).await
 }
 
-/// Cancel every waiting job of a queue.
+/// Cancel every waiting job of a queue; or up to `limit` of them, and again from `cursor` on.
 #[utoipa::path(post, path = "/api/v1/queues/{name}/purge", tag = "queues",
-    params(("name" = String, Path), ("tenant" = Option<String>, Query)),
+    params(("name" = String, Path), ("tenant" = Option<String>, Query), ("limit" = Option<u32>, Query),
+        ("cursor" = Option<String>, Query)),
     responses((status = 200, body = Purged), (status = 404, body = ProblemBody)))]
 pub(crate) async fn purge(
     State(app): State<App>,
@@ -70,27 +78,41 @@ pub(crate) async fn purge(
     name: Name,
     query: Query,
 ) -> Result<Json<Purged>, Problem> {
-    let mut cancelled = 0;
-    for tenant in tenants(&app, &name.0, &whose(&query, &caller)?).await? {
-        cancelled += purge_one(&app, tenant, &name.0).await?;
-    }
+    query.only(&["tenant", "limit", "cursor"])?;
+    let whose = whose(&query, &caller)?;
+    let after = query.cursor()?;
+    let most = query.limit(u32::MAX, MAX_PURGED)?;
+    tenants(&app, &name.0, &whose).await?;
+    let scope = match whose {
+        Whose::Of(tenant) => Scope::Tenant(tenant),
+        Whose::Everyones => Scope::All,
+    };
+    let (cancelled, next) = cancel_waiting(&app, &scope, &name.0, after, most).await?;
     note(&app, &caller.by, "purge queue", cancelled, &name.0).await?;
-    Ok(Json(Purged { name: name.0.to_string(), cancelled }))
+    Ok(Json(Purged { name: name.0.to_string(), cancelled, next: next.map(|id| id.to_string()) }))
 }
 
-async fn purge_one(app: &App, tenant: Tenant, name: &QueueName) -> Result<u64, Problem> {
-    let scope = Scope::Tenant(tenant);
+/// Cancels up to `most` waiting jobs after a job: how many there were, and the last one looked at if it stopped short.
+async fn cancel_waiting(
+    app: &App,
+    scope: &Scope,
+    name: &QueueName,
+    mut after: Option<JobId>,
+    most: u32,
+) -> Result<(u64, Option<JobId>), Problem> {
     let states = vec![JobState::Queued, JobState::Retrying];
     let filter = JobFilter { states, queue: Some(name.clone()), ..JobFilter::default() };
-    let (mut cancelled, mut after) = (0, None);
-    loop {
-        let page = Page { after, limit: PURGE_BATCH, order: Order::OldestFirst };
-        let ids: Vec<JobId> = app.store().jobs(&scope, &filter, page).await?.iter().map(|job| job.id).collect();
-        let Some(last) = ids.last().copied() else { return Ok(cancelled) };
-        let results = app.windlass().cancel_in(&scope, ids).await?;
+    let (mut cancelled, mut left) = (0, most);
+    while left > 0 {
+        let page = Page { after, limit: PURGE_BATCH.min(left), order: Order::OldestFirst };
+        let ids: Vec<JobId> = app.store().jobs(scope, &filter, page).await?.iter().map(|job| job.id).collect();
+        let Some(last) = ids.last().copied() else { return Ok((cancelled, None)) };
+        left = left.saturating_sub(u32::try_from(ids.len()).unwrap_or(u32::MAX));
+        let results = app.windlass().cancel_in(scope, ids).await?;
         cancelled += results.iter().filter(|result| **result == Cancelled::Now).count() as u64;
         after = Some(last);
     }
+    Ok((cancelled, after))
 }
 
 async fn set_paused(
