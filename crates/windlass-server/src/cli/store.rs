@@ -52,7 +52,9 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Opened, Error> {
 }
 
 pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opened, Error> {
-    let options = Options { migrations, ..Options::default() };
+    let schema = std::env::var("WINDLASS_SCHEMA").ok().filter(|name| !name.is_empty());
+    let usual = Options::default();
+    let options = Options { migrations, schema: schema.unwrap_or(usual.schema), ..Options::default() };
     if let Some(path) = sqlite_path(url) {
         if path.is_empty() {
             return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}")));
