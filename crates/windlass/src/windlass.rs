@@ -209,7 +209,7 @@ impl Windlass {
     }
 
     /// Learns from the result of a call to the store whether there is contact.
-    pub(crate) fn heard<T>(&self, result: &Result<T, StoreError>) {
+    pub fn heard<T>(&self, result: &Result<T, StoreError>) {
         self.0.contact.heard(result, self.clock());
     }
 

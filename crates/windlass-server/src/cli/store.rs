@@ -52,9 +52,7 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Opened, Error> {
 }
 
 pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opened, Error> {
-    let schema = std::env::var("WINDLASS_SCHEMA").ok().filter(|name| !name.is_empty());
-    let usual = Options::default();
-    let options = Options { migrations, schema: schema.unwrap_or(usual.schema), ..Options::default() };
+    let options = Options { migrations, schema: schema(), ..Options::default() };
     if let Some(path) = sqlite_path(url) {
         if path.is_empty() {
             return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}")));
@@ -70,6 +68,11 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opene
         OpenError::Store(error) => told(&without_password(url), &error),
         error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
     })
+}
+
+/// The schema that nodes are told by the same variable.
+fn schema() -> String {
+    std::env::var("WINDLASS_SCHEMA").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| Options::default().schema)
 }
 
 pub(crate) fn sqlite_path(url: &str) -> Option<&str> {

@@ -1,5 +1,6 @@
 //! Who a worker is: its name in leases and the ledger, and the lock that makes the name its own.
 
+use super::patience::until_answered;
 use crate::store::{Reap, StoreError, WorkerId, WorkerLock};
 use crate::windlass::Windlass;
 
@@ -22,13 +23,13 @@ impl Identity {
             return Ok(Self { id, host, _lock: None });
         };
         let id = WorkerId::new(asked);
-        if let Some(lock) = windlass.store().lock_worker(&id).await? {
+        if let Some(lock) = until_answered(windlass, || windlass.store().lock_worker(&id)).await? {
             free(windlass, &id).await?;
             return Ok(Self { id, host, _lock: Some(lock) });
         }
         let other = WorkerId::new(&format!("{asked}-{}", suffix(windlass)));
         tracing::info!(worker = %id, "the worker id is in use; this one goes by {other}");
-        let lock = windlass.store().lock_worker(&other).await?;
+        let lock = until_answered(windlass, || windlass.store().lock_worker(&other)).await?;
         Ok(Self { id: other, host, _lock: lock })
     }
 }
@@ -36,7 +37,8 @@ impl Identity {
 /// Reaps the leases of an id whose lock this process holds: whoever had them is gone.
 async fn free(windlass: &Windlass, id: &WorkerId) -> Result<(), StoreError> {
     loop {
-        let settled = windlass.store().reap(Reap::Of(id.clone()), REAP_BATCH).await?;
+        let reap = || windlass.store().reap(Reap::Of(id.clone()), REAP_BATCH);
+        let settled = until_answered(windlass, reap).await?;
         for settled in &settled {
             windlass.reporter(id.0.clone()).settled(settled, windlass.clock().now(), None);
         }

@@ -2,6 +2,8 @@
 
 use crate::clock::Clock;
 use crate::dice::Dice;
+use crate::store::StoreError;
+use crate::windlass::Windlass;
 use windlass_core::Millis;
 
 const FIRST: Millis = Millis::new(50);
@@ -25,5 +27,22 @@ impl Patience {
 
     pub(crate) fn reset(&mut self) {
         self.0 = 0;
+    }
+}
+
+/// Asks the store until it answers, however long it is away. Only for what may be asked twice.
+pub(crate) async fn until_answered<T, F>(windlass: &Windlass, ask: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut patience = Patience::default();
+    loop {
+        match ask().await {
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
+                tracing::warn!(%error, "the worker waits for the store");
+                patience.wait(windlass.clock(), windlass.dice()).await;
+            }
+            answered => return answered,
+        }
     }
 }

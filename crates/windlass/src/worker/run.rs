@@ -1,10 +1,11 @@
 //! A worker's life: start its tasks, wait for the shutdown, drain in reverse.
 
 use super::book::Book;
-use super::commit::Committer;
+use super::commit::{Committer, Writer};
 use super::fetch::Fetch;
 use super::identity::Identity;
 use super::lanes::{Group, LaneContext};
+use super::patience::until_answered;
 use super::renew::Renewer;
 use super::turns::Turns;
 use super::wish::{Queues, Wish};
@@ -45,7 +46,13 @@ struct Running {
 }
 
 pub(super) async fn run(worker: Worker, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-    let running = start(worker).await?;
+    let mut shutdown = std::pin::pin!(shutdown);
+    // A start may take as long as the store is away; what is dropped then has claimed nothing yet.
+    let running = tokio::select! {
+        biased;
+        running = start(worker) => running?,
+        () = &mut shutdown => return Ok(()),
+    };
     // If the caller drops this future, the handlers are dropped too.
     let _abort = running.abort.clone().drop_guard();
     shutdown.await;
@@ -65,7 +72,9 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
     for wish in &worker.wishes {
         // So that the first job of a queue wakes a worker that knows it.
         if let Queues::Named(name) = &wish.queues {
-            windlass.store().register_queue(&Tenant::default(), name, wish.executor).await?;
+            let (store, tenant) = (windlass.store(), Tenant::default());
+            let register = || store.register_queue(&tenant, name, wish.executor);
+            until_answered(&windlass, register).await?;
         }
     }
     let reporter = Reporter { attempts: worker.attempt_log, ..windlass.reporter(identity.id.0.clone()) };
@@ -131,7 +140,8 @@ impl Running {
             stop: self.stop_fetch.clone(),
         };
         let (book, reporter) = (self.book.clone(), reporter.clone());
-        let committer = Committer { windlass: windlass.clone(), book, reporter: reporter.clone(), done: outcomes };
+        let writer = Writer { windlass: windlass.clone(), book, reporter: reporter.clone() };
+        let committer = Committer { writer, done: outcomes };
         let renewer = Renewer {
             windlass: windlass.clone(),
             book: self.book.clone(),

@@ -3,6 +3,7 @@
 
 mod child;
 mod home;
+mod wake;
 
 use child::{Child, Crash, Mark};
 use home::Home;

@@ -98,6 +98,20 @@ scenario! {
         worker.stop().await;
     }
 
+    async fn a_worker_that_starts_while_the_store_is_away_waits_for_it(w: World) {
+        let id = w.windlass.enqueue(Wait).await.unwrap();
+        w.faults.always(Fault::Unavailable);
+        let worker = w.start(w.worker().handle(at_once).id("w1"));
+        let stopped = w.start(w.worker().handle(at_once).id("w2"));
+        w.pass(LEASE).await;
+        // One that is told to stop meanwhile does.
+        stopped.stop().await;
+        w.faults.always(Fault::None);
+        w.turn_until_finished(id).await;
+        assert_eq!(w.finished(id).await.attempt, 1);
+        worker.stop().await;
+    }
+
     async fn a_worker_cut_off_from_the_store_cannot_commit_once_reaped(w: World) {
         // The first worker's handler outlives its lease: only its own calls fail.
         let cut = Arc::new(AtomicU32::new(0));

@@ -76,7 +76,10 @@ pub(crate) struct Answer {
 pub(crate) async fn extend(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
     let (worker, lease_for, items) = read::items(&body, Verb::Extend)?;
     let leases: Vec<LeaseId> = items.iter().map(|item| item.lease).collect();
-    let renewed = app.store().renew(&worker, leases, lease_for).await?;
+    let renewed = app.store().renew(&worker, leases, lease_for).await;
+    // While workers cannot renew or commit, nobody's lease may be taken for lost.
+    app.windlass().heard(&renewed);
+    let renewed = renewed?;
     let word = |item: &Item| {
         if renewed.lost.contains(&item.lease) {
             "stale"
@@ -190,7 +193,9 @@ async fn commit(
     let is_sure = present.iter().all(Commit::stands_despite_cancel);
     let leases: Vec<LeaseId> = present.iter().map(|commit| commit.lease).collect();
     let ended = if is_sure { leases.iter().copied().filter(|l| held.contains(l)).collect() } else { Vec::new() };
-    let results = app.store().commit(present, ended).await?;
+    let results = app.store().commit(present, ended).await;
+    app.windlass().heard(&results);
+    let results = results?;
     if !is_sure {
         let is_over = |result: &Committed| matches!(result, Committed::Applied(_) | Committed::Repeated);
         let over = leases.into_iter().zip(&results).filter(|(lease, result)| held.contains(lease) && is_over(result));

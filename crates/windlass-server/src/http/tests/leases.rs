@@ -1,5 +1,6 @@
 use super::world::World;
 use serde_json::{Value, json};
+use windlass::testing::Fault;
 
 fn results(job: &Value, more: &str) -> String {
     let (id, attempt, lease) = (&job["id"], &job["attempt"], &job["lease"]);
@@ -118,6 +119,30 @@ async fn a_waiting_worker_is_woken_by_a_job_and_by_its_time() {
         world.advance(60_000);
     });
     assert_eq!(leased.is(200)["jobs"], json!([]), "the wait ends when its time is up");
+}
+
+#[tokio::test]
+async fn jobs_of_a_claim_that_nobody_knew_of_are_given_back_however_long_the_store_is_away() {
+    let (world, faults) = World::faulty();
+    let id = world.enqueue("email").await;
+    faults.choose(|call| match call {
+        "claim" => Fault::UnknownDone,
+        "renew" | "held" => Fault::Unavailable,
+        _ => Fault::None,
+    });
+    world.post("/api/v1/leases", r#"{"worker":"w1","queues":["email"],"max":5}"#).await.is(503);
+    let pass = async || {
+        for _ in 0..600 {
+            world.advance(100);
+            tokio::task::yield_now().await;
+        }
+        world.get(&format!("/api/v1/jobs/{id}")).await.is(200)
+    };
+    assert_eq!(pass().await["state"], "running", "nobody can say, and nobody has it");
+    faults.always(Fault::None);
+    let job = pass().await;
+    assert_eq!((&job["state"], &job["attempt"], &job["failures"]), (&json!("queued"), &json!(1), &json!(0)));
+    assert_eq!(world.get(&format!("/api/v1/jobs/{id}/history")).await.is(200)["items"][0]["status"], "RELEASED");
 }
 
 #[tokio::test]

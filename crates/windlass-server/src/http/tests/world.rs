@@ -15,6 +15,7 @@ use windlass::clock::Clock;
 use windlass::dice::Dice;
 use windlass::store::memory::MemoryStore;
 use windlass::store::{Options, Store};
+use windlass::testing::FaultyStore;
 use windlass_core::job::Tenant;
 use windlass_core::{Millis, Timestamp};
 
@@ -64,6 +65,15 @@ impl World {
         let windlass = Windlass::with_dice(store.clone(), Dice::seeded(8));
         let router = router(App::new(windlass.clone(), access, Vec::new(), TenantLabel::Off));
         Self { store, windlass, router, token: None }
+    }
+
+    /// A server whose store fails as it is told.
+    pub(super) fn faulty() -> (Self, Arc<FaultyStore>) {
+        let world = Self::new();
+        let faults = FaultyStore::new(world.store.clone());
+        let windlass = Windlass::with_dice(faults.clone(), Dice::seeded(8));
+        let router = router(App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off));
+        (Self { windlass, router, ..world }, faults)
     }
 
     /// The same server, called with a new token.

@@ -54,8 +54,11 @@ impl Inner {
             let batch = Batch { commits, numbers, firsts: &firsts, round: &round };
             self.apply_round(on, &batch, &mut results).await?;
         }
-        if !ended.is_empty() {
-            let ids: Vec<i64> = ended.iter().map(|lease| lease.0).collect();
+        // A job that must be decided again still runs under its lease: without it, nobody would miss a worker that dies now.
+        let asked = results.iter().zip(commits).filter(|(result, _)| **result == Some(Committed::CancelRequested));
+        let kept: Vec<LeaseId> = asked.map(|(_, commit)| commit.lease).collect();
+        let ids: Vec<i64> = ended.iter().filter(|lease| !kept.contains(lease)).map(|lease| lease.0).collect();
+        if !ids.is_empty() {
             on.query(Sql::LeasesEnd, &[&ids]).await?;
         }
         Ok(results.into_iter().map(|result| result.unwrap_or(Committed::Stale)).collect())

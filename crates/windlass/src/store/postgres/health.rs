@@ -12,6 +12,9 @@ const CLOCK_OFFSET: i64 = 1000;
 /// A lease that ran out this long ago should have been reaped.
 const STRAY_AFTER: i64 = 10 * 60_000;
 
+const POOLER: &str = "a pooler stands before the server, or prepared=off was set: statements are not prepared, which is \
+     slower, and wake-ups from other processes may not arrive";
+
 impl Inner {
     pub(super) async fn health(&self) -> Result<Health, StoreError> {
         let before = self.clock.now();
@@ -24,6 +27,9 @@ impl Inner {
         let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
         let mut warnings = durability(&mut c)?;
         warnings.extend(clock_warning(before, now));
+        if !self.pool.get().await?.prepares() {
+            warnings.push(POOLER.to_owned());
+        }
         let strays: i64 = c.next()?;
         if strays > 0 {
             warnings
