@@ -4,6 +4,7 @@ use super::Error;
 use crate::bench::{self, Load, Plan, Scenario, Target};
 use clap::ValueEnum as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass::core::Millis;
@@ -16,7 +17,9 @@ Examples:
   windlass bench --scenario drain --scenario storm --jobs 200000 --json
 
 Every figure stands next to the raw ceiling: the same life of a job (insert, claim, finish with ledger and \
-archive) by the plain driver on the same database, in the same run. Machines are noisy: compare ratios, not runs.")]
+archive) by the plain driver on the same database, in the same run. Machines are noisy: compare ratios, not runs.
+
+Exit codes: 0 done, 1 failed, 2 bad input.")]
 pub(crate) struct Args {
     /// sqlite: (a temporary file here), sqlite:PATH, or postgres://…
     #[arg(long, value_name = "STORE", default_value = "sqlite:")]
@@ -60,9 +63,11 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
         horizon_for: Millis::from_secs(args.horizon_for.into()),
     };
     let bar = progress(plan.scenarios.len() as u64 + 2);
+    let begun = Cell::new(0);
     let begin = |what: &str| {
+        // What has begun is not done yet: the remaining time is judged by what is.
+        bar.set_position(begun.replace(begun.get() + 1));
         bar.set_message(what.to_owned());
-        bar.inc(1);
     };
     let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from)?;
     let report = runtime.block_on(bench::run(&target, &plan, args.force, begin));
@@ -86,8 +91,8 @@ impl Args {
 }
 
 fn progress(steps: u64) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} ({elapsed})").expect("the template is well formed");
+    let style = ProgressStyle::with_template("{bar:24.cyan/blue} {pos}/{len} {msg} ({elapsed} gone, about {eta} left)")
+        .expect("the template is well formed");
     let bar = ProgressBar::new(steps).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
