@@ -80,7 +80,7 @@ async fn what_an_authority_signed_is_trusted_and_nothing_else(secured: &Secured)
         (format!("{url}?sslmode=require&sslrootcert={strange}"), "another authority signed it"),
         (format!("{by_number}?sslmode=require&sslrootcert={authority}"), "it is for another name"),
     ] {
-        assert_refused(open(&url).await, "certificate", why);
+        assert_refused(&open(&url).await, "certificate", why);
     }
     let refused = open(&format!("{url}?sslmode=require&sslrootcert=/not/there")).await;
     assert!(matches!(&refused, Err(StoreError::Invalid(why)) if why.contains("/not/there")), "{refused:?}");
@@ -115,7 +115,7 @@ async fn a_server_without_tls_is_refused_if_tls_is_required(secured: &Secured) {
     while refused.is_ok() {
         refused = open(&format!("{url}?sslmode=require&sslrootcert={}", secured.certificate())).await;
     }
-    assert_refused(refused, "does not support TLS", "it has none");
+    assert_refused(&refused, "does not support TLS", "it has none");
     open(&format!("{url}?sslmode=prefer")).await.unwrap();
 }
 
@@ -127,7 +127,7 @@ async fn plain(url: &str) -> tokio_postgres::Client {
 }
 
 #[track_caller]
-fn assert_refused(opened: Result<(), StoreError>, with: &str, why: &str) {
-    let is_expected = matches!(&opened, Err(StoreError::Unavailable(cause)) if cause.to_string().contains(with));
+fn assert_refused(opened: &Result<(), StoreError>, with: &str, why: &str) {
+    let is_expected = matches!(opened, Err(StoreError::Unavailable(cause)) if cause.to_string().contains(with));
     assert!(is_expected, "{why}: {opened:?}");
 }

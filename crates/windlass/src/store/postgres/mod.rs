@@ -47,7 +47,7 @@ use sql::{Sql, Texts};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio_postgres::{Row, SimpleQueryMessage};
+use tokio_postgres::Row;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_core::Timestamp;
 
@@ -162,10 +162,7 @@ impl PostgresStore {
             let script = format!("PREPARE windlass_check AS {text}; {CHECKED}; DEALLOCATE windlass_check");
             let wrong = |why: &str| StoreError::Schema(format!("{sql:?}: {why}"));
             let answers = lent.client().simple_query(&script).await.map_err(|error| wrong(&fault::message(&error)))?;
-            let expected = answers.iter().find_map(|answer| match answer {
-                SimpleQueryMessage::Row(row) => row.get(0),
-                _ => None,
-            });
+            let expected = pooler::first(&answers);
             let types: Vec<String> = sql::types(text).iter().map(|kind| kind.oid().to_string()).collect();
             if expected != Some(&types.join(" ")) {
                 return Err(wrong(&format!("its parameters are {expected:?}, not {types:?}")));

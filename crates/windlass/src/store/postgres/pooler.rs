@@ -50,10 +50,12 @@ async fn is_direct(client: &Client) -> Result<bool, Error> {
 /// The server process that answers now.
 async fn backend(client: &Client) -> Result<Option<i32>, Error> {
     let answers = client.simple_query("SELECT pg_backend_pid()").await?;
-    Ok(answers.iter().find_map(|answer| match answer {
-        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
-    }))
+    Ok(first(&answers).and_then(|pid| pid.parse().ok()))
+}
+
+/// The first column of the first row.
+pub(super) fn first(answers: &[SimpleQueryMessage]) -> Option<&str> {
+    answers.iter().find_map(|answer| if let SimpleQueryMessage::Row(row) = answer { row.get(0) } else { None })
 }
 
 /// The driver keeps the key to itself; but it writes it into a request to cancel, which is made here and sent to nobody.
