@@ -9,7 +9,6 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use windlass::alert::Alerts;
 use windlass::event::AttemptLog;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
 use windlass::store::Options;
@@ -40,6 +39,7 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
     write_to_store(config, &windlass).await.context("the settings could not be written to the store")?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
     let stop = stop_on_signal()?;
+    warn_of_notices(config, &executor);
     announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
 
     let worker = work(config, &windlass, executor, stop.clone());
@@ -77,7 +77,7 @@ async fn work(
         .http(executor)
         .lease(config.duration("lease"))
         .grace(config.duration("grace"))
-        .alerts(Alerts { rules: config.rules(), operators: config.operators() })
+        .alerts(config.alerts())
         .attempt_log(log);
     if !config.text("worker").is_empty() {
         worker = worker.id(config.text("worker"));
@@ -179,6 +179,21 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
     if let Ok(health) = windlass.store().health().await {
         for warning in health.warnings {
             tracing::warn!("{}: {warning}", health.engine);
+        }
+    }
+}
+
+/// Says what will keep operators from hearing, or trusting, an alert: the alert would be a bad moment to find out.
+fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
+    let operators = config.alerts().operators;
+    if operators.iter().any(|operator| operator.secret.is_none()) {
+        tracing::warn!("alerts.urls are told without a signature; set alerts.secret to sign what is sent to them");
+    }
+    for operator in operators {
+        if let Err(error) = executor.check_target(&operator.url) {
+            let url = crate::config::without_password(&operator.url);
+            let hint = "see egress.allow and --allow-private-targets";
+            tracing::warn!("alerts.urls: {url} cannot be reached: {}; {hint}", error.message);
         }
     }
 }

@@ -194,6 +194,12 @@ impl Catalogue {
         })
     }
 
+    /// A tenant's webhook, whole. One that cannot be sent to was refused when it was set.
+    #[must_use]
+    pub fn webhook_of(&self, tenant: &Tenant) -> Option<Webhook> {
+        self.webhooks.get(tenant).and_then(|draft| self.complete_webhook(draft).ok())
+    }
+
     /// Makes a webhook whole: its deliveries' policy over `stepped`.
     ///
     /// # Errors

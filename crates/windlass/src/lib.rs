@@ -28,6 +28,7 @@ pub mod attempt;
 pub mod catalogue;
 pub mod clock;
 mod contact;
+mod dead_letters;
 pub mod dice;
 pub mod draft;
 pub mod enqueue;
@@ -52,6 +53,7 @@ mod windlass;
 pub mod worker;
 
 pub use attempt::Attempt;
+pub use dead_letters::ReplayedPage;
 pub use enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
 pub use event::{AttemptLog, Event, Events, Observe, What};
 pub use executor::handlers::JobKind;

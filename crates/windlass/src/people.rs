@@ -64,7 +64,7 @@ impl Windlass {
     /// # Errors
     /// The store cannot be written to.
     pub async fn replay(&self, id: JobId) -> Result<Replayed, StoreError> {
-        let replay = Replay { ids: vec![id], only: ReplayOnly::Any, spacing: Millis::ZERO, by: "library".into() };
+        let replay = Replay::new(vec![id], ReplayOnly::Any, "library");
         let mut replayed = self.replay_in(&Scope::All, replay).await?;
         Ok(replayed.pop().expect("a store answers for every job"))
     }

@@ -1,17 +1,18 @@
 //! `windlass dead`: the dead letters: failed jobs that wait for a person.
 
+mod bulk;
+
 use super::api::Api;
 use super::ask::Consent;
-use super::grid::{Grid, cut, number, text};
+use super::grid::{Grid, cut, number, text, wrapped};
 use super::jobs::{self, Filter};
-use super::progress::{self, Unit};
 use super::screen::Screen;
 use super::target::Target;
-use super::words::{Now, counted, grouped, plain};
-use super::{Error, history, pretty};
+use super::words::{Now, grouped, plain};
+use super::{Error, deliveries, history, pretty};
+use bulk::{Bulk, Choice};
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
-use std::time::Duration;
+use serde_json::{Value, json};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,9 +24,11 @@ Examples:
   windlass dead replay --fingerprint 1f9c… --yes
   windlass dead discard 42 --reason 'customer left'
   windlass dead discard --all --reason 'test data' --yes
+  windlass dead audit                            who replayed and discarded what
 
 Replay and discard take ids, or filters, or --all. What goes by filter, and every discard, asks
-first; --yes answers. Exit codes: 0 done, 1 some ids could not be done, 2 bad input, 3 not found,
+first; --yes answers. Repeating a replay sends nothing twice; with --rate it goes on where it was
+interrupted. Exit codes: 0 done, 1 some ids are no dead letters, 2 bad input, 3 not found,
 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
@@ -76,6 +79,12 @@ enum Verb {
         #[command(flatten)]
         consent: Consent,
     },
+    /// Show what people did, newest first: replays, discards, paused and purged queues.
+    Audit {
+        /// How many lines to show.
+        #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -90,22 +99,6 @@ struct List {
     limit: u32,
 }
 
-/// Which dead letters a verb is about.
-#[derive(Debug, clap::Args)]
-struct Choice {
-    /// Ids of dead letters.
-    #[arg(value_name = "ID", value_parser = clap::value_parser!(u64).range(1..))]
-    ids: Vec<u64>,
-    #[command(flatten)]
-    filter: Filter,
-    /// Only of this group (see `windlass dead groups`).
-    #[arg(long)]
-    fingerprint: Option<String>,
-    /// All dead letters.
-    #[arg(long)]
-    all: bool,
-}
-
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let json = args.target.json;
     let api = args.target.api().await?;
@@ -118,22 +111,34 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             if json {
                 return Ok(pretty(&letter));
             }
-            let payload = format!("payload {}\n", letter["payload"]);
-            let log = history::log(&letter["history"], screen);
-            Ok(format!(
-                "{}{payload}\n{log}\nwindlass dead replay {id} sends it again\n",
-                history::summary(&letter, screen)
-            ))
+            Ok(show(&letter, screen))
         }
+        Some(Verb::Audit { limit }) => audit(&api, *limit, json, screen).await,
         Some(Verb::Replay { choice, rate, consent }) => {
             let extra = rate.map(|rate| ("rate", json!(rate)));
-            bulk(&api, Bulk { verb: "replay", done: "sent again", choice, extra, rate: *rate }, *consent, json).await
+            Bulk { verb: "replay", done: "sent again", choice, extra }.run(&api, *consent, json).await
         }
         Some(Verb::Discard { choice, reason, consent }) => {
             let extra = reason.as_ref().map(|reason| ("reason", json!(reason)));
-            bulk(&api, Bulk { verb: "discard", done: "discarded", choice, extra, rate: None }, *consent, json).await
+            Bulk { verb: "discard", done: "discarded", choice, extra }.run(&api, *consent, json).await
         }
     }
+}
+
+/// A dead letter, its log, whom it was told to, and what can be done about it.
+fn show(letter: &Value, screen: &Screen) -> String {
+    let (id, payload) = (plain(&letter["id"]), &letter["payload"]);
+    let (title, log) = (history::summary(letter, screen), history::log(&letter["history"], screen));
+    let related = deliveries::of(letter, screen);
+    let hint = match letter["discardedAt"].as_str() {
+        None => format!("windlass dead replay {id} sends it again"),
+        Some(at) => {
+            let reason = plain(&letter["discardReason"]);
+            let why = if reason.is_empty() { reason } else { format!(" ({reason})") };
+            format!("discarded at {at}{why}; windlass jobs replay {id} sends it again all the same")
+        }
+    };
+    format!("{title}payload {payload}\n\n{log}{related}\n{hint}\n")
 }
 
 async fn list(api: &Api, list: &List, json: bool, screen: &Screen) -> Result<String, Error> {
@@ -179,6 +184,24 @@ async fn groups(api: &Api, filter: &Filter, limit: u32, json: bool, screen: &Scr
     Ok(grid.or("no dead letters", screen))
 }
 
+async fn audit(api: &Api, limit: u32, json: bool, screen: &Screen) -> Result<String, Error> {
+    let found = api.get(&format!("/api/v1/audit?limit={limit}")).await?;
+    if json {
+        return Ok(pretty(&found));
+    }
+    let mut grid = Grid::new([text("when"), text("who"), text("did"), number("count"), wrapped("what")]);
+    for line in found["items"].as_array().into_iter().flatten() {
+        grid.row([
+            history::clock(&line["at"]).into(),
+            plain(&line["by"]).into(),
+            plain(&line["action"]).into(),
+            grouped(line["count"].as_u64().unwrap_or(0)).into(),
+            plain(&line["detail"]).into(),
+        ]);
+    }
+    Ok(grid.or("nobody did anything yet", screen))
+}
+
 async fn grouped_by_cause(api: &Api, filter: &Filter, fingerprint: Option<String>, limit: u32) -> Result<Value, Error> {
     let mut query = filter.pairs();
     query.extend([
@@ -187,94 +210,4 @@ async fn grouped_by_cause(api: &Api, filter: &Filter, fingerprint: Option<String
         ("fingerprint", fingerprint),
     ]);
     api.get_with("/api/v1/dead-letters", &query).await
-}
-
-/// A verb on many dead letters.
-struct Bulk<'a> {
-    verb: &'static str,
-    done: &'static str,
-    choice: &'a Choice,
-    extra: Option<(&'static str, Value)>,
-    rate: Option<u64>,
-}
-
-async fn bulk(api: &Api, bulk: Bulk<'_>, consent: Consent, json: bool) -> Result<String, Error> {
-    let choice = bulk.choice;
-    let is_filtered = choice.filter != Filter::default() || choice.fingerprint.is_some();
-    match (choice.ids.is_empty(), is_filtered || choice.all) {
-        (true, false) => {
-            Err(Error::BadInput("which dead letters? give ids, a filter such as --queue or --class, or --all".into()))
-        }
-        (false, true) => Err(Error::BadInput("give ids, or filters and --all, not both".into())),
-        (false, false) => by_ids(api, &bulk, consent, json).await,
-        (true, true) => by_filter(api, &bulk, consent, json).await,
-    }
-}
-
-async fn by_ids(api: &Api, bulk: &Bulk<'_>, consent: Consent, json: bool) -> Result<String, Error> {
-    let ids = &bulk.choice.ids;
-    if bulk.verb == "discard" {
-        consent.get(&format!("Discard {}?", counted(ids.len() as u64, "dead letter")))?;
-    }
-    let answer = api.post(&path(bulk), &body(bulk, "ids", json!(ids))).await?;
-    if json {
-        return Ok(pretty(&answer));
-    }
-    let mut text = String::new();
-    let results = answer["results"].as_array().cloned().unwrap_or_default();
-    let is_done = |result: &Value| matches!(result["result"].as_str(), Some("queued" | "discarded"));
-    for result in &results {
-        let word = if is_done(result) { bulk.done.to_owned() } else { plain(&result["result"]).replace('_', " ") };
-        text.push_str(&format!("job {}: {word}\n", result["id"]));
-    }
-    if results.iter().all(is_done) { Ok(text) } else { Err(Error::Told(text)) }
-}
-
-async fn by_filter(api: &Api, bulk: &Bulk<'_>, consent: Consent, json: bool) -> Result<String, Error> {
-    let choice = bulk.choice;
-    let found = grouped_by_cause(api, &choice.filter, choice.fingerprint.clone(), 1000).await?;
-    let counts = found["items"].as_array().into_iter().flatten().filter_map(|group| group["count"].as_u64());
-    let total: u64 = counts.sum();
-    if total == 0 {
-        return Ok(if json { pretty(&json!({ "done": 0, "more": false })) } else { "no dead letters match\n".into() });
-    }
-    let mut verb = bulk.verb.to_owned();
-    verb[..1].make_ascii_uppercase();
-    consent.get(&format!("{verb} {}?", counted(total, "dead letter")))?;
-    let mut filter = Map::new();
-    for (name, value) in choice.filter.pairs().into_iter().chain([("fingerprint", choice.fingerprint.clone())]) {
-        filter.extend(value.map(|value| (name.to_owned(), json!(value))));
-    }
-    let body = body(bulk, "filter", Value::Object(filter));
-    let bar = progress::bar(total, bulk.verb, Unit::Jobs);
-    let mut done = 0;
-    loop {
-        let answer = api.post(&path(bulk), &body).await?;
-        let now = answer["done"].as_u64().unwrap_or(0);
-        done += now;
-        bar.set_position(done);
-        if answer["more"] != true || now == 0 {
-            break;
-        }
-        if let Some(rate) = bulk.rate {
-            // The next request spaces its jobs from its own moment on: wait for this one's to be due.
-            tokio::time::sleep(Duration::from_millis(now * 1000 / rate)).await;
-        }
-    }
-    bar.finish_and_clear();
-    Ok(if json {
-        pretty(&json!({ "done": done, "more": false }))
-    } else {
-        format!("{} {}\n", counted(done, "dead letter"), bulk.done)
-    })
-}
-
-fn path(bulk: &Bulk<'_>) -> String {
-    format!("/api/v1/dead-letters/{}", bulk.verb)
-}
-
-fn body(bulk: &Bulk<'_>, name: &str, which: Value) -> Value {
-    let mut body = Map::from_iter([(name.to_owned(), which)]);
-    body.extend(bulk.extra.iter().map(|(name, value)| ((*name).to_owned(), value.clone())));
-    Value::Object(body)
 }

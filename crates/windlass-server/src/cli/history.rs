@@ -5,7 +5,7 @@ use super::grid::{Grid, Shown, number, text, wrapped};
 use super::screen::{Hue, Screen};
 use super::target::Target;
 use super::words::{plain, span};
-use super::{Error, pretty};
+use super::{Error, deliveries, pretty};
 use serde_json::Value;
 
 const EXAMPLES: &str = "\
@@ -38,18 +38,19 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     if args.target.json {
         return Ok(pretty(&attempts));
     }
-    let title = match api.get(&format!("/api/v1/jobs/{}", args.id)).await {
-        Ok(job) => summary(&job, screen),
-        Err(Error::NotFound(_)) => format!("schedule {}\n", args.id),
+    let (title, related) = match api.get(&format!("/api/v1/jobs/{}", args.id)).await {
+        Ok(job) => (summary(&job, screen), deliveries::of(&job, screen)),
+        Err(Error::NotFound(_)) => (format!("schedule {}\n", args.id), String::new()),
         Err(error) => return Err(error),
     };
-    Ok(format!("{title}\n{}", log(&attempts["items"], screen)))
+    Ok(format!("{title}\n{}{related}", log(&attempts["items"], screen)))
 }
 
-/// A job in one line, and its log.
+/// A job in one line, its log, and its deliveries.
 pub(crate) async fn of(api: &Api, job: &Value, screen: &Screen) -> Result<String, Error> {
     let attempts = api.get(&format!("/api/v1/jobs/{}/history?limit=100", job["id"])).await?;
-    Ok(format!("{}\n{}", summary(job, screen), log(&attempts["items"], screen)))
+    let related = deliveries::of(job, screen);
+    Ok(format!("{}\n{}{related}", summary(job, screen), log(&attempts["items"], screen)))
 }
 
 /// `job 42 email (queue email): failed (exhausted) after 4 attempts`

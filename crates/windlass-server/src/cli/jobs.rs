@@ -81,6 +81,9 @@ struct List {
     /// Only runs of this schedule.
     #[arg(long, value_name = "ID")]
     schedule: Option<u64>,
+    /// Only deliveries that tell about this job.
+    #[arg(long, value_name = "ID")]
+    parent: Option<u64>,
     /// Oldest first.
     #[arg(long)]
     oldest: bool,
@@ -155,6 +158,7 @@ async fn list(api: &super::api::Api, list: &List, json: bool, screen: &Screen) -
     let mut query = list.filter.pairs();
     query.push(("state", list.state.clone()));
     query.push(("schedule", list.schedule.map(|id| id.to_string())));
+    query.push(("parent", list.parent.map(|id| id.to_string())));
     query.push(("order", list.oldest.then(|| "oldest".to_owned())));
     let (jobs, next) = api.list("/api/v1/jobs", &query, list.limit as usize).await?;
     if json {

@@ -7,6 +7,7 @@ mod bench;
 mod completions;
 mod config;
 mod dead;
+mod deliveries;
 mod demo;
 mod doctor;
 mod enqueue;

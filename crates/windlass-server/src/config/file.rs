@@ -2,18 +2,17 @@
 //! name their position and the nearest known key.
 
 use super::keys::{self, KEYS};
-use super::{Config, ConfigError, DEFAULT_FILE, Inputs, Source, StoreSetting};
+use super::{Config, ConfigError, DEFAULT_FILE, Inputs, Source, StoreSetting, alerts};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-use windlass::alert::{Measure, Rule};
 use windlass::catalogue::{Catalogue, DEFAULTS};
 use windlass::store::{Keep, SettingKey};
+use windlass_core::PolicyError;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, no_names};
-use windlass_core::{Millis, PolicyError};
 
 const TABLES: &[&str] = &["queues", "kinds", "policies", "tenants", "defaults"];
 /// Largest file that is read, in bytes.
@@ -209,25 +208,9 @@ impl File<'_> {
 
     fn rule(&self, config: &mut Config, (key, value): Entry<'_, '_>) -> Result<(), ConfigError> {
         let name = key.get_ref().to_string();
-        let at = value.span().start;
-        let path = format!("alerts.rules.{name}");
-        let fields = self.fields(&path, value, &["measure", "threshold", "for", "minCount", "queue"])?;
-        let text = |field: &str| fields.get(field).and_then(Value::as_str);
-        let whole = |field: &str| match fields.get(field) {
-            None => Ok(0),
-            Some(number) => {
-                number.as_u64().ok_or_else(|| self.wrong(at, format!("`{path}.{field}` must be a whole number")))
-            }
-        };
-        let words = Measure::ALL.map(Measure::as_str).join(", ");
-        let measure = text("measure").or(Some(name.as_str())).and_then(Measure::parse);
-        let measure = measure.ok_or_else(|| self.wrong(at, format!("`{path}.measure` must be one of {words}")))?;
-        let lasting = text("for").map_or(Ok(Millis::ZERO), Millis::parse);
-        let lasting = lasting.map_err(|error| self.wrong(at, format!("`{path}.for`: {error}")))?;
-        let (threshold, min_count) = (whole("threshold")?, whole("minCount")?);
-        let rule = Rule { measure, threshold, lasting, min_count, queue: text("queue").map(str::to_owned) };
-        config.rules.push((name, rule, self.source(key.span().start)));
-        Ok(())
+        let fields = self.fields(&format!("alerts.rules.{name}"), value, alerts::RULE_FIELDS)?;
+        let rule = alerts::read_rule(&name, &fields).map_err(|told| self.wrong(value.span().start, told))?;
+        config.add_rule(&name, rule, self.source(key.span().start))
     }
 
     fn keep(&self, config: &mut Config, key: SettingKey, value: Value, offset: usize) {

@@ -57,6 +57,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("metrics.tenants", Form::Flag, "false", "metrics tell tenants apart, which multiplies them"),
     key("alerts.urls", Form::List, "", "operators' URLs that alerts are sent to"),
     key("alerts.secret", Form::Secret, "", "signs what is sent to them: whsec_…"),
+    key("alerts.every", Form::Duration, "10s", "how often alert rules are judged"),
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Key> {

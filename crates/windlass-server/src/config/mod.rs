@@ -1,5 +1,6 @@
 //! Configuration: defaults, `windlass.toml`, the environment, flags; later ones win. Every value knows where it came from.
 
+mod alerts;
 mod env;
 mod file;
 mod keys;
@@ -17,7 +18,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use windlass::alert::{Operator, Rule, default_rules};
+use windlass::alert::Rule;
 use windlass::store::SettingKey;
 use windlass_core::Millis;
 
@@ -101,6 +102,7 @@ impl Config {
             let value = key.form.read(value).map_err(|form| ConfigError::new(&source, form))?;
             config.values.insert(key.name, (value, source));
         }
+        config.check_alerts()?;
         Ok(config)
     }
 
@@ -132,20 +134,6 @@ impl Config {
     pub(crate) fn list(&self, name: &str) -> Vec<String> {
         let items = self.value(name).as_array().map(Vec::as_slice).unwrap_or_default();
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
-    }
-
-    /// The alert rules: the file's, or the usual five.
-    pub(crate) fn rules(&self) -> Vec<Rule> {
-        if self.rules.is_empty() {
-            return default_rules();
-        }
-        self.rules.iter().map(|(_, rule, _)| rule.clone()).collect()
-    }
-
-    /// Whom alerts are told to.
-    pub(crate) fn operators(&self) -> Vec<Operator> {
-        let secret = Some(self.text("alerts.secret").to_owned()).filter(|secret| !secret.is_empty());
-        self.list("alerts.urls").into_iter().map(|url| Operator { url, secret: secret.clone() }).collect()
     }
 
     fn value(&self, name: &str) -> &Value {

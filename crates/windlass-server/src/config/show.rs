@@ -34,7 +34,7 @@ impl Config {
             let (value, source) = (masked(setting.value.clone()), setting.source.to_string());
             shown.push(Shown { key, value, source, help: "" });
         }
-        for (name, rule, source) in &self.rules {
+        for (name, rule, source) in self.rules() {
             let value = json!({
                 "measure": rule.measure.as_str(),
                 "threshold": rule.threshold,

@@ -63,6 +63,86 @@ fn unknown_and_wrong_keys_are_told_with_their_line_and_the_nearest_known() {
 }
 
 #[test]
+fn alert_rules_are_read_field_by_field_and_the_usual_ones_fill_the_gaps() {
+    let text = "[alerts.rules.dead_letters]\nthreshold = 10\n\
+        [alerts.rules.slow_email]\nmeasure = \"oldest_due\"\nthreshold = \"2m\"\nqueue = \"email\"\n\
+        [alerts.rules.slow_sms]\nmeasure = \"oldest_due\"\nthreshold = 60000\nqueue = \"sms\"\nfor = 1500\n";
+    let rules = from_file(text).unwrap().alerts().rules;
+    let told: Vec<_> =
+        rules.iter().map(|r| (r.measure.as_str(), r.subject(), r.threshold, r.lasting.get() / 100)).collect();
+    let expected =
+        [("dead_letters", "", 10, 3000), ("oldest_due", "email", 120_000, 0), ("oldest_due", "sms", 60_000, 15)];
+    assert_eq!(told, expected);
+    assert_eq!(from_file("").unwrap().alerts().rules.len(), 5, "without any, the usual five");
+    let shown = format!("{:?}", from_file("").unwrap().shown());
+    assert!(shown.contains("alerts.rules.retry_rate"), "{shown}");
+    for (field, told) in [
+        ("for = \"soon\"", "`alerts.rules.dead_letters.for` must be a duration"),
+        ("for = true", "`alerts.rules.dead_letters.for` must be a duration"),
+        ("threshold = \"many\"", "`alerts.rules.dead_letters.threshold` must be a whole number"),
+        ("threshold = -1", "`alerts.rules.dead_letters.threshold` must be a whole number"),
+        ("minCount = 1.5", "`alerts.rules.dead_letters.minCount` must be a whole number"),
+        ("queue = 7", "`alerts.rules.dead_letters.queue` must be the name of a queue"),
+        ("queue = \"No Queue\"", "`alerts.rules.dead_letters.queue`: "),
+        ("measure = 7", "`alerts.rules.dead_letters.measure` must be one of dead_letters, retry_rate"),
+        ("treshold = 7", "`alerts.rules.dead_letters.treshold` is not a known key; did you mean `threshold`?"),
+    ] {
+        let error = from_file(&format!("[alerts.rules.dead_letters]\n{field}")).unwrap_err().to_string();
+        assert!(error.contains(told), "{field}: {error}");
+    }
+}
+
+#[test]
+fn two_rules_that_would_share_their_alerts_are_refused() {
+    let rules = |queue: &str| {
+        let text = format!(
+            "[alerts.rules.a]\nmeasure = \"exhausted\"\n{queue}[alerts.rules.exhausted]\n{queue}threshold = 3\n"
+        );
+        from_file(&text).unwrap_err().to_string()
+    };
+    let both = rules("");
+    assert!(
+        both.contains("`alerts.rules.exhausted` measures exhausted of all queues, as `alerts.rules.a` does"),
+        "{both}"
+    );
+    assert!(rules("queue = \"email\"\n").contains("of queue `email`"), "{both}");
+    let apart = "[alerts.rules.exhausted]\n[alerts.rules.a]\nmeasure = \"exhausted\"\nqueue = \"a\"\n";
+    assert_eq!(from_file(apart).unwrap().alerts().rules.len(), 2);
+}
+
+#[test]
+fn operators_that_could_not_be_told_are_refused() {
+    let good = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    for (name, value, told) in [
+        (
+            "WINDLASS_ALERTS_URLS",
+            "ops.example/hook",
+            "`alerts.urls` holds `ops.example/hook`: not a URL; write https://",
+        ),
+        ("WINDLASS_ALERTS_URLS", "https://a.example, ftp://b.example", "`alerts.urls` holds `ftp://b.example/`: "),
+        ("WINDLASS_ALERTS_URLS", "https://me:pw@a.example", "`alerts.urls` holds `https://me:***@a.example/`: "),
+        (
+            "WINDLASS_ALERTS_URLS",
+            "https://a.example,https://a.example",
+            "`alerts.urls` names `https://a.example/` twice",
+        ),
+        (
+            "WINDLASS_ALERTS_SECRET",
+            "s3cret",
+            "`alerts.secret` is no signing secret: a secret is `whsec_` followed by base64",
+        ),
+        ("WINDLASS_ALERTS_SECRET", "whsec_MTIz", "`alerts.secret` is no signing secret: a secret has 24 to 64 bytes"),
+        ("WINDLASS_ALERTS_EVERY", "1ms", "`alerts.every` must be at least 100ms"),
+    ] {
+        let error = from_environment(&[(name, value)]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("environment {name}: ")) && error.contains(told), "{value}: {error}");
+        assert!(!error.contains("s3cret") && !error.contains("MTIz"), "{error}");
+    }
+    let config = from_environment(&[("WINDLASS_ALERTS_URLS", "https://a.example/x"), ("WINDLASS_ALERTS_SECRET", good)]);
+    assert_eq!(config.unwrap().alerts().operators[0].secret.as_deref(), Some(good));
+}
+
+#[test]
 fn the_environment_is_held_to_the_same_table() {
     let config =
         from_environment(&[("WINDLASS_EGRESS_ALLOW", "10.0.0.0/8, 192.168.1.0/24"), ("WINDLASS_LOGS_JOBS", "off")]);

@@ -1,9 +1,11 @@
-//! Workers and alerts: what the fleet is made of and what is wrong with it. For callers for all tenants.
+//! Workers, alerts and the audit: what the fleet is made of, what is wrong with it, and what people did. For callers for all
+//! tenants.
 
 use super::app::App;
 use super::auth::{May, Read};
 use super::page::Listing;
 use super::problem::Problem;
+use super::query::{MAX_LIMIT, Query};
 use super::view::moment;
 use axum::Json;
 use axum::extract::State;
@@ -12,6 +14,8 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use windlass_core::Millis;
 
+/// Lines of the audit shown when no limit is asked for.
+const DEFAULT_AUDIT: u32 = 50;
 /// Workers seen within this time are shown.
 const SEEN_WITHIN: Millis = Millis::from_secs(60);
 
@@ -44,6 +48,40 @@ pub(crate) struct AlertView {
     fired_at: Option<String>,
     resolved_at: Option<String>,
     detail: String,
+}
+
+/// What a person did: replayed, discarded, paused, ….
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Audit)]
+pub(crate) struct AuditView {
+    at: String,
+    /// The token's name and id, or how it was done without one.
+    by: String,
+    action: String,
+    /// How many jobs or queues it changed.
+    count: u64,
+    detail: String,
+}
+
+/// What people did, newest first.
+#[utoipa::path(get, path = "/api/v1/audit", tag = "fleet", params(("limit" = Option<u32>, Query)),
+    responses((status = 200, body = Listing<AuditView>)))]
+pub(crate) async fn audit(
+    State(app): State<App>,
+    caller: May<Read>,
+    query: Query,
+) -> Result<Json<Listing<AuditView>>, Problem> {
+    caller.for_all_tenants()?;
+    query.only(&["limit"])?;
+    let lines = app.store().audits(query.limit(DEFAULT_AUDIT, MAX_LIMIT)?).await?;
+    let view = |line: windlass::store::Audit| AuditView {
+        at: line.at.to_string(),
+        by: line.by,
+        action: line.action,
+        count: line.count,
+        detail: line.detail,
+    };
+    Ok(Json(Listing::whole(lines.into_iter().map(view).collect())))
 }
 
 /// Workers seen within the last minute.

@@ -5,6 +5,7 @@ mod auth;
 mod body;
 mod cached;
 mod dead;
+mod deliveries;
 mod draft;
 mod events;
 mod fields;
@@ -73,6 +74,7 @@ fn routes() -> OpenApiRouter<App> {
         .routes(routes!(stats::stats))
         .routes(routes!(fleet::workers))
         .routes(routes!(fleet::alerts))
+        .routes(routes!(fleet::audit))
         .routes(routes!(events::events))
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))

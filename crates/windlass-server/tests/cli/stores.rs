@@ -32,6 +32,21 @@ fn dead_letters_are_replayed_by_filter_and_discarded_by_id() {
 }
 
 #[test]
+fn repeating_a_replay_is_harmless_and_the_audit_names_who_did_it() {
+    let world = World::of_2026();
+    let told = world.out("100", &["dead", "replay", "3", "6", "--rate", "1"]);
+    assert!(told.starts_with("job 3: sent again\njob 6: sent again\nthe last one is due "), "{told}");
+    assert_eq!(world.out("100", &["dead", "replay", "3"]), "job 3: waits to run already\n");
+    let output = world.run("100", &["dead", "replay", "1", "999"]);
+    assert_eq!(output.status.code(), Some(1), "one has succeeded, one is not there");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "job 1: is not a dead letter\njob 999: not found\n");
+    let audit = world.json(&["dead", "audit"]);
+    let lines = audit["items"].as_array().unwrap();
+    assert_eq!((lines.len(), &lines[0]["by"], &lines[0]["count"]), (1, &"command line".into(), &2.into()));
+    assert!(world.out("100", &["dead", "audit"]).contains("dead letters 3, 6"), "in words too");
+}
+
+#[test]
 fn a_queue_is_set_paused_and_purged() {
     let world = World::of_2026();
     world.out("100", &["queues", "set", "email", "--policy", "queue-worker"]);

@@ -113,7 +113,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Answers the `n`th call with `status(n)`.
+    /// Answers the `n`th call with `status(n)`; hangs up without a word where that is 0.
     pub fn new(status: impl Fn(usize) -> u16 + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
         let url = format!("http://{}/hook", listener.local_addr().expect("a bound socket has an address"));
@@ -127,8 +127,12 @@ impl Receiver {
                     kept.push((head, body));
                     kept.len()
                 };
-                let told = format!("HTTP/1.1 {} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status(number));
-                let _ = (&stream).write_all(told.as_bytes());
+                let status = status(number);
+                let told = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                if status > 0 {
+                    // A caller that was killed has gone.
+                    let _ = (&stream).write_all(told.as_bytes());
+                }
             }
         });
         Self { url, got }
@@ -137,4 +141,19 @@ impl Receiver {
     pub fn count(&self) -> usize {
         self.got.lock().unwrap().len()
     }
+
+    /// Every call as a webhook: its id and its body.
+    pub fn webhooks(&self) -> Vec<(String, String)> {
+        let got = self.got.lock().unwrap();
+        got.iter()
+            .map(|(head, body)| (header(head, "webhook-id").expect("a webhook has an id"), body.clone()))
+            .collect()
+    }
+}
+
+/// The value of a header.
+pub fn header(head: &str, name: &str) -> Option<String> {
+    head.lines()
+        .filter_map(|line| line.split_once(':'))
+        .find_map(|(key, value)| key.trim().eq_ignore_ascii_case(name).then(|| value.trim().to_owned()))
 }

@@ -1,7 +1,9 @@
 //! The real binary over real sockets, on both stores. Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those tests fail.
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests.
 
+mod alerts;
 mod client;
+mod deliveries;
 mod families;
 mod faults;
 mod node;

@@ -4,6 +4,7 @@ use super::client::Client;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything.
@@ -30,6 +31,11 @@ impl Place {
             .expect("set WINDLASS_TEST_POSTGRES to the URL of a Postgres these tests may make schemas in");
         let schema = format!("server_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         Self { store, schema, _dir: tempfile::tempdir().unwrap() }
+    }
+
+    /// Puts a file where nodes are started: `windlass.toml` is read from there.
+    pub fn write(&self, name: &str, text: &str) {
+        std::fs::write(self._dir.path().join(name), text).unwrap();
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -62,6 +68,7 @@ impl Place {
 pub struct Node {
     child: Child,
     pub client: Client,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Node {
@@ -76,8 +83,15 @@ impl Node {
         });
         let address = address.unwrap_or_else(|| panic!("the node did not start: {seen:#?}"));
         // Its log is read to the end, or the node would wait for a reader.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { child, client: Client { address, token: None } }
+        let log = Arc::new(Mutex::new(seen));
+        let kept = log.clone();
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| kept.lock().unwrap().push(line)));
+        Self { child, client: Client { address, token: None }, log }
+    }
+
+    /// How many lines of its log hold these words.
+    pub fn logged(&self, words: &str) -> usize {
+        self.log.lock().unwrap().iter().filter(|line| line.contains(words)).count()
     }
 
     pub fn signal(&self, name: &str) {

@@ -3,6 +3,7 @@
 use super::rules::{Picture, WINDOW};
 use super::{Operator, Rule, is_news, notices, step};
 use crate::store::{Alert, AlertChange, AlertStatus, Scope, Store, StoreError};
+use windlass_core::Timestamp;
 
 /// Judges all rules once and makes the changes they call for. Answers the changes this node made that people should hear of.
 ///
@@ -19,18 +20,30 @@ pub async fn check(store: &dyn Store, rules: &[Rule], operators: &[Operator]) ->
     let mut news = Vec::new();
     for rule in rules {
         let reading = rule.read(&picture, now);
-        let before = known.iter().find(|a| a.rule == rule.measure.as_str() && a.subject == reading.subject);
+        let before = known.iter().find(|alert| rule.is_about(alert));
         let Some(after) = step(before, rule, &reading, now) else { continue };
-        let is_news = is_news(before, &after);
-        let notices = if is_news { notices(&after, operators, now) } else { Vec::new() };
-        let before = before.map(|alert| (alert.status, alert.incident));
-        let changed = store.change_alert(AlertChange { before, after: after.clone(), notices }).await?;
-        if changed && is_news {
-            tell(&after);
-            news.push(after);
-        }
+        news.extend(change(store, before, after, operators, now).await?);
     }
     Ok(news)
+}
+
+/// Makes a change, with its notices, unless another node was faster. Answers it if people should hear of it.
+pub(super) async fn change(
+    store: &dyn Store,
+    before: Option<&Alert>,
+    after: Alert,
+    operators: &[Operator],
+    now: Timestamp,
+) -> Result<Option<Alert>, StoreError> {
+    let is_news = is_news(before, &after);
+    let notices = if is_news { notices(&after, operators, now) } else { Vec::new() };
+    let before = before.map(|alert| (alert.status, alert.incident));
+    let changed = store.change_alert(AlertChange { before, after: after.clone(), notices }).await?;
+    if !changed || !is_news {
+        return Ok(None);
+    }
+    tell(&after);
+    Ok(Some(after))
 }
 
 fn tell(alert: &Alert) {

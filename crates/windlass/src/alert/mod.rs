@@ -2,9 +2,11 @@
 //! pure; that one node of many makes a change is the store's compare-and-set.
 
 mod check;
+mod judge;
 mod rules;
 
 pub use check::check;
+pub use judge::{Judge, UNKNOWN_FOR};
 pub use rules::{Measure, Reading, Rule, default_rules};
 
 use crate::job::{HttpCall, NewJob};
@@ -19,6 +21,9 @@ use windlass_core::{Executor, Millis, Timestamp};
 pub const NOTICE_QUEUE: &str = "alerts";
 /// The kind of a notice. Nothing of this kind is counted by any rule.
 pub const NOTICE_KIND: &str = "alert";
+
+/// How often rules are judged.
+pub const ALERT_EVERY: Millis = Millis::from_secs(10);
 
 /// Whom to tell, besides the log, the API and the metrics.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,12 +45,14 @@ impl std::fmt::Debug for Operator {
 pub struct Alerts {
     pub rules: Vec<Rule>,
     pub operators: Vec<Operator>,
+    /// How often to look.
+    pub every: Millis,
 }
 
 /// The five rules with their defaults; nobody is told but the log, the API and the metrics.
 impl Default for Alerts {
     fn default() -> Self {
-        Self { rules: default_rules(), operators: Vec::new() }
+        Self { rules: default_rules(), operators: Vec::new(), every: ALERT_EVERY }
     }
 }
 
@@ -54,7 +61,7 @@ impl Default for Alerts {
 pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timestamp) -> Option<Alert> {
     let status = before.map(|alert| alert.status);
     match (status, &reading.holds) {
-        (None | Some(AlertStatus::Resolved), Some(detail)) => Some(begin(before, rule, reading, detail, now)),
+        (None | Some(AlertStatus::Resolved), Some(detail)) => Some(begin(before, rule, detail, now)),
         (Some(AlertStatus::Pending), Some(detail)) => {
             let pending = before.filter(|alert| now.since(alert.since) > rule.lasting)?;
             Some(Alert { status: AlertStatus::Firing, fired_at: Some(now), detail: detail.clone(), ..pending.clone() })
@@ -69,11 +76,11 @@ pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timesta
     }
 }
 
-fn begin(before: Option<&Alert>, rule: &Rule, reading: &Reading, detail: &str, now: Timestamp) -> Alert {
+fn begin(before: Option<&Alert>, rule: &Rule, detail: &str, now: Timestamp) -> Alert {
     let fires_at_once = rule.lasting.is_zero();
     Alert {
         rule: rule.measure.as_str().into(),
-        subject: reading.subject.clone(),
+        subject: rule.subject().into(),
         status: if fires_at_once { AlertStatus::Firing } else { AlertStatus::Pending },
         incident: before.map_or(0, |alert| alert.incident) + 1,
         since: now,
@@ -112,6 +119,8 @@ fn notice(alert: &Alert, operator: &Operator, now: Timestamp) -> NewJob {
             "subject": alert.subject,
             "incident": alert.incident,
             "since": alert.since.to_string(),
+            "firedAt": alert.fired_at.map(|at| at.to_string()),
+            "resolvedAt": alert.resolved_at.map(|at| at.to_string()),
             "detail": alert.detail,
         },
     });

@@ -1,10 +1,10 @@
 //! The five rules, and what they read.
 
 use super::NOTICE_KIND;
-use crate::store::{Depth, Queue};
+use crate::store::{Alert, Depth, Queue};
 use crate::tally::Tally;
 use windlass_core::job::Kind;
-use windlass_core::{Millis, Timestamp};
+use windlass_core::{Executor, Millis, Timestamp};
 
 /// How far back rates look.
 pub const WINDOW: Millis = Millis::from_secs(300);
@@ -79,8 +79,6 @@ pub fn default_rules() -> Vec<Rule> {
 /// What one rule reads now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// The queue, or empty for everything.
-    pub subject: String,
     /// In words, if the condition holds.
     pub holds: Option<String>,
 }
@@ -104,7 +102,19 @@ impl Rule {
             Measure::Backoff => self.backoff(&self.recent(picture)),
             Measure::OldestDue => self.oldest_due(picture, now),
         };
-        Reading { subject: self.queue.clone().unwrap_or_default(), holds }
+        Reading { holds }
+    }
+
+    /// What its alerts are about: a queue, or empty for everything.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        self.queue.as_deref().unwrap_or_default()
+    }
+
+    /// Whether an alert is this rule's. Two rules of one measure and queue would share their alerts.
+    #[must_use]
+    pub fn is_about(&self, alert: &Alert) -> bool {
+        alert.rule == self.measure.as_str() && alert.subject == self.subject()
     }
 
     fn covers(&self, queue: &Queue) -> bool {
@@ -116,7 +126,7 @@ impl Rule {
     fn depths<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a Depth> {
         picture.depths.iter().filter(|depth| {
             let queue = picture.queues.iter().find(|q| q.id == depth.queue);
-            queue.is_some_and(|q| self.covers(q) && q.name.as_str() != super::NOTICE_QUEUE && !q.paused)
+            queue.is_some_and(|q| self.covers(q) && !is_of_notices(q))
         })
     }
 
@@ -154,9 +164,16 @@ impl Rule {
         holds.then(|| format!("retries wait {} on average", Millis::new(mean)))
     }
 
+    /// What waits in a paused queue waits because a person wants it to.
     fn oldest_due(&self, picture: &Picture, now: Timestamp) -> Option<String> {
-        let oldest = self.depths(picture).filter_map(|depth| depth.oldest_due).min()?;
+        let is_paused = |depth: &Depth| picture.queues.iter().any(|q| q.id == depth.queue && q.paused);
+        let working = self.depths(picture).filter(|depth| !is_paused(depth));
+        let oldest = working.filter_map(|depth| depth.oldest_due).min()?;
         let age = now.since(oldest);
         (age.get() > self.threshold).then(|| format!("a job has been due for {}", Millis::new(age.get() / 1000 * 1000)))
     }
+}
+
+fn is_of_notices(queue: &Queue) -> bool {
+    queue.executor == Executor::Http && queue.name.as_str() == super::NOTICE_QUEUE
 }

@@ -13,7 +13,7 @@ fn rule(measure: Measure) -> Rule {
 }
 
 fn reading(holds: bool) -> Reading {
-    Reading { subject: String::new(), holds: holds.then(|| "3 dead letters".into()) }
+    Reading { holds: holds.then(|| "3 dead letters".into()) }
 }
 
 #[test]
@@ -46,16 +46,43 @@ fn what_passes_in_time_is_nobodys_business() {
     assert_eq!((over.status, over.fired_at), (AlertStatus::Resolved, None));
 }
 
-#[test]
-fn a_retry_rate_needs_a_minimum_count() {
-    let queue = |name: &str| crate::store::Queue {
+fn queue(name: &str) -> crate::store::Queue {
+    crate::store::Queue {
         id: crate::job::QueueId(1),
         tenant: Default::default(),
         name: QueueName::new(name).unwrap(),
         executor: Executor::Worker,
         paused: false,
         created_at: START,
+    }
+}
+
+#[test]
+fn a_paused_queue_keeps_its_dead_letters_but_nobody_is_late_in_it() {
+    let picture = |queue: crate::store::Queue| Picture {
+        depths: vec![crate::store::Depth {
+            queue: queue.id,
+            due: 1,
+            later: 0,
+            running: 0,
+            dead: 1,
+            oldest_due: Some(START - Millis::from_secs(3600)),
+        }],
+        queues: vec![queue],
+        recent: Vec::new(),
     };
+    let holds = |measure, queue| rule(measure).read(&picture(queue), START).holds.is_some();
+    let paused = || crate::store::Queue { paused: true, ..queue("a") };
+    assert!(holds(Measure::DeadLetters, queue("a")) && holds(Measure::OldestDue, queue("a")));
+    assert!(holds(Measure::DeadLetters, paused()), "they wait for a person, not for a worker");
+    assert!(!holds(Measure::OldestDue, paused()));
+    let notices = || crate::store::Queue { executor: Executor::Http, ..queue(NOTICE_QUEUE) };
+    assert!(!holds(Measure::DeadLetters, notices()) && !holds(Measure::OldestDue, notices()));
+    assert!(holds(Measure::DeadLetters, queue(NOTICE_QUEUE)), "somebody's own queue of that name");
+}
+
+#[test]
+fn a_retry_rate_needs_a_minimum_count() {
     let picture = |kind: &str, retries, first_attempts| Picture {
         recent: vec![(queue("a"), Kind::new(kind).unwrap(), Tally { retries, first_attempts, ..Tally::default() })],
         ..Picture::default()
@@ -99,7 +126,7 @@ async fn dead_letters_ring_after_five_minutes_and_fall_silent_after_a_replay() {
     clock.advance(Millis::new(1));
     assert_eq!(look().await.unwrap().len(), 1);
     assert!(look().await.unwrap().is_empty(), "once per incident");
-    let replay = Replay { ids: vec![id], only: ReplayOnly::DeadLetters, spacing: Millis::ZERO, by: "ann".into() };
+    let replay = Replay::new(vec![id], ReplayOnly::DeadLetters, "ann");
     store.replay(&Scope::All, replay).await.unwrap();
     assert_eq!(look().await.unwrap()[0].status, AlertStatus::Resolved);
     let notices = store.queues().await.unwrap().into_iter().find(|q| q.name.as_str() == NOTICE_QUEUE).unwrap();

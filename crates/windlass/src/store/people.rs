@@ -2,7 +2,7 @@
 
 use crate::job::NewJob;
 use windlass_core::job::Tenant;
-use windlass_core::{JobId, Millis, Priority, State, Timestamp};
+use windlass_core::{JobId, Priority, State, Timestamp};
 
 /// What cancelling one job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,37 +13,6 @@ pub enum Cancelled {
     Requested,
     /// It had finished before, in this state: nothing changed.
     Finished(State),
-    NotFound,
-}
-
-/// Jobs to send again.
-#[derive(Debug, Clone)]
-pub struct Replay {
-    /// In the order in which they become due.
-    pub ids: Vec<JobId>,
-    pub only: ReplayOnly,
-    /// Each job is due this much after the one before it; zero for all at once.
-    pub spacing: Millis,
-    /// Who asked, for the audit.
-    pub by: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplayOnly {
-    /// Archived jobs go back to `queued`; waiting ones become due now.
-    Any,
-    /// Dead letters alone: repeating the request finds none left and changes nothing.
-    DeadLetters,
-}
-
-/// What replaying one job came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replayed {
-    /// Back in `queued` under its own id, with a fresh allowance.
-    Queued,
-    /// It was waiting (or, of dead letters alone, is one no longer): due now, or left as it is.
-    AlreadyLive,
-    Running,
     NotFound,
 }
 

@@ -7,7 +7,7 @@ mod prune;
 mod reap;
 pub mod schedules;
 
-use crate::alert::Alerts;
+use crate::alert::{Alerts, Judge};
 use crate::event::Reporter;
 use crate::wake::Waker;
 use crate::windlass::Windlass;
@@ -18,8 +18,6 @@ use windlass_core::{Millis, Timestamp};
 const TICK: Millis = Millis::from_secs(5);
 /// How often the archive is pruned.
 const PRUNE_EVERY: Millis = Millis::from_secs(60);
-/// How often alert rules are judged.
-const ALERT_EVERY: Millis = Millis::from_secs(10);
 /// After a wake-up, schedules are looked at again, but no more often than this.
 const WAKE_GAP: Millis = Millis::from_secs(1);
 /// Items per call of each kind of upkeep.
@@ -34,13 +32,13 @@ pub struct Keeper {
     reporter: Reporter,
     waker: Waker,
     next_firing: Option<Timestamp>,
-    alerts: Option<Alerts>,
+    judge: Option<Judge>,
 }
 
 impl Keeper {
     pub(crate) fn new(windlass: Windlass, reporter: Reporter) -> Self {
         let waker = windlass.store().wake().subscribe();
-        Self { windlass, reporter, waker, next_firing: None, alerts: None }
+        Self { windlass, reporter, waker, next_firing: None, judge: None }
     }
 
     /// Upkeep for a process without a worker.
@@ -49,10 +47,10 @@ impl Keeper {
         Self::new(windlass.clone(), windlass.reporter("upkeep".into()))
     }
 
-    /// Judges these alert rules too, about every ten seconds.
+    /// Judges these alert rules too, as often as they say.
     #[must_use]
     pub fn alerts(mut self, alerts: Option<Alerts>) -> Self {
-        self.alerts = alerts;
+        self.judge = alerts.map(Judge::new);
         self
     }
 
@@ -60,7 +58,7 @@ impl Keeper {
         let clock = self.windlass.clock().clone();
         let mut next_tick = clock.now();
         let mut next_prune = clock.now() + self.jittered(PRUNE_EVERY);
-        let mut next_alert = self.alerts.is_some().then(|| clock.now());
+        let mut next_alert = self.judge.is_some().then(|| clock.now());
         while !stop.is_cancelled() {
             let now = clock.now();
             if now >= next_tick {
@@ -73,7 +71,7 @@ impl Keeper {
             }
             if next_alert.is_some_and(|at| now >= at) {
                 self.judge().await;
-                next_alert = Some(clock.now() + self.jittered(ALERT_EVERY));
+                next_alert = self.judge.as_ref().map(|judge| clock.now() + self.jittered(judge.every()));
             }
             self.next_firing = schedules::fire_due(&self.windlass).await;
             let looked_at = clock.now();
@@ -95,15 +93,15 @@ impl Keeper {
     }
 
     /// Judges the alert rules once, if there are any.
-    pub async fn judge(&self) {
-        if let Some(alerts) = &self.alerts {
-            alerts::judge(&self.windlass, alerts).await;
+    pub async fn judge(&mut self) {
+        if let Some(judge) = &mut self.judge {
+            alerts::judge(&self.windlass, judge).await;
         }
     }
 
     /// Everything at once: for tests that turn the clock.
     #[cfg(feature = "testing")]
-    pub(crate) async fn all(&self) {
+    pub(crate) async fn all(mut self) {
         self.tick().await;
         schedules::fire_due(&self.windlass).await;
         prune::prune(&self.windlass).await;

@@ -5,7 +5,7 @@ use crate::world::*;
 use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
 use windlass::dice::Dice;
 use windlass::job::{Idempotency, Job, KeyWindow, NewJob, RunAt};
-use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Turn, WorkerId};
+use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Spacing, Turn, WorkerId};
 
 const STEPS: usize = 300;
 
@@ -134,7 +134,7 @@ async fn person(w: &World, pick: &impl Fn(u64) -> u64, id: JobId) -> String {
         0 => format!("{:?}", w.store.cancel(&Scope::All, ids).await.unwrap()),
         1 => {
             let only = if pick(2) == 0 { ReplayOnly::Any } else { ReplayOnly::DeadLetters };
-            let replay = Replay { ids, only, spacing: SECOND, by: "ann".into() };
+            let replay = Replay { spacing: Spacing::every(SECOND), ..Replay::new(ids, only, "ann") };
             format!("{:?}", w.store.replay(&Scope::All, replay).await.unwrap())
         }
         2 => {

@@ -5,11 +5,11 @@ use windlass::job::NewJob;
 use windlass::store::{
     Committed,
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Discard, Discarded, JobFilter, Replay, ReplayOnly,
-    Replayed, Scope, Token, WorkerId, WorkerReport,
+    Replayed, Scope, Spacing, Token, WorkerId, WorkerReport,
 };
 
 fn replay(ids: &[JobId], only: ReplayOnly) -> Replay {
-    Replay { ids: ids.to_vec(), only, spacing: Millis::ZERO, by: "ann".into() }
+    Replay::new(ids.to_vec(), only, "ann")
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn a_rated_replay_spaces_due_times_and_repeating_it_changes_nothing() {
     for _ in 0..4 {
         w.fail_for_good("broken").await;
     }
-    let rated = Replay { spacing: Millis::from_secs(2), ..replay(&stored, ReplayOnly::DeadLetters) };
+    let rated = Replay { spacing: Spacing::every(Millis::from_secs(2)), ..replay(&stored, ReplayOnly::DeadLetters) };
     assert_eq!(w.store.replay(&Scope::All, rated.clone()).await.unwrap(), [Replayed::Queued; 4]);
     let due = async |id| w.get(id).await.due_at.since(START).get();
     for (position, id) in stored.iter().enumerate() {
@@ -122,7 +122,7 @@ async fn discarding_takes_a_dead_letter_off_the_list_and_keeps_the_job() {
     assert_eq!((job.state, job.discarded_at, job.discard_reason.as_deref()), (State::Failed, Some(START), Some("known bug")));
     assert!(w.list(JobFilter { dead_letters: true, ..Default::default() }).await.is_empty());
     let only_dead = w.store.replay(&Scope::All, replay(&[id], ReplayOnly::DeadLetters)).await.unwrap();
-    assert_eq!(only_dead, [Replayed::AlreadyLive]);
+    assert_eq!(only_dead, [Replayed::NotDead]);
     assert_eq!(w.store.replay(&Scope::All, replay(&[id], ReplayOnly::Any)).await.unwrap(), [Replayed::Queued]);
     let audits = w.store.audits(10).await.unwrap();
     let lines: Vec<_> = audits.iter().map(|a| (a.action.as_str(), a.by.as_str(), a.count)).collect();

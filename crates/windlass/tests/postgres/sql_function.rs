@@ -7,7 +7,7 @@ use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
 use windlass::job::{Job, NewJob};
 use windlass::settle::{Trace, settle};
-use windlass::store::{Atomicity, Scope, Store};
+use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey, Store};
 
 /// Shorter than any lock is waited for.
 const SOON: Duration = Duration::from_secs(5);
@@ -50,6 +50,36 @@ async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
     assert_eq!(job.policy.max_retries, 7);
     let frozen = format!("SELECT count(*) FROM {s}.jobs WHERE policy_id IS NOT NULL");
     assert_eq!(w.count(&frozen).await, 1);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_tenants_webhook_is_told_about_jobs_of_sql_callers_too() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let tenant = SettingKey::Tenant { name: Default::default() };
+    let webhook = r#"{"webhook":{"url":"https://example.com/done"}}"#;
+    w.store.put_setting(&tenant, Some(webhook)).await.unwrap();
+    for _ in 0..2 {
+        answer(&format!("SELECT {s}.enqueue('email', retry => 'fixed:base=0ms,jitter=none,retries=3')"));
+    }
+    let told = async |id| {
+        let page = Page { after: None, limit: 10, order: Order::OldestFirst };
+        let filter = JobFilter { parent: Some(id), ..JobFilter::default() };
+        w.store.jobs(&Scope::All, &filter, page).await.unwrap().len()
+    };
+    // Neither has been claimed: one is cancelled as it is, the other fails once and then succeeds.
+    w.store.cancel(&Scope::All, vec![JobId(1)]).await.unwrap();
+    assert_eq!(told(JobId(1)).await, 1);
+    let first = w.claim(1).await.remove(0);
+    w.store.put_setting(&tenant, None).await.unwrap();
+    let failure = Outcome::Failed(windlass::core::Failure::new("no"));
+    w.store.commit(vec![ended(&first, &failure)], vec![]).await.unwrap();
+    let again = w.claim(1).await.remove(0);
+    assert_eq!((again.id, again.attempt, told(again.id).await), (first.id, 2, 0));
+    assert_eq!(again.webhook.as_ref().unwrap().url, "https://example.com/done", "frozen at the first claim");
+    w.store.commit(vec![ended(&again, &Outcome::Succeeded)], vec![]).await.unwrap();
+    assert_eq!(told(again.id).await, 1);
     w.end().await;
 }
 

@@ -7,7 +7,7 @@ use crate::swarm::Spice;
 use windlass::core::job::QueueName;
 use windlass::core::{JobId, Millis, Priority};
 use windlass::job::NewJob;
-use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Store, Trigger};
+use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Spacing, Store, Trigger};
 
 #[derive(Debug, Clone, Copy)]
 enum Verb {
@@ -54,8 +54,8 @@ impl Sim {
             Verb::Cancel => format!("{:?}", sorted(store.cancel(scope, ids).await)),
             Verb::Replay => {
                 let only = if self.pick(2) == 0 { ReplayOnly::Any } else { ReplayOnly::DeadLetters };
-                let spacing = Millis::new(self.pick(3000));
-                let replay = Replay { ids, only, spacing, by: "ann".into() };
+                let spacing = Spacing::every(Millis::new(self.pick(3000)));
+                let replay = Replay { spacing, ..Replay::new(ids, only, "ann") };
                 format!("{:?}", sorted(store.replay(scope, replay).await))
             }
             Verb::Discard => {

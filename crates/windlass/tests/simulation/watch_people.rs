@@ -34,13 +34,12 @@ impl Watched {
         {
             let mut record = self.record();
             record.counts.verbs += 1;
-            let mut due_at = now;
+            let mut sent = 0;
             for (id, answer) in replay.ids.iter().zip(&answers) {
                 let known = in_scope(record.jobs.get_mut(id), scope);
-                let expected = known.map_or(Replayed::NotFound, |known| again(known, replay.only, due_at, now));
-                if expected == Replayed::Queued {
-                    due_at = due_at + replay.spacing;
-                }
+                let expected =
+                    known.map_or(Replayed::NotFound, |known| again(known, replay.only, replay.due_at(sent, now), now));
+                sent += u64::from(expected == Replayed::Queued);
                 record.demand(*answer == expected, || format!("replay of job {id}: {answer:?}, not {expected:?}"));
             }
         }
@@ -116,7 +115,7 @@ fn again(known: &mut Known, only: ReplayOnly, due_at: Timestamp, now: Timestamp)
         return Replayed::AlreadyLive;
     }
     if only == ReplayOnly::DeadLetters && (known.state != State::Failed || known.discarded) {
-        return Replayed::AlreadyLive;
+        return Replayed::NotDead;
     }
     known.state = State::Queued;
     known.replays += 1;

@@ -6,8 +6,9 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use windlass::Millis;
-use windlass::alert::{Alerts, Measure, NOTICE_KIND, Operator, default_rules};
-use windlass::store::{Alert, AlertStatus};
+use windlass::alert::{Alerts, Judge, Measure, NOTICE_KIND, Operator, UNKNOWN_FOR, default_rules};
+use windlass::core::job::Kind;
+use windlass::store::{Alert, AlertStatus, JobFilter};
 
 const LOOK: Millis = Millis::from_secs(10);
 
@@ -30,7 +31,8 @@ async fn receiver_with(status: &Arc<AtomicU16>) -> Receiver {
 
 fn rules(operator: &Receiver) -> Alerts {
     let rules = default_rules().into_iter().filter(|rule| rule.measure == Measure::DeadLetters).collect();
-    Alerts { rules, operators: vec![Operator { url: operator.url(), secret: Some(SECRET.into()) }] }
+    let operators = vec![Operator { url: operator.url(), secret: Some(SECRET.into()) }];
+    Alerts { rules, operators, ..Alerts::default() }
 }
 
 fn told(operator: &Receiver) -> Vec<String> {
@@ -87,5 +89,72 @@ scenario! {
         pass(&w, minutes(1)).await;
         let over = alert(&w).await.unwrap();
         assert_eq!((over.status, over.incident), (AlertStatus::Resolved, 1), "the dead notice is not counted");
+    }
+
+    async fn several_nodes_tell_once_and_a_restart_forgets_nothing(w: World) {
+        let receiver = Receiver::always(Reply::status(410)).await;
+        let operator = Receiver::always(Reply::status(200)).await;
+        w.enqueue(Do::Succeed, &receiver.url()).await;
+        w.kit.run_due().await;
+        let node = || Judge::new(rules(&operator));
+        let mut nodes = [node(), node(), node()];
+        let mut news = Vec::new();
+        for step in 0..80 {
+            // Nodes come and go while it is pending and while it fires.
+            nodes[step % 3] = node();
+            let [a, b, c] = &mut nodes;
+            let looks = tokio::join!(a.look(w.store()), b.look(w.store()), c.look(w.store()));
+            news.extend([looks.0, looks.1, looks.2].into_iter().flat_map(Result::unwrap).map(|alert| alert.status));
+            w.clock.advance(LOOK);
+        }
+        assert_eq!(news, [AlertStatus::Firing]);
+        w.windlass().replay(w.dead_letters().await[0].id).await.unwrap();
+        for _ in 0..10 {
+            let [a, b, c] = &mut nodes;
+            let looks = tokio::join!(a.look(w.store()), b.look(w.store()), c.look(w.store()));
+            news.extend([looks.0, looks.1, looks.2].into_iter().flat_map(Result::unwrap).map(|alert| alert.status));
+            nodes = [node(), node(), node()];
+        }
+        assert_eq!(news, [AlertStatus::Firing, AlertStatus::Resolved]);
+        let notices = w.list(JobFilter { kind: Some(Kind::new(NOTICE_KIND).unwrap()), ..JobFilter::default() }).await;
+        assert_eq!(notices.len(), 2);
+    }
+
+    async fn an_alert_whose_rule_is_gone_is_over_once(w: World) {
+        let receiver = Receiver::always(Reply::status(410)).await;
+        let operator = Receiver::always(Reply::status(200)).await;
+        w.enqueue(Do::Succeed, &receiver.url()).await;
+        w.kit.run_due().await;
+        let with_rule = || Judge::new(rules(&operator));
+        let without = || Judge::new(Alerts { rules: Vec::new(), ..rules(&operator) });
+        let mut old = with_rule();
+        old.look(w.store()).await.unwrap();
+        w.clock.advance(minutes(6));
+        assert_eq!(old.look(w.store()).await.unwrap().len(), 1);
+
+        // Nodes are replaced one by one: as long as one has the rule, it is not for the others to say that it is over.
+        let mut new = without();
+        for _ in 0..3 {
+            assert!(new.look(w.store()).await.unwrap().is_empty());
+            assert!(old.look(w.store()).await.unwrap().is_empty());
+            w.clock.advance(LOOK);
+        }
+        drop(old);
+        w.clock.advance(UNKNOWN_FOR);
+        let over = new.look(w.store()).await.unwrap();
+        assert_eq!(over.iter().map(|alert| alert.status).collect::<Vec<_>>(), [AlertStatus::Resolved]);
+        assert!(over[0].resolved_at.is_some() && over[0].detail.contains("rule"), "{over:?}");
+        w.clock.advance(UNKNOWN_FOR);
+        assert!(new.look(w.store()).await.unwrap().is_empty() && without().look(w.store()).await.unwrap().is_empty());
+
+        // A node that has the rule after all raises it again, and is contradicted more and more rarely.
+        let mut stubborn = with_rule();
+        let mut changes = 0;
+        for _ in 0..12 * 12 {
+            changes += stubborn.look(w.store()).await.unwrap().len();
+            w.clock.advance(minutes(5));
+            changes += new.look(w.store()).await.unwrap().len();
+        }
+        assert!((4..=20).contains(&changes), "{changes} changes in half a day");
     }
 }

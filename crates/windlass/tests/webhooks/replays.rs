@@ -1,16 +1,18 @@
 //! Replaying many dead letters at a rate: one commit, safe to interrupt and to repeat.
 
 use crate::world::{Do, World, scenario};
+use std::num::NonZeroU32;
 use std::sync::Arc;
-use windlass::core::job::Kind;
+use windlass::core::job::{Kind, QueueName};
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Outcome};
 use windlass::job::{LeaseId, NewJob};
 use windlass::settle::{Trace, settle};
 use windlass::store::{
-    Atomicity, Claim, Committed, JobFilter, Leases, Replay, ReplayOnly, Replayed, Scope, Turn, WorkerId,
+    Atomicity, Claim, Committed, JobFilter, Leases, Order, Page, Replay, ReplayOnly, Replayed, Scope, Spacing, Turn,
+    WorkerId,
 };
-use windlass::{JobId, Millis, State};
+use windlass::{JobId, Millis, ReplayedPage, State};
 
 const COUNT: usize = 10_000;
 const RATE: u64 = 500;
@@ -37,17 +39,25 @@ async fn run_all(w: &World, outcome: &Outcome, lease: i64) -> Vec<JobId> {
     claimed.iter().map(|job| job.id).collect()
 }
 
+fn spacing() -> Spacing {
+    Spacing::per_second(NonZeroU32::new(RATE as u32).unwrap())
+}
+
+/// Stores jobs and lets them all fail for good. Answers their ids, the oldest first.
+async fn dead_letters(w: &World, count: usize, lease: i64) -> Vec<JobId> {
+    let policy = Arc::new(Partial::resolve(&[Partial::parse_line("once").unwrap()], &[]).unwrap());
+    let new = NewJob::new(Kind::new("do").unwrap(), serde_json::to_string(&Do::Succeed).unwrap(), policy);
+    w.store().enqueue(vec![new; count], Atomicity::Each).await.unwrap();
+    run_all(w, &Outcome::Failed(Failure::new("told to fail")), lease).await
+}
+
 fn at_a_rate(ids: &[JobId]) -> Replay {
-    let spacing = Millis::new(1000 / RATE);
-    Replay { ids: ids.to_vec(), only: ReplayOnly::DeadLetters, spacing, by: "ann".into() }
+    Replay { spacing: spacing(), ..Replay::new(ids.to_vec(), ReplayOnly::DeadLetters, "ann") }
 }
 
 scenario! {
     async fn ten_thousand_dead_letters_are_replayed_at_a_rate_and_none_twice(w: World) {
-        let policy = Arc::new(Partial::resolve(&[Partial::parse_line("once").unwrap()], &[]).unwrap());
-        let new = NewJob::new(Kind::new("do").unwrap(), serde_json::to_string(&Do::Succeed).unwrap(), policy);
-        w.store().enqueue(vec![new; COUNT], Atomicity::Each).await.unwrap();
-        let dead = run_all(&w, &Outcome::Failed(Failure::new("told to fail")), 1).await;
+        let dead = dead_letters(&w, COUNT, 1).await;
         assert_eq!((dead.len(), w.dead_letters().await.len()), (COUNT, COUNT));
 
         let started = w.clock.now();
@@ -77,5 +87,49 @@ scenario! {
         let done = w.list(JobFilter { states: vec![State::Succeeded], ..JobFilter::default() }).await;
         assert!(done.iter().all(|job| (job.attempt, job.replays) == (2, 1)));
         assert_eq!((done.len(), w.dead_letters().await.len()), (COUNT, 0));
+    }
+
+    async fn pages_of_a_replay_by_filter_are_one_sequence_however_it_is_interrupted(w: World) {
+        const REST: usize = 1_500;
+        let mut dead = dead_letters(&w, COUNT, 1).await;
+        dead.extend(dead_letters(&w, REST, 2).await);
+        let page = || w.windlass().replay_dead_letters(&Scope::All, JobFilter::default(), spacing(), "ann");
+
+        let started = w.clock.now();
+        let first = page().await.unwrap();
+        assert_eq!((first.done, first.more), (COUNT as u64, true));
+        // Whoever asked is gone. Somebody else does something, and asks again while the first page is still under way.
+        w.clock.advance(Millis::from_secs(7));
+        let other = JobFilter { queue: Some(QueueName::new("other").unwrap()), ..JobFilter::default() };
+        let none = w.windlass().replay_dead_letters(&Scope::All, other, spacing(), "bob").await.unwrap();
+        assert_eq!(none, ReplayedPage::default());
+        let second = page().await.unwrap();
+        assert_eq!((second.done, second.more), (REST as u64, false));
+        assert_eq!(page().await.unwrap(), ReplayedPage::default(), "repeating changes nothing");
+
+        let mut live = w.list(JobFilter { states: vec![State::Queued], ..JobFilter::default() }).await;
+        let after = live.last().map(|job| job.id);
+        let page = Page { after, limit: REST as u32, order: Order::OldestFirst };
+        live.extend(w.store().jobs(&Scope::All, &JobFilter::default(), page).await.unwrap());
+        assert_eq!(live.iter().map(|job| job.id).collect::<Vec<_>>(), dead);
+        let due: Vec<u64> = live.iter().map(|job| job.due_at.since(started).get()).collect();
+        let expected: Vec<u64> = (0..dead.len() as u64).map(|n| n * 1000 / RATE).collect();
+        assert_eq!(due, expected, "one sequence in the original order");
+        assert_eq!(second.last_due, live.last().map(|job| job.due_at));
+        assert!(live.iter().all(|job| job.replays == 1));
+        let audits = w.store().audits(10).await.unwrap();
+        let told: Vec<_> = audits.iter().map(|line| (line.by.as_str(), line.action.as_str(), line.count)).collect();
+        assert_eq!(told, [("ann", "replay", REST as u64), ("ann", "replay", COUNT as u64)]);
+    }
+
+    async fn a_replay_that_was_over_long_ago_starts_anew(w: World) {
+        let page = || w.windlass().replay_dead_letters(&Scope::All, JobFilter::default(), spacing(), "ann");
+        dead_letters(&w, 3, 1).await;
+        assert_eq!(page().await.unwrap().done, 3);
+        w.clock.advance(Millis::from_secs(60));
+        run_all(&w, &Outcome::Succeeded, 2).await;
+        dead_letters(&w, 2, 3).await;
+        let again = page().await.unwrap();
+        assert_eq!(again.last_due, Some(w.clock.now() + spacing().times(1)));
     }
 }

@@ -5,16 +5,20 @@ use crate::http::auth::{Caller, Enqueue, May};
 use crate::http::body::Body;
 use crate::http::fields::{Faults, Fields};
 use crate::http::problem::{Problem, ProblemBody};
+use crate::http::view::moment;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use std::num::NonZeroU32;
 use utoipa::ToSchema;
-use windlass::store::{Discard, Discarded, JobFilter, MAX_BATCH, Order, Page, Replay, ReplayOnly, Replayed};
+use windlass::store::{Discard, Discarded, JobFilter, MAX_BATCH, Replay, ReplayOnly, Replayed, Spacing};
+use windlass_core::JobId;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{JobId, Millis};
 
 /// The fastest rate that spaces jobs, in jobs per second.
 const MAX_RATE: u64 = 1000;
+/// Ids that the audit names of a request.
+const NAMED_IDS: usize = 20;
 /// Longest reason of a discard, in bytes.
 const MAX_REASON: usize = 1000;
 
@@ -40,8 +44,12 @@ pub(crate) struct ChoiceBody {
 pub(crate) struct BulkResult {
     /// Sent again, or discarded.
     done: u64,
-    /// True if the filter matches more than one request takes (10,000): repeat it.
+    /// True if the filter may match more than one request takes (10,000): repeat it. With `rate`, each repetition goes on
+    /// where the last one ended.
     more: bool,
+    /// With `rate`: when the last of those sent again is due.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_due_at: Option<String>,
     /// For each id given: queued, `already_live`, running, discarded, `not_dead` or `not_found`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     results: Vec<IdResult>,
@@ -54,6 +62,9 @@ pub(crate) struct IdResult {
 }
 
 /// Send dead letters again, all in one commit; `rate` spaces them.
+///
+/// By filter the oldest job goes first. A request with the same filter and rate goes on where the one before it ended, so a
+/// filter that matches more than 10,000 is one sequence, however often it was interrupted; no dead letter is sent twice.
 #[utoipa::path(post, path = "/api/v1/dead-letters/replay", tag = "dead letters", request_body = ChoiceBody,
     responses((status = 200, body = BulkResult), (status = 422, body = ProblemBody)))]
 pub(crate) async fn replay(
@@ -66,23 +77,56 @@ pub(crate) async fn replay(
         let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
         fields.refuse_unknown(&["ids", "filter", "rate"]);
         let choice = Choice::read(&fields, &caller)?;
-        let rate = fields.whole("rate", 1..=MAX_RATE);
+        let rate = fields.whole("rate", 1..=MAX_RATE).and_then(|rate| NonZeroU32::new(rate as u32));
         faults.finish()?;
-        (choice, rate)
+        (choice.ok_or_else(|| faults.problem())?, rate)
     };
-    let (ids, more, is_listed) = choice.ids(&app, &caller).await?;
-    let spacing = rate.map_or(Millis::ZERO, |rate| Millis::new(1000 / rate));
-    let replay = Replay { ids: ids.clone(), only: ReplayOnly::DeadLetters, spacing, by: caller.by.clone() };
-    let replayed =
-        if ids.is_empty() { Vec::new() } else { app.windlass().replay_in(&caller.tenants(), replay).await? };
-    let done = replayed.iter().filter(|result| **result == Replayed::Queued).count() as u64;
+    let spacing = rate.map_or(Spacing::NONE, Spacing::per_second);
+    match choice {
+        Choice::Ids(ids) => replay_ids(&app, &caller, ids, spacing).await,
+        Choice::Filter(filter) => {
+            let page = app.windlass().replay_dead_letters(&caller.tenants(), *filter, spacing, &caller.by).await?;
+            let last_due_at = rate.and(moment(page.last_due));
+            Ok(Json(BulkResult { done: page.done, more: page.more, last_due_at, results: Vec::new() }))
+        }
+    }
+}
+
+async fn replay_ids(
+    app: &App,
+    caller: &Caller,
+    ids: Vec<JobId>,
+    spacing: Spacing,
+) -> Result<Json<BulkResult>, Problem> {
+    let scope = caller.tenants();
+    let by_id = Replay::new(ids.clone(), ReplayOnly::DeadLetters, caller.by.clone());
+    let replayed = app.windlass().replay_in(&scope, Replay { spacing, what: named(&ids), ..by_id }).await?;
+    let sent = ids.iter().zip(&replayed).filter(|(_, result)| **result == Replayed::Queued).map(|(id, _)| *id);
+    let sent: Vec<JobId> = sent.collect();
+    let last = match sent.last() {
+        Some(id) if spacing != Spacing::NONE => app.store().job(&scope, *id).await?,
+        Some(_) | None => None,
+    };
     let word = |result: &Replayed| match result {
         Replayed::Queued => "queued",
         Replayed::AlreadyLive => "already_live",
         Replayed::Running => "running",
+        Replayed::NotDead => "not_dead",
         Replayed::NotFound => "not_found",
     };
-    Ok(Json(BulkResult { done, more, results: told(is_listed, &ids, replayed.iter().map(word)) }))
+    Ok(Json(BulkResult {
+        done: sent.len() as u64,
+        more: false,
+        last_due_at: moment(last.map(|job| job.due_at)),
+        results: told(&ids, replayed.iter().map(word)),
+    }))
+}
+
+/// Ids in words, for the audit: the first few.
+fn named(ids: &[JobId]) -> String {
+    let first: Vec<String> = ids.iter().take(NAMED_IDS).map(ToString::to_string).collect();
+    let more = if ids.len() > first.len() { ", …" } else { "" };
+    format!("dead letters {}{more}", first.join(", "))
 }
 
 /// Declare dead letters dealt with. They stay in the archive.
@@ -103,25 +147,32 @@ pub(crate) async fn discard(
             if is_clean { Ok(text.to_owned()) } else { Err(format!("must be at most {MAX_REASON} bytes without NUL")) }
         });
         faults.finish()?;
-        (choice, reason.unwrap_or_default())
+        (choice.ok_or_else(|| faults.problem())?, reason.unwrap_or_default())
     };
-    let (ids, more, is_listed) = choice.ids(&app, &caller).await?;
+    let (ids, more) = match &choice {
+        Choice::Ids(ids) => (ids.clone(), false),
+        Choice::Filter(filter) => {
+            let ids = app.windlass().dead_letter_ids(&caller.tenants(), JobFilter::clone(filter)).await?;
+            let more = ids.len() == MAX_BATCH;
+            (ids, more)
+        }
+    };
     let discard = Discard { ids: ids.clone(), reason, by: caller.by.clone() };
-    let results = if ids.is_empty() { Vec::new() } else { app.store().discard(&caller.tenants(), discard).await? };
-    let done = results.iter().filter(|result| **result == Discarded::Done).count() as u64;
+    let discarded = if ids.is_empty() { Vec::new() } else { app.store().discard(&caller.tenants(), discard).await? };
+    let done = discarded.iter().filter(|result| **result == Discarded::Done).count() as u64;
     let word = |result: &Discarded| match result {
         Discarded::Done => "discarded",
         Discarded::NotDead => "not_dead",
         Discarded::NotFound => "not_found",
     };
-    Ok(Json(BulkResult { done, more, results: told(is_listed, &ids, results.iter().map(word)) }))
+    let results = match choice {
+        Choice::Ids(ids) => told(&ids, discarded.iter().map(word)),
+        Choice::Filter(_) => Vec::new(),
+    };
+    Ok(Json(BulkResult { done, more, last_due_at: None, results }))
 }
 
-/// Only ids the caller gave are told one by one.
-fn told(is_listed: bool, ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
-    if !is_listed {
-        return Vec::new();
-    }
+fn told(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
     ids.iter().zip(words).map(|(id, result)| IdResult { id: id.0, result }).collect()
 }
 
@@ -130,35 +181,20 @@ fn told(is_listed: bool, ids: &[JobId], words: impl Iterator<Item = &'static str
 enum Choice {
     Ids(Vec<JobId>),
     Filter(Box<JobFilter>),
-    /// Wrong, and told.
-    None,
 }
 
 impl Choice {
-    fn read(fields: &Fields<'_>, caller: &Caller) -> Result<Self, Problem> {
+    /// `None` if that is wrong, which the faults tell.
+    fn read(fields: &Fields<'_>, caller: &Caller) -> Result<Option<Self>, Problem> {
         match (fields.has("ids"), fields.has("filter")) {
-            (true, false) => Ok(Self::Ids(read_ids(fields))),
+            (true, false) => Ok(Some(Self::Ids(read_ids(fields)))),
             (false, true) => {
-                let Some(filter) = fields.object("filter") else { return Ok(Self::None) };
-                read_filter(&filter, caller).map(|filter| Self::Filter(Box::new(filter)))
+                let Some(filter) = fields.object("filter") else { return Ok(None) };
+                read_filter(&filter, caller).map(|filter| Some(Self::Filter(Box::new(filter))))
             }
             (true, true) | (false, false) => {
                 fields.fault("ids", "or `filter` says which dead letters; give one of them");
-                Ok(Self::None)
-            }
-        }
-    }
-
-    /// The ids, oldest first; whether a filter matches more; whether they were given one by one.
-    async fn ids(self, app: &App, caller: &Caller) -> Result<(Vec<JobId>, bool, bool), Problem> {
-        match self {
-            Self::None => Ok((Vec::new(), false, true)),
-            Self::Ids(ids) => Ok((ids, false, true)),
-            Self::Filter(filter) => {
-                let page = Page { after: None, limit: MAX_BATCH as u32, order: Order::OldestFirst };
-                let jobs = app.store().jobs(&caller.tenants(), &filter, page).await?;
-                let more = jobs.len() == MAX_BATCH;
-                Ok((jobs.iter().map(|job| job.id).collect(), more, false))
+                Ok(None)
             }
         }
     }

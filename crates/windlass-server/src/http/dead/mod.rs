@@ -4,6 +4,7 @@ mod bulk;
 
 use super::app::App;
 use super::auth::{May, Read};
+use super::deliveries::{self, JobWithDeliveries};
 use super::jobs::{Id, filter};
 use super::page::Listing;
 use super::problem::{Problem, ProblemBody};
@@ -51,11 +52,11 @@ pub(crate) struct GroupView {
     example_id: i64,
 }
 
-/// A dead letter with its history.
+/// A dead letter with its history and the deliveries that tell about it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeadLetter {
     #[serde(flatten)]
-    job: JobView,
+    job: JobWithDeliveries,
     history: Vec<AttemptView>,
 }
 
@@ -91,7 +92,8 @@ async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<D
     let job = job.ok_or_else(|| Problem::not_found("dead letter", id.0))?;
     let attempts = app.store().attempts(&scope, id.0, SHOWN_ATTEMPTS).await?;
     let history = attempts.iter().map(|attempt| AttemptView::new(attempt, None)).collect();
-    Ok(Json(DeadLetter { job: JobView::from(&job), history }))
+    let deliveries = deliveries::of(&app, &scope, &job).await?;
+    Ok(Json(DeadLetter { job: JobWithDeliveries { job: JobView::from(&job), deliveries }, history }))
 }
 
 impl From<&DeadGroup> for GroupView {

@@ -4,6 +4,7 @@ use super::Id;
 use crate::http::app::App;
 use crate::http::auth::{Enqueue, May, Read};
 use crate::http::body::Body;
+use crate::http::deliveries::{self, JobWithDeliveries};
 use crate::http::draft;
 use crate::http::fields::{Faults, Fields};
 use crate::http::problem::{Problem, ProblemBody};
@@ -14,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use utoipa::ToSchema;
 use windlass::store::{Amend, Amended, Cancelled, Replay, ReplayOnly, Replayed, Scope};
-use windlass_core::{JobId, Millis};
+use windlass_core::JobId;
 
 /// A change to a waiting job.
 #[derive(Debug, ToSchema)]
@@ -27,11 +28,14 @@ pub(crate) struct AmendBody {
     delay: Option<String>,
 }
 
-/// Look at a job.
+/// Look at a job, with the deliveries that tell about it.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
-    responses((status = 200, body = JobView), (status = 404, body = ProblemBody)))]
-pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobView>, Problem> {
-    show(&app, &caller.tenants(), id.0).await.map(Json)
+    responses((status = 200, body = JobWithDeliveries), (status = 404, body = ProblemBody)))]
+pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobWithDeliveries>, Problem> {
+    let scope = caller.tenants();
+    let job = app.store().job(&scope, id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
+    let deliveries = deliveries::of(&app, &scope, &job).await?;
+    Ok(Json(JobWithDeliveries { job: JobView::from(&job), deliveries }))
 }
 
 /// Change the priority or time of a waiting job.
@@ -79,10 +83,13 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id)
         (status = 409, description = "It is running", body = ProblemBody)))]
 pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
     let scope = caller.tenants();
-    let replay = Replay { ids: vec![id.0], only: ReplayOnly::Any, spacing: Millis::ZERO, by: caller.by.clone() };
+    let what = format!("job {}", id.0);
+    let replay = Replay { what, ..Replay::new(vec![id.0], ReplayOnly::Any, caller.by.clone()) };
     let replayed = app.windlass().replay_in(&scope, replay).await?;
     match replayed.first().copied().unwrap_or(Replayed::NotFound) {
-        Replayed::Queued | Replayed::AlreadyLive => answer(&app, &scope, id.0, StatusCode::OK).await,
+        Replayed::Queued | Replayed::AlreadyLive | Replayed::NotDead => {
+            answer(&app, &scope, id.0, StatusCode::OK).await
+        }
         Replayed::Running => Err(Problem::conflict(format!("job {} is running", id.0))),
         Replayed::NotFound => Err(Problem::not_found("job", id.0)),
     }

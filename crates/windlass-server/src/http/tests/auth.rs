@@ -68,6 +68,7 @@ const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/stats", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/workers", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/alerts", "", AllTenants("read"), NotAsked),
+    ("GET", "/api/v1/audit", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/events", "", Scope("read"), NotAsked),
     ("GET", "/metrics", "", AllTenants("read"), NotAsked),
     ("GET", "/healthz", "", Nothing, NotAsked),

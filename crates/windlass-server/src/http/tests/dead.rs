@@ -42,6 +42,50 @@ async fn dead_letters_are_replayed_by_id_and_by_filter_at_a_rate() {
 }
 
 #[tokio::test]
+async fn a_repeated_replay_goes_on_where_the_last_one_ended() {
+    let world = World::new();
+    let rated = r#"{"filter":{"queue":"email"},"rate":2}"#;
+    let first_id = world.dead_letter("email").await;
+    for _ in 0..2 {
+        world.dead_letter("email").await;
+    }
+    let first = world.post("/api/v1/dead-letters/replay", rated).await.is(200);
+    assert_eq!((&first["done"], &first["lastDueAt"]), (&json!(3), &json!("2026-01-01T12:00:01Z")));
+    let job = world.lease("email").await;
+    assert_eq!(job["id"], first_id, "the others are not due yet");
+    world.fail(&job, r#","permanent":true"#).await;
+    let other = world.dead_letter("sms").await;
+    let again = world.post("/api/v1/dead-letters/replay", rated).await.is(200);
+    assert_eq!((&again["done"], &again["lastDueAt"]), (&json!(1), &json!("2026-01-01T12:00:01.500Z")));
+    let job = world.get(&format!("/api/v1/jobs/{first_id}")).await.is(200);
+    assert_eq!(job["nextRunAt"], "2026-01-01T12:00:01.500Z");
+    let by_id = format!(r#"{{"ids":[{other}],"rate":2}}"#);
+    let by_id = world.post("/api/v1/dead-letters/replay", &by_id).await.is(200);
+    assert_eq!(by_id["lastDueAt"], "2026-01-01T12:00:00Z", "ids are a sequence of their own");
+    let audit = world.get("/api/v1/audit?limit=3").await.is(200);
+    let told: Vec<_> =
+        audit["items"].as_array().unwrap().iter().map(|line| (&line["action"], &line["count"])).collect();
+    assert_eq!(told, [(&json!("replay"), &json!(1)), (&json!("replay"), &json!(1)), (&json!("replay"), &json!(3))]);
+    let detail = audit["items"][2]["detail"].as_str().unwrap();
+    assert_eq!(detail, "dead letters queue=\"email\", one every 500ms, goes on at 2026-01-01T12:00:01.500Z");
+    let nothing = world.post("/api/v1/dead-letters/replay", rated).await.is(200);
+    assert_eq!(nothing, json!({"done": 0, "more": false}));
+}
+
+#[tokio::test]
+async fn what_is_no_dead_letter_is_told_and_left_as_it_is() {
+    let world = World::new();
+    let dead = world.dead_letter("email").await;
+    let waiting = world.enqueue("email").await;
+    let discard = format!(r#"{{"ids":[{dead}]}}"#);
+    world.post("/api/v1/dead-letters/discard", &discard).await.is(200);
+    let body = format!(r#"{{"ids":[{dead},{waiting},999]}}"#);
+    let told = world.post("/api/v1/dead-letters/replay", &body).await.is(200);
+    let words: Vec<_> = told["results"].as_array().unwrap().iter().map(|r| r["result"].as_str().unwrap()).collect();
+    assert_eq!((words, &told["done"]), (vec!["not_dead", "already_live", "not_found"], &json!(0)));
+}
+
+#[tokio::test]
 async fn discarded_dead_letters_leave_the_list_and_stay_in_the_archive() {
     let world = World::new();
     let id = world.dead_letter("email").await;

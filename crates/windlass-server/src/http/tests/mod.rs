@@ -7,6 +7,7 @@ mod dead;
 mod jobs;
 mod leases;
 mod metrics;
+mod prometheus;
 mod queues;
 mod reference;
 mod schedules;

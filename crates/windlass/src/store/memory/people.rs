@@ -4,6 +4,7 @@ use super::super::{
     AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope,
 };
 use super::state::State;
+use crate::store::replay::ACTION;
 use crate::tally::Tally;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Millis, Next, State as JobState, Timestamp};
@@ -29,17 +30,14 @@ impl State {
     }
 
     pub(super) fn replay(&mut self, scope: &Scope, replay: &Replay, now: Timestamp) -> Vec<Replayed> {
-        let mut due_at = now;
+        let mut count = 0;
         let mut replayed = Vec::with_capacity(replay.ids.len());
         for id in &replay.ids {
-            let result = self.replay_one(scope, *id, replay.only, due_at, now);
-            if result == Replayed::Queued {
-                due_at = due_at + replay.spacing;
-            }
+            let result = self.replay_one(scope, *id, replay.only, replay.due_at(count, now), now);
+            count += u64::from(result == Replayed::Queued);
             replayed.push(result);
         }
-        let count = replayed.iter().filter(|r| **r == Replayed::Queued).count() as u64;
-        self.note(now, &replay.by, "replay", count, "");
+        self.note(now, &replay.by, ACTION, count, &replay.detail(count, now));
         replayed
     }
 
@@ -64,7 +62,7 @@ impl State {
             return Replayed::AlreadyLive;
         }
         if only == ReplayOnly::DeadLetters && (job.state != JobState::Failed || job.discarded_at.is_some()) {
-            return Replayed::AlreadyLive;
+            return Replayed::NotDead;
         }
         self.archive.remove(&id);
         job.state = JobState::Queued;

@@ -7,6 +7,7 @@ use super::pool::{On, Params};
 use super::rows::Columns;
 use super::sql::Sql;
 use crate::job::{Job, LeaseId};
+use crate::store::json::webhook_to_text;
 use crate::store::{Claim, Claimed, Leases, Renewed, StoreError};
 use futures_util::join;
 use std::cmp::Reverse;
@@ -93,17 +94,18 @@ impl Inner {
         on.query(Sql::ClaimTake, &[&now, &ids, &leases, &asked.worker, &asked.length]).await
     }
 
-    /// Stores the policy of jobs that came by the SQL function and are claimed for the first time.
+    /// Stores the policy and webhook of jobs that came by the SQL function and are claimed for the first time.
     async fn freeze_policies(&self, on: On<'_>, rows: &[Row], jobs: &[Job]) -> Result<(), StoreError> {
-        let (mut ids, mut policies) = (Vec::new(), Vec::new());
+        let (mut ids, mut policies, mut webhooks) = (Vec::new(), Vec::new(), Vec::new());
         for (row, job) in rows.iter().zip(jobs) {
             if super::rows::references(row, JOB_AT)?.1.is_err() {
                 ids.push(job.id.0);
                 policies.push(self.policy_number(&job.policy).await?);
+                webhooks.push(job.webhook.as_deref().map(webhook_to_text));
             }
         }
         if !ids.is_empty() {
-            on.query(Sql::FreezePolicy, &[&ids, &policies]).await?;
+            on.query(Sql::FreezePolicy, &[&ids, &policies, &webhooks]).await?;
         }
         Ok(())
     }

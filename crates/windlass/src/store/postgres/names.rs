@@ -170,7 +170,8 @@ impl Inner {
                 Err(line) => drop(lines.insert(line)),
             }
         }
-        let mut known = Known { queues: HashMap::new(), policies: HashMap::new(), lines: HashMap::new() };
+        let mut known =
+            Known { queues: HashMap::new(), policies: HashMap::new(), lines: HashMap::new(), webhooks: HashMap::new() };
         self.look_up_queues(on, &queues).await?;
         known.queues.extend(queues.into_iter().filter_map(|id| Some((id, self.names.queue(id)?))));
         known.policies = self.look_up_policies(on, policies).await?;
@@ -179,6 +180,9 @@ impl Inner {
             for line in lines {
                 if let Some(queue) = known.queues.get(&line.0) {
                     let policy = settle_line(&catalogue, queue, &line.1, &line.2)?;
+                    if let Some(webhook) = catalogue.webhook_of(&queue.tenant) {
+                        known.webhooks.insert(line.0, Arc::new(webhook));
+                    }
                     known.lines.insert(line, Arc::new(policy));
                 }
             }

@@ -8,6 +8,7 @@ use super::rows::Columns;
 use super::sql::Sql;
 use crate::job::{Job, NewJob};
 use crate::settle;
+use crate::store::replay::ACTION;
 use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::join;
@@ -99,7 +100,6 @@ impl Inner {
     async fn replay_on(&self, on: On<'_>, scope: &Scope, replay: &Replay) -> Result<Vec<Replayed>, StoreError> {
         let mut found = self.lock_jobs(on, scope, &replay.ids).await?;
         let now = self.now_on(on).await?;
-        let mut due_at = now;
         let (mut back, mut dues, mut hastened) = (Vec::new(), Vec::new(), Vec::new());
         let mut tallies = Tallies::default();
         let mut results = Vec::with_capacity(replay.ids.len());
@@ -121,13 +121,12 @@ impl Inner {
             };
             let is_dead_letter = job.state == State::Failed && job.discarded_at.is_none();
             if replay.only == ReplayOnly::DeadLetters && !is_dead_letter {
-                results.push(Replayed::AlreadyLive);
+                results.push(Replayed::NotDead);
                 continue;
             }
             tallies.add(job.queue_id, &job.kind, Tally { replayed: 1, ..Tally::default() });
             back.push(id.0);
-            dues.push(due_at.as_millis());
-            due_at = due_at + replay.spacing;
+            dues.push(replay.due_at(dues.len() as u64, now).as_millis());
             let mut job = found.archived.remove(id).expect("it was just found");
             job.state = State::Queued;
             found.live.insert(*id, job);
@@ -136,7 +135,8 @@ impl Inner {
         if !back.is_empty() {
             on.query(Sql::Replay, &[&back, &dues, &now.as_millis()]).await?;
             self.tally(on, &tallies).await?;
-            self.note(on, now, &replay.by, "replay", back.len(), "").await?;
+            let detail = replay.detail(back.len() as u64, now);
+            self.note(on, now, &replay.by, ACTION, back.len(), &detail).await?;
         }
         if !hastened.is_empty() {
             on.query(Sql::Hasten, &[&hastened, &now.as_millis()]).await?;

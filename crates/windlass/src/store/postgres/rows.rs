@@ -1,6 +1,6 @@
 //! Rows ⇄ domain: what columns mean. Queues and policies are looked up by number in `names`.
 
-use crate::job::{Job, LeaseId, Payload, QueueId};
+use crate::job::{Job, LeaseId, Payload, QueueId, Webhook};
 use crate::store::json::{call_from_text, template_from_text, webhook_from_text};
 use crate::store::{Missed, Overlap, Queue, Recurrence, Schedule, ScheduleSpec, StoreError};
 use std::collections::HashMap;
@@ -81,6 +81,8 @@ pub(super) struct Known {
     pub(super) policies: HashMap<i64, Arc<Policy>>,
     /// Policies of jobs that the SQL function enqueued and nobody has claimed yet, by their line.
     pub(super) lines: HashMap<Line, Arc<Policy>>,
+    /// Their tenants' webhooks, by queue.
+    pub(super) webhooks: HashMap<i64, Arc<Webhook>>,
 }
 
 /// The queue, kind and retry line of a job whose policy is not settled yet.
@@ -142,7 +144,12 @@ pub(super) fn job(row: &Row, first: usize, known: &Known) -> Result<Job, StoreEr
         discarded_at: c.moment_if()?,
         discard_reason: c.string_if()?,
         http: c.next::<Option<&str>>()?.map(|text| call_from_text(text).map(Arc::new)).transpose()?,
-        webhook: c.next::<Option<&str>>()?.map(|text| webhook_from_text(text).map(Arc::new)).transpose()?,
+        webhook: match c.next::<Option<&str>>()? {
+            Some(text) => Some(Arc::new(webhook_from_text(text)?)),
+            // Empty but for the jobs of SQL callers, which nobody has completed yet.
+            None if known.webhooks.is_empty() || references(row, first)?.1.is_ok() => None,
+            None => known.webhooks.get(&queue_id).cloned(),
+        },
         schedule: c.id_if()?,
         parent: c.id_if()?,
         traceparent: c.shared_if()?,

@@ -5,6 +5,7 @@ use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
 use crate::job::{Job, QueueId};
+use crate::store::replay::ACTION;
 use crate::store::{
     Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError,
 };
@@ -67,19 +68,15 @@ impl Tx<'_> {
     }
 
     pub(super) fn replay(&mut self, scope: &Scope, replay: &Replay) -> Result<Vec<Replayed>, StoreError> {
-        let mut due_at = self.now;
         let mut count = 0;
         let mut replayed = Vec::with_capacity(replay.ids.len());
         for id in &replay.ids {
-            let result = self.replay_one(scope, *id, replay.only, due_at)?;
-            if result == Replayed::Queued {
-                due_at = due_at + replay.spacing;
-                count += 1;
-            }
+            let result = self.replay_one(scope, *id, replay.only, replay.due_at(count, self.now))?;
+            count += u64::from(result == Replayed::Queued);
             replayed.push(result);
         }
         self.rings = true;
-        self.note(&replay.by, "replay", count, "")?;
+        self.note(&replay.by, ACTION, count, &replay.detail(count, self.now))?;
         Ok(replayed)
     }
 
@@ -102,7 +99,7 @@ impl Tx<'_> {
             State::Succeeded | State::Failed | State::Cancelled => {}
         }
         if only == ReplayOnly::DeadLetters && !place.is_dead_letter {
-            return Ok(Replayed::AlreadyLive);
+            return Ok(Replayed::NotDead);
         }
         let mut restore = self.conn.prepare_cached(sql!("replay_restore"))?;
         restore.execute([id.0, due_at.as_millis(), self.now.as_millis()])?;

@@ -1,0 +1,109 @@
+//! Alerts: rules from the file, and whether the operators they are told to can be told.
+
+use super::keys::Form;
+use super::{Config, ConfigError, Source, without_password};
+use serde_json::{Map, Value};
+use windlass::alert::{Alerts, Measure, Operator, Rule, default_rules};
+use windlass::executor::http::check_call;
+use windlass_core::Millis;
+use windlass_core::job::QueueName;
+use windlass_core::signature::Secret;
+
+pub(super) const RULE_FIELDS: &[&str] = &["measure", "threshold", "for", "minCount", "queue"];
+/// Looking more often than this would be most of what a node does.
+const LEAST_EVERY: Millis = Millis::new(100);
+
+/// Reads `[alerts.rules.NAME]`. What is left out is as in the usual rule of its measure.
+///
+/// # Errors
+/// The field that is wrong, and what would be accepted.
+pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule, String> {
+    let path = format!("alerts.rules.{name}");
+    let wrong = |field: &str, form: &str| format!("`{path}.{field}` {form}");
+    let words = Measure::ALL.map(Measure::as_str).join(", ");
+    let named = fields.get("measure").map_or(Some(name), Value::as_str);
+    let measure = named.and_then(Measure::parse);
+    let measure = measure.ok_or_else(|| wrong("measure", &format!("must be one of {words}")))?;
+    let usual = default_rules().into_iter().find(|rule| rule.measure == measure);
+    let usual = usual.expect("every measure has a usual rule");
+    let span = |field: &str, value: &Value| {
+        let read = Form::Duration.read(value).map_err(|form| wrong(field, &form))?;
+        Ok::<_, String>(Millis::parse(read.as_str().unwrap_or_default()).unwrap_or_default())
+    };
+    let whole = |field: &str, value: &Value| value.as_u64().ok_or_else(|| wrong(field, "must be a whole number"));
+    let threshold = fields.get("threshold").map(|value| match measure {
+        Measure::Backoff | Measure::OldestDue => span("threshold", value).map(Millis::get),
+        Measure::DeadLetters | Measure::RetryRate | Measure::Exhausted => whole("threshold", value),
+    });
+    let queue = fields.get("queue").map(|value| {
+        let name = value.as_str().ok_or_else(|| wrong("queue", "must be the name of a queue"))?;
+        QueueName::new(name).map(|name| name.to_string()).map_err(|error| format!("`{path}.queue`: {error}"))
+    });
+    Ok(Rule {
+        measure,
+        threshold: threshold.transpose()?.unwrap_or(usual.threshold),
+        lasting: fields.get("for").map(|value| span("for", value)).transpose()?.unwrap_or(usual.lasting),
+        min_count: fields.get("minCount").map(|value| whole("minCount", value)).transpose()?.unwrap_or(usual.min_count),
+        queue: queue.transpose()?,
+    })
+}
+
+impl Config {
+    /// What to judge and whom to tell.
+    pub(crate) fn alerts(&self) -> Alerts {
+        let secret = Some(self.text("alerts.secret").to_owned()).filter(|secret| !secret.is_empty());
+        let operator = |url| Operator { url, secret: secret.clone() };
+        Alerts {
+            rules: self.rules().into_iter().map(|(_, rule, _)| rule).collect(),
+            operators: self.list("alerts.urls").into_iter().map(operator).collect(),
+            every: self.duration("alerts.every"),
+        }
+    }
+
+    /// The alert rules: the file's, or the usual five.
+    pub(super) fn rules(&self) -> Vec<(String, Rule, Source)> {
+        if !self.rules.is_empty() {
+            return self.rules.clone();
+        }
+        let usual = |rule: Rule| (rule.measure.as_str().to_owned(), rule, Source::Default);
+        default_rules().into_iter().map(usual).collect()
+    }
+
+    /// Takes a rule of the file, unless another has the same measure and queue: they would share their alerts.
+    pub(super) fn add_rule(&mut self, name: &str, rule: Rule, source: Source) -> Result<(), ConfigError> {
+        let is_same = |other: &Rule| other.measure == rule.measure && other.queue == rule.queue;
+        if let Some((other, _, _)) = self.rules.iter().find(|(_, other, _)| is_same(other)) {
+            let about = rule.queue.as_ref().map_or_else(|| "all queues".to_owned(), |queue| format!("queue `{queue}`"));
+            let told = format!(
+                "`alerts.rules.{name}` measures {} of {about}, as `alerts.rules.{other}` does: give one of them \
+                 another `queue` or `measure`, or remove it",
+                rule.measure.as_str()
+            );
+            return Err(ConfigError::new(source, told));
+        }
+        self.rules.push((name.to_owned(), rule, source));
+        Ok(())
+    }
+
+    /// Whether notices could be sent as configured. The forms alone: nobody is called.
+    pub(super) fn check_alerts(&self) -> Result<(), ConfigError> {
+        let wrong = |key: &'static str, told: String| ConfigError::new(self.source(key), format!("`{key}` {told}"));
+        let urls = self.list("alerts.urls");
+        for (position, url) in urls.iter().enumerate() {
+            let shown = without_password(url);
+            check_call("POST", url, &[])
+                .map_err(|error| wrong("alerts.urls", format!("holds `{shown}`: {}", error.message)))?;
+            if urls[..position].contains(url) {
+                return Err(wrong("alerts.urls", format!("names `{shown}` twice")));
+            }
+        }
+        let secret = self.text("alerts.secret");
+        if !secret.is_empty() {
+            Secret::parse(secret).map_err(|error| wrong("alerts.secret", format!("is no signing secret: {error}")))?;
+        }
+        if self.duration("alerts.every") < LEAST_EVERY {
+            return Err(wrong("alerts.every", format!("must be at least {LEAST_EVERY}")));
+        }
+        Ok(())
+    }
+}

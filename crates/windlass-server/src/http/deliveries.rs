@@ -1,0 +1,85 @@
+//! Deliveries as their job shows them: who was told how it ended, and every try of it.
+
+use super::app::App;
+use super::view::{AttemptView, JobView, moment};
+use serde::Serialize;
+use utoipa::ToSchema;
+use windlass::job::Job;
+use windlass::store::{JobFilter, Order, Page, Scope, StoreError};
+use windlass_core::{Attempt, Reason, State};
+
+/// Deliveries shown with a job, the latest ones: a job has one for each time it finished.
+const SHOWN_DELIVERIES: u32 = 20;
+/// Attempts shown of each.
+const SHOWN_ATTEMPTS: u32 = 20;
+
+/// A job with the deliveries that tell about it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobWithDeliveries {
+    #[serde(flatten)]
+    pub(crate) job: JobView,
+    /// Oldest first, the latest 20. Each is a job of its own.
+    pub(crate) deliveries: Vec<DeliveryView>,
+}
+
+/// A webhook delivery.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Delivery)]
+pub(crate) struct DeliveryView {
+    /// The delivery is a job: `/api/v1/jobs/{id}` shows all of it.
+    id: i64,
+    state: &'static str,
+    url: Option<String>,
+    /// The header `webhook-id`, the same on every try.
+    webhook_id: Option<String>,
+    attempt: u32,
+    max_attempts: u32,
+    next_run_at: Option<String>,
+    finished_at: Option<String>,
+    reason: Option<&'static str>,
+    error_class: Option<String>,
+    error: Option<String>,
+    /// Its latest attempts, oldest first.
+    history: Vec<AttemptView>,
+}
+
+/// The deliveries that tell about a job, with their attempts.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) async fn of(app: &App, scope: &Scope, job: &Job) -> Result<Vec<DeliveryView>, StoreError> {
+    // A job that has no webhook, or never finished, costs no second look.
+    let has_finished = !job.state.is_live() || job.replays > 0;
+    if job.webhook.is_none() || !has_finished {
+        return Ok(Vec::new());
+    }
+    let filter = JobFilter { parent: Some(job.id), ..JobFilter::default() };
+    let page = Page { after: None, limit: SHOWN_DELIVERIES, order: Order::NewestFirst };
+    let mut deliveries = Vec::new();
+    for delivery in app.store().jobs(scope, &filter, page).await?.iter().rev() {
+        let attempts = app.store().attempts(scope, delivery.id, SHOWN_ATTEMPTS).await?;
+        deliveries.push(DeliveryView::new(delivery, &attempts));
+    }
+    Ok(deliveries)
+}
+
+impl DeliveryView {
+    fn new(job: &Job, attempts: &[Attempt]) -> Self {
+        let is_waiting = matches!(job.state, State::Queued | State::Retrying);
+        Self {
+            id: job.id.0,
+            state: job.state.as_str(),
+            url: job.http.as_ref().map(|call| call.url.clone()),
+            webhook_id: job.http.as_ref().and_then(|call| call.webhook_id.clone()),
+            attempt: job.attempt,
+            max_attempts: job.policy.max_attempts(),
+            next_run_at: is_waiting.then(|| job.due_at.to_string()),
+            finished_at: moment(job.finished_at),
+            reason: job.reason.map(Reason::as_str),
+            error_class: job.error_class.clone(),
+            error: job.error.clone(),
+            history: attempts.iter().map(|attempt| AttemptView::new(attempt, None)).collect(),
+        }
+    }
+}

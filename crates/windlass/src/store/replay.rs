@@ -1,0 +1,161 @@
+//! Replay: jobs sent again, all at once or one after another.
+
+use super::Audit;
+use windlass_core::{JobId, Millis, Timestamp};
+
+/// The audit's word for it.
+pub(crate) const ACTION: &str = "replay";
+/// Between what was asked for and where a repetition goes on, in the audit.
+const GOES_ON: &str = ", goes on at ";
+
+/// Jobs to send again.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// In the order in which they become due.
+    pub ids: Vec<JobId>,
+    pub only: ReplayOnly,
+    /// How far apart they become due.
+    pub spacing: Spacing,
+    /// When the first is due; now, if `None` or past.
+    pub from: Option<Timestamp>,
+    /// Who asked, for the audit.
+    pub by: String,
+    /// What was asked for, in words, for the audit.
+    pub what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayOnly {
+    /// Archived jobs go back to `queued`; waiting ones become due now.
+    Any,
+    /// Dead letters alone: repeating the request finds none left and changes nothing.
+    DeadLetters,
+}
+
+/// What replaying one job came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replayed {
+    /// Back in `queued` under its own id, with a fresh allowance.
+    Queued,
+    /// It was waiting: due now or, of dead letters alone, left as it is.
+    AlreadyLive,
+    Running,
+    /// Of dead letters alone: it has finished and is none, or one no longer. Left as it is.
+    NotDead,
+    NotFound,
+}
+
+/// How far apart replayed jobs become due. In microseconds: at 300 a second, whole milliseconds would be 333.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spacing(u64);
+
+impl Replay {
+    /// All at once, now.
+    #[must_use]
+    pub fn new(ids: Vec<JobId>, only: ReplayOnly, by: impl Into<String>) -> Self {
+        Self { ids, only, spacing: Spacing::NONE, from: None, by: by.into(), what: String::new() }
+    }
+
+    /// When the job is due that `before` others were sent again before.
+    #[must_use]
+    pub fn due_at(&self, before: u64, now: Timestamp) -> Timestamp {
+        self.from.map_or(now, |from| from.max(now)) + self.spacing.times(before)
+    }
+
+    /// What the audit says about a replay that sent `count` jobs again; [`goes_on_at`] reads it.
+    pub(crate) fn detail(&self, count: u64, now: Timestamp) -> String {
+        match self.spacing {
+            Spacing::NONE => self.what.clone(),
+            Spacing(_) => format!("{}{GOES_ON}{}", self.what, self.due_at(count, now)),
+        }
+    }
+}
+
+/// Where a repetition of a spaced replay goes on: after the last job of the latest such replay. The audit is written in the
+/// commit that sends the jobs again, so this holds whatever was interrupted.
+pub(crate) fn goes_on_at(what: &str, newest_first: &[Audit]) -> Option<Timestamp> {
+    let mut replays = newest_first.iter().filter(|audit| audit.action == ACTION);
+    replays.find_map(|audit| {
+        let at = audit.detail.strip_prefix(what)?.strip_prefix(GOES_ON)?;
+        Timestamp::parse(at)
+    })
+}
+
+impl Spacing {
+    /// All at once.
+    pub const NONE: Self = Self(0);
+
+    /// Never more than this many a second.
+    #[must_use]
+    pub const fn per_second(rate: std::num::NonZeroU32) -> Self {
+        Self(1_000_000_u64.div_ceil(rate.get() as u64))
+    }
+
+    #[must_use]
+    pub const fn every(span: Millis) -> Self {
+        Self(span.get().saturating_mul(1000))
+    }
+
+    /// The distance between the first job and the one that comes `n` after it.
+    #[must_use]
+    pub const fn times(self, n: u64) -> Millis {
+        Millis::new(self.0.saturating_mul(n).div_ceil(1000))
+    }
+}
+
+/// `one every 20ms`
+impl std::fmt::Display for Spacing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 % 1000 {
+            0 => write!(f, "one every {}", Millis::new(self.0 / 1000)),
+            _ => write!(f, "one every {}µs", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::num::NonZeroU32;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_767_268_800_000);
+
+    #[test]
+    fn no_rate_is_exceeded_in_any_second() {
+        for rate in (1..=1000).filter_map(NonZeroU32::new) {
+            let spacing = Spacing::per_second(rate);
+            let due: Vec<u64> = (0..5000).map(|n| spacing.times(n).get()).collect();
+            let per_second = due[4999].saturating_sub(due[0]) as f64 / 4999.0;
+            assert!(
+                (per_second * f64::from(rate.get()) / 1000.0 - 1.0).abs() < 0.002,
+                "{rate}: one every {per_second} ms"
+            );
+            let window = rate.get() as usize;
+            assert!(due.windows(window + 1).all(|jobs| jobs[window] - jobs[0] >= 999), "{rate} a second");
+        }
+    }
+
+    #[test]
+    fn a_repetition_goes_on_where_the_latest_such_replay_ended() {
+        let replay = |what: &str, spacing| Replay {
+            spacing,
+            what: what.into(),
+            ..Replay::new(Vec::new(), ReplayOnly::DeadLetters, "ann")
+        };
+        let audit = |replay: &Replay, count| Audit {
+            at: NOW,
+            by: "ann".into(),
+            action: ACTION.into(),
+            count,
+            detail: replay.detail(count, NOW),
+        };
+        let rated = replay("queue=a", Spacing::every(Millis::from_secs(1)));
+        let later = Replay { from: Some(NOW + Millis::from_secs(10)), ..rated.clone() };
+        let other = replay("queue=a kind=b", Spacing::every(Millis::from_secs(9)));
+        let audits =
+            [audit(&replay("queue=a", Spacing::NONE), 7), audit(&other, 5), audit(&later, 5), audit(&rated, 10)];
+        assert_eq!(goes_on_at("queue=a", &audits), Some(NOW + Millis::from_secs(15)));
+        assert_eq!(goes_on_at("queue=a kind=b", &audits), Some(NOW + Millis::from_secs(45)));
+        assert_eq!(goes_on_at("queue=b", &audits), None);
+    }
+}
