@@ -3,7 +3,7 @@
 use crate::fleet::Fleet;
 use crate::history::History;
 use crate::producer::produce;
-use crate::tools::{pause, progress};
+use crate::tools::{asked, pause, progress};
 use crate::worker::{Habit, work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use std::time::Duration;
 use windlass::clock::Stopwatch;
 use windlass::dice::Dice;
 
-/// Producers wait while this many acknowledged jobs have not begun.
-const MAX_BACKLOG: u64 = 20_000;
+/// Producers wait while this many acknowledged jobs have not begun: in the short version few, so that it ends soon.
+const BACKLOG: u64 = 500;
 const PRODUCERS: u64 = 3;
 const WORKERS: u64 = 3;
 
@@ -24,6 +24,7 @@ pub struct Shared {
     pub history: Arc<History>,
     pub receiver: String,
     pub habit: Habit,
+    backlog: u64,
     faults: Mutex<Faults>,
     producing: AtomicBool,
     working: AtomicBool,
@@ -34,7 +35,8 @@ impl Shared {
         let history = Arc::new(History::default());
         let receiver = crate::receiver::receive(history.clone());
         let (producing, working) = (AtomicBool::new(true), AtomicBool::new(true));
-        Arc::new(Self { fleet, history, receiver, habit, faults: Mutex::default(), producing, working })
+        let backlog = asked("BACKLOG", BACKLOG);
+        Arc::new(Self { fleet, history, receiver, habit, backlog, faults: Mutex::default(), producing, working })
     }
 
     /// A fault is on while `during` runs.
@@ -61,7 +63,7 @@ impl Shared {
 
     /// Whether producers should wait for the workers.
     pub fn is_full(&self) -> bool {
-        self.history.count() > self.history.record().starts.len() as u64 + MAX_BACKLOG
+        self.history.count() > self.history.record().starts.len() as u64 + self.backlog
     }
 
     /// Jobs that are not finished, or a number that changes while nobody can say.
