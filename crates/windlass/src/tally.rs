@@ -5,7 +5,28 @@ use crate::store::Commit;
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use windlass_core::job::Kind;
-use windlass_core::{Next, Reason, Status};
+use windlass_core::{Millis, Next, Reason, Status, Timestamp};
+
+/// Deltas stay as they are at least this long, so that short windows are counted to the millisecond. Then they become minutes,
+/// which count in windows that they began in.
+pub const DELTAS_FOR: Millis = Millis::from_secs(15 * 60);
+/// Minutes stay as they are at least this long: longer than the longest window that people look at. Then they become hours.
+pub const MINUTES_FOR: Millis = Millis::from_secs(48 * 3600);
+pub const MINUTE: Millis = Millis::from_secs(60);
+pub const HOUR: Millis = Millis::from_secs(3600);
+
+/// What is counted before the answer can be folded into spans of `unit`: only whole ones are.
+#[must_use]
+pub fn fold_before(now: Timestamp, keep: Millis, unit: Millis) -> Timestamp {
+    start_of(now - keep, unit)
+}
+
+/// When the span of `unit` began that a moment lies in.
+#[must_use]
+pub fn start_of(at: Timestamp, unit: Millis) -> Timestamp {
+    let unit = unit.get() as i64;
+    Timestamp::from_millis(at.as_millis().div_euclid(unit) * unit)
+}
 
 macro_rules! tally {
     ($($(#[$doc:meta])* $field:ident),+ $(,)?) => {

@@ -62,7 +62,7 @@ pub const PRESETS: &[Preset] = &[
     ),
     preset(
         "financial",
-        "payments: patient and spread",
+        "payments: 5 retries in 31 s, spread",
         Strategy::Exponential,
         Millis::from_secs(1),
         cap(60),

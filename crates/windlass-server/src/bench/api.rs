@@ -1,7 +1,7 @@
 //! The API on loopback: the real accept loop and routes, and callers that keep their connections. Every answer means that
 //! the job is on disk.
 
-use super::cost::Meter;
+use super::cost::Gauge;
 use super::{Load, report::Figure};
 use crate::http::{self, Access, App};
 use crate::metrics::TenantLabel;
@@ -33,7 +33,7 @@ const LEASED: usize = 100;
 type Caller = Client<HttpConnector, Full<Bytes>>;
 
 /// Single enqueues, batches, and a remote worker's cycles. Rates, and the latency of the singles.
-pub(crate) async fn api(store: &Arc<dyn Store>, load: Load) -> Result<Vec<Figure>> {
+pub(crate) async fn api(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
     let listener = http::listen::bind(([127, 0, 0, 1], 0).into())?;
     let base = format!("http://{}/api/v1", listener.local_addr()?);
     let windlass = Windlass::from_store(store.clone());
@@ -42,25 +42,25 @@ pub(crate) async fn api(store: &Arc<dyn Store>, load: Load) -> Result<Vec<Figure
     let grace = Duration::from_secs(5);
     let serve = http::listen::serve(listener, http::router(app), windlass.clock().clone(), SEATS, stop.clone(), grace);
     let server = tokio::spawn(serve);
-    let figures = measure(&base, load).await;
+    let figures = measure(&base, load, gauge).await;
     stop.cancel();
     server.await?;
     figures
 }
 
-async fn measure(base: &str, load: Load) -> Result<Vec<Figure>> {
+async fn measure(base: &str, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
     let caller = Client::builder(TokioExecutor::new()).build_http();
     let singles = Load { jobs: load.jobs.min(20_000), ..load };
-    let mut figures = one_by_one(&caller, base, singles).await?;
-    figures.push(in_batches(&caller, base, load).await?);
-    figures.push(work(&caller, base, singles.jobs + load.jobs).await?);
+    let mut figures = one_by_one(&caller, base, singles, gauge).await?;
+    figures.push(in_batches(&caller, base, load, gauge).await?);
+    figures.push(work(&caller, base, singles.jobs + load.jobs, gauge).await?);
     Ok(figures)
 }
 
-async fn one_by_one(caller: &Caller, base: &str, load: Load) -> Result<Vec<Figure>> {
+async fn one_by_one(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
     let left = Arc::new(AtomicUsize::new(load.jobs));
     let body = format!(r#"{{"kind":"bench","queue":"api","payload":{}}}"#, load.text());
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let mut callers = JoinSet::new();
     for _ in 0..CONNECTIONS {
         let (caller, left, body) = (caller.clone(), left.clone(), body.clone());
@@ -79,31 +79,28 @@ async fn one_by_one(caller: &Caller, base: &str, load: Load) -> Result<Vec<Figur
     while let Some(done) = callers.join_next().await {
         waits.extend(done??);
     }
-    let cost = meter.read();
-    waits.sort_by(f64::total_cmp);
-    let at = |share: f64| waits.get(((waits.len() as f64 - 1.0) * share) as usize).copied().unwrap_or(0.0);
+    let cost = meter.read().await?;
     let what = format!("API enqueue one by one, {CONNECTIONS} connections");
-    let latency = Some([at(0.5), at(0.99), at(1.0)]);
-    let answers = Figure { what: format!("{what}: answers"), jobs: load.jobs, cost, latency };
+    let answers = Figure::latency(format!("{what}: answers"), load.jobs, cost, waits);
     Ok(vec![Figure::rate(what, load.jobs, cost), answers])
 }
 
-async fn in_batches(caller: &Caller, base: &str, load: Load) -> Result<Figure> {
+async fn in_batches(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> Result<Figure> {
     let job = format!(r#"{{"kind":"bench","queue":"api","payload":{}}}"#, load.text());
     let url = format!("{base}/jobs/batch");
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     for start in (0..load.jobs).step_by(BATCH) {
         let jobs = vec![job.as_str(); BATCH.min(load.jobs - start)].join(",");
         post(caller, &url, format!(r#"{{"jobs":[{jobs}],"atomic":false}}"#)).await?;
     }
-    Ok(Figure::rate(format!("API enqueue, batches of {BATCH}"), load.jobs, meter.read()))
+    Ok(Figure::rate(format!("API enqueue, batches of {BATCH}"), load.jobs, meter.read().await?))
 }
 
 /// A remote worker: lease, complete, and again until nothing is left.
-async fn work(caller: &Caller, base: &str, jobs: usize) -> Result<Figure> {
+async fn work(caller: &Caller, base: &str, jobs: usize, gauge: &Gauge) -> Result<Figure> {
     let (lease, complete) = (format!("{base}/leases"), format!("{base}/leases/complete"));
     let wish = json!({"worker": "bench", "queues": ["api"], "max": LEASED, "waitMs": 0, "leaseMs": 30_000}).to_string();
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let mut done = 0;
     while done < jobs {
         let answer: Value = serde_json::from_slice(&post(caller, &lease, wish.clone()).await?)?;
@@ -114,7 +111,7 @@ async fn work(caller: &Caller, base: &str, jobs: usize) -> Result<Figure> {
         done += results.len();
         post(caller, &complete, json!({"worker": "bench", "results": results}).to_string()).await?;
     }
-    Ok(Figure::rate(format!("API remote worker, {LEASED} leases at a time"), jobs, meter.read()))
+    Ok(Figure::rate(format!("API remote worker, {LEASED} leases at a time"), jobs, meter.read().await?))
 }
 
 async fn post(caller: &Caller, url: &str, body: String) -> Result<Bytes> {

@@ -12,6 +12,14 @@ pub(crate) struct Ceiling {
     pub(crate) drain: f64,
 }
 
+impl Ceiling {
+    /// The pace between two measurements.
+    pub(crate) fn between(one: Self, other: Self) -> Self {
+        let mean = |a: f64, b: f64| 2.0 / (1.0 / a + 1.0 / b);
+        Self { insert: mean(one.insert, other.insert), drain: mean(one.drain, other.drain) }
+    }
+}
+
 pub(crate) async fn ceiling(target: &Target, load: Load, batch: usize) -> Result<Ceiling> {
     match target {
         Target::Sqlite { path, .. } => {

@@ -1,8 +1,10 @@
 //! Postgres's ceiling: set statements over arrays, claims as heap-only updates, on one connection.
 
-use super::Load;
 use super::ceiling::Ceiling;
+use super::cost::Gauge;
+use super::{Load, report::Figure};
 use anyhow::Result;
+use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
 use windlass::clock::Stopwatch;
 
@@ -22,6 +24,10 @@ CREATE TABLE attempts (
     job_id bigint, number int, status text, lease_id bigint, started_at bigint, finished_at bigint, worker text,
     PRIMARY KEY (job_id, number));";
 
+const INSERT: &str =
+    "INSERT INTO windlass_ceiling.jobs (queue_id, kind, payload, priority, state, policy_id, attempt, failures, created_at, due_at)
+     SELECT 1, 'bench', p, 0, 'queued', 1, 0, 0, 1, 1 FROM unnest($1::text[]) p";
+
 pub(crate) async fn measure(url: &str, load: Load, batch: usize) -> Result<Ceiling> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     let connection = tokio::spawn(connection);
@@ -34,12 +40,7 @@ pub(crate) async fn measure(url: &str, load: Load, batch: usize) -> Result<Ceili
 }
 
 async fn run(client: &Client, load: Load, batch: usize) -> Result<Ceiling> {
-    let insert = client
-        .prepare(
-            "INSERT INTO jobs (queue_id, kind, payload, priority, state, policy_id, attempt, failures, created_at, due_at)
-             SELECT 1, 'bench', p, 0, 'queued', 1, 0, 0, 1, 1 FROM unnest($1::text[]) p",
-        )
-        .await?;
+    let insert = client.prepare(INSERT).await?;
     let claim = client
         .prepare(
             "WITH picked AS MATERIALIZED (
@@ -76,4 +77,39 @@ async fn run(client: &Client, load: Load, batch: usize) -> Result<Ceiling> {
         done += ids.len();
     }
     Ok(Ceiling { insert: inserted, drain: load.jobs as f64 / watch.elapsed().as_secs_f64() })
+}
+
+/// Plain connections that insert one job after another, each by itself.
+pub(crate) async fn singles(url: &str, load: Load, connections: usize, gauge: &Gauge) -> Result<Figure> {
+    let (admin, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let admin_connection = tokio::spawn(connection);
+    admin.batch_execute(SCHEMA).await?;
+    let mut clients = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+        // Ends when its client is dropped.
+        tokio::spawn(async move { drop(connection.await) });
+        let insert = client.prepare(INSERT).await?;
+        clients.push((client, insert));
+    }
+    let meter = gauge.start().await?;
+    let mut tasks = JoinSet::new();
+    for (client, insert) in clients {
+        let payload = load.text();
+        tasks.spawn(async move {
+            for _ in 0..load.jobs / connections {
+                client.execute(&insert, &[&[payload.as_str()].as_slice()]).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    let cost = meter.read().await?;
+    admin.batch_execute("DROP SCHEMA windlass_ceiling CASCADE").await?;
+    drop(admin);
+    admin_connection.await??;
+    let jobs = load.jobs / connections * connections;
+    Ok(Figure::rate(format!("plain inserts one by one, connections: {connections}"), jobs, cost))
 }

@@ -1,52 +1,125 @@
-//! What a run cost: processor time of this process, and bytes it or its database wrote.
+//! What a run cost: time, processor time and bytes written, of this process and of the Postgres server it talks to, and how much
+//! memory this process held at most.
 
+use anyhow::Result;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, NoTls};
 use windlass::clock::Stopwatch;
 
+/// Reads the meters.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gauge {
+    server: Option<Arc<Server>>,
+}
+
+/// A Postgres server, asked on a connection of its own.
+#[derive(Debug)]
+struct Server {
+    client: Client,
+    _connection: JoinHandle<()>,
+}
+
 /// A reading of the meters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Meter {
     watch: Stopwatch,
-    cpu_ticks: u64,
+    gauge: Gauge,
+    own: u64,
     written: u64,
+    server: HashMap<i32, u64>,
+    log: i64,
 }
 
 /// What passed between two readings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) seconds: f64,
-    /// Processor time of this process (a Postgres server's is not in it).
+    /// Processor time of this process.
     pub(crate) cpu_seconds: f64,
-    /// Bytes this process sent to the disk (a Postgres server's are not in it).
+    /// Processor time of the server's processes, if they run here.
+    pub(crate) server_cpu_seconds: f64,
+    /// Bytes this process sent to the disk, or the server to its write-ahead log.
     pub(crate) written: u64,
+    /// The most memory this process held.
+    pub(crate) peak_bytes: u64,
 }
 
 /// Linux counts processor time in hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-impl Meter {
-    pub(crate) fn start() -> Self {
-        Self { watch: Stopwatch::start(), cpu_ticks: cpu_ticks(), written: written() }
+const PROCESSES: &str = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
+const LOG: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
+
+impl Gauge {
+    /// A gauge that also reads the Postgres server at `url`.
+    pub(crate) async fn of_server(url: &str) -> Result<Self> {
+        let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+        // Ends when the client is dropped.
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        Ok(Self { server: Some(Arc::new(Server { client, _connection: connection })) })
     }
 
-    pub(crate) fn read(&self) -> Cost {
-        Cost {
-            seconds: self.watch.elapsed().as_secs_f64(),
-            cpu_seconds: cpu_ticks().saturating_sub(self.cpu_ticks) as f64 / TICKS_PER_SECOND,
-            written: written().saturating_sub(self.written),
-        }
+    pub(crate) async fn start(&self) -> Result<Meter> {
+        // Forgets the peak so far, where the system lets us.
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        let (server, log) = self.read_server().await?;
+        let (own, written) = (ticks("self"), written());
+        Ok(Meter { watch: Stopwatch::start(), gauge: self.clone(), own, written, server, log })
+    }
+
+    /// Processor time of each of the server's processes, and how far its log has come.
+    async fn read_server(&self) -> Result<(HashMap<i32, u64>, i64)> {
+        let Some(server) = &self.server else { return Ok((HashMap::new(), 0)) };
+        let processes = server.client.query(PROCESSES, &[]).await?;
+        let pids = processes.iter().map(|row| row.get::<_, i32>(0)).filter(|pid| is_postgres(*pid));
+        let log = server.client.query_one(LOG, &[]).await?.get(0);
+        Ok((pids.map(|pid| (pid, ticks(&pid.to_string()))).collect(), log))
     }
 }
 
-/// User and system time; zero where the system does not tell.
-fn cpu_ticks() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+impl Meter {
+    pub(crate) async fn read(&self) -> Result<Cost> {
+        let seconds = self.watch.elapsed().as_secs_f64();
+        let own = ticks("self").saturating_sub(self.own);
+        let (server, log) = self.gauge.read_server().await?;
+        let passed = |(pid, now): (&i32, &u64)| now.saturating_sub(self.server.get(pid).copied().unwrap_or(0));
+        let server: u64 = server.iter().map(passed).sum();
+        Ok(Cost {
+            seconds,
+            cpu_seconds: own as f64 / TICKS_PER_SECOND,
+            server_cpu_seconds: server as f64 / TICKS_PER_SECOND,
+            written: written().saturating_sub(self.written) + log.saturating_sub(self.log).max(0) as u64,
+            peak_bytes: peak(),
+        })
+    }
+}
+
+/// User and system time of a process; zero where the system does not tell.
+fn ticks(process: &str) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     // The second field is the program's name in brackets and may hold blanks.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum()
 }
 
+/// The server may run on another machine, where its numbers mean other processes.
+fn is_postgres(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("postgres"))
+}
+
 fn written() -> u64 {
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let line = io.lines().find_map(|line| line.strip_prefix("write_bytes: "));
-    line.and_then(|bytes| bytes.trim().parse().ok()).unwrap_or(0)
+    field("/proc/self/io", "write_bytes:")
+}
+
+fn peak() -> u64 {
+    field("/proc/self/status", "VmHWM:") * 1024
+}
+
+/// The number after a name; zero where the system does not tell.
+fn field(file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }

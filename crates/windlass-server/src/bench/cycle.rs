@@ -1,6 +1,6 @@
 //! The store by itself: the whole life of a job through `trait Store`, in batches, by several callers at once.
 
-use super::cost::{Cost, Meter};
+use super::cost::{Cost, Gauge};
 use super::{Load, report::Figure};
 use anyhow::Result;
 use std::sync::Arc;
@@ -29,35 +29,46 @@ pub(super) fn policy() -> Arc<Policy> {
 }
 
 /// Enqueues all jobs, then claims and commits them, in batches of `batch`, by `callers` at once. Two figures.
-pub(crate) async fn cycle(store: &Arc<dyn Store>, load: Load, batch: usize, callers: usize) -> Result<[Figure; 2]> {
+pub(crate) async fn cycle(
+    store: &Arc<dyn Store>,
+    load: Load,
+    batch: usize,
+    callers: usize,
+    gauge: &Gauge,
+) -> Result<[Figure; 2]> {
     let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     fill(store, load, batch, callers, RunAt::Now).await?;
-    let filled = meter.read();
-    let drained = drain(store, queue, load.jobs, batch, callers).await?;
+    let filled = meter.read().await?;
+    let drained = drain(store, queue, load.jobs, batch, callers, gauge).await?;
     let figure =
         |what: &str, cost| Figure::rate(format!("{what}, batches of {batch}, callers: {callers}"), load.jobs, cost);
     Ok([figure("store insert", filled), figure("store drain", drained)])
 }
 
 /// Enqueues one job per call, by `callers` at once: what group commit is for.
-pub(crate) async fn enqueue_singly(store: &Arc<dyn Store>, load: Load, callers: usize) -> Result<Figure> {
-    let meter = Meter::start();
+pub(crate) async fn enqueue_singly(
+    store: &Arc<dyn Store>,
+    load: Load,
+    callers: usize,
+    gauge: &Gauge,
+) -> Result<Figure> {
+    let meter = gauge.start().await?;
     fill(store, load, 1, callers, RunAt::Now).await?;
-    Ok(Figure::rate(format!("enqueue one by one, callers: {callers}"), load.jobs, meter.read()))
+    Ok(Figure::rate(format!("enqueue one by one, callers: {callers}"), load.jobs, meter.read().await?))
 }
 
 /// Works off what a scenario left waiting.
-pub(super) async fn empty(store: &Arc<dyn Store>, jobs: usize) -> Result<()> {
+pub(super) async fn empty(store: &Arc<dyn Store>, jobs: usize, gauge: &Gauge) -> Result<()> {
     let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
-    drain(store, queue, jobs, 1000, 1).await.map(|_| ())
+    drain(store, queue, jobs, 1000, 1, gauge).await.map(|_| ())
 }
 
 /// Enqueues jobs for tomorrow: a load that claims must not feel.
-pub(crate) async fn future_load(store: &Arc<dyn Store>, load: Load) -> Result<Figure> {
-    let meter = Meter::start();
+pub(crate) async fn future_load(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Figure> {
+    let meter = gauge.start().await?;
     fill(store, load, 1000, 2, RunAt::After(Millis::from_secs(86_400))).await?;
-    Ok(Figure::rate("enqueue for tomorrow".into(), load.jobs, meter.read()))
+    Ok(Figure::rate("enqueue for tomorrow".into(), load.jobs, meter.read().await?))
 }
 
 async fn fill(store: &Arc<dyn Store>, load: Load, batch: usize, callers: usize, run_at: RunAt) -> Result<()> {
@@ -78,9 +89,16 @@ async fn fill(store: &Arc<dyn Store>, load: Load, batch: usize, callers: usize, 
     join(tasks).await
 }
 
-async fn drain(store: &Arc<dyn Store>, queue: QueueId, jobs: usize, batch: usize, callers: usize) -> Result<Cost> {
+async fn drain(
+    store: &Arc<dyn Store>,
+    queue: QueueId,
+    jobs: usize,
+    batch: usize,
+    callers: usize,
+    gauge: &Gauge,
+) -> Result<Cost> {
     let left = Arc::new(AtomicUsize::new(jobs));
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let mut tasks = JoinSet::new();
     for caller in 0..callers {
         let (store, left) = (store.clone(), left.clone());
@@ -106,10 +124,10 @@ async fn drain(store: &Arc<dyn Store>, queue: QueueId, jobs: usize, batch: usize
         });
     }
     join(tasks).await?;
-    Ok(meter.read())
+    meter.read().await
 }
 
-fn succeed(job: &Job, worker: &WorkerId) -> windlass::store::Commit {
+pub(super) fn succeed(job: &Job, worker: &WorkerId) -> windlass::store::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
     settle(job, &Outcome::Succeeded, trace, Roll(0))

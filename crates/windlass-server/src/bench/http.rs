@@ -1,6 +1,6 @@
 //! Jobs that call URLs: a receiver on loopback that answers 200 at once, and the whole path from claim to commit.
 
-use super::cost::Meter;
+use super::cost::Gauge;
 use super::{Load, report::Figure};
 use anyhow::Result;
 use bytes::Bytes;
@@ -23,7 +23,7 @@ const BATCH: usize = 1000;
 const CALLS: usize = 64;
 
 /// Calls a local receiver once per job.
-pub(crate) async fn calls(store: &Arc<dyn Store>, load: Load) -> Result<Figure> {
+pub(crate) async fn calls(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Figure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/", listener.local_addr()?);
     let over = Arc::new(Notify::new());
@@ -46,10 +46,10 @@ pub(crate) async fn calls(store: &Arc<dyn Store>, load: Load) -> Result<Figure> 
         ..HttpOptions::default()
     };
     let executor = HttpExecutor::new(options, windlass.clock().clone());
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let worker = Worker::new(&windlass).http(executor).all_queues(Executor::Http, CALLS as u32);
     worker.attempt_log(AttemptLog::Off).run(async move { over.notified().await }).await?;
-    let cost = meter.read();
+    let cost = meter.read().await?;
     receiver.abort();
     Ok(Figure::rate(format!("HTTP jobs, {CALLS} calls at once"), load.jobs, cost))
 }

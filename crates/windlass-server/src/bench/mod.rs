@@ -7,7 +7,9 @@ mod ceiling_postgres;
 mod ceiling_sqlite;
 mod cost;
 mod cycle;
+mod horizon;
 mod http;
+mod plot;
 mod report;
 mod target;
 mod work;
@@ -15,7 +17,9 @@ mod work;
 pub(crate) use report::Report;
 pub(crate) use target::Target;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use ceiling::Ceiling;
+use cost::Gauge;
 use report::Figure;
 use std::sync::Arc;
 use windlass::core::Millis;
@@ -43,8 +47,10 @@ pub(crate) struct Plan {
     /// Handlers at once.
     pub(crate) concurrency: u32,
     pub(crate) scenarios: Vec<Scenario>,
-    /// Jobs waiting for tomorrow, or in the backlog, in the scenarios about those.
+    /// Jobs waiting for tomorrow, archived, or in the backlog, in the scenarios about those.
     pub(crate) deep: usize,
+    /// How long the scenario `horizon` lasts.
+    pub(crate) horizon_for: Millis,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -61,9 +67,11 @@ pub(crate) enum Scenario {
     Pickup,
     /// Every job fails once and is retried at once.
     Storm,
-    /// Drain with many jobs waiting for tomorrow.
+    /// Drain, then again with `--deep` jobs waiting for tomorrow.
     Future,
-    /// Drain a backlog of `--deep` jobs.
+    /// Drain, then again with `--deep` jobs in the archive.
+    Archived,
+    /// Drain a backlog of 10,000 jobs, and one of `--deep`.
     Backlog,
     /// Jobs that call a URL.
     Http,
@@ -71,25 +79,42 @@ pub(crate) enum Scenario {
     Api,
     /// Processor time of a worker on 100 idle queues.
     Idle,
+    /// Postgres: claims at 2,000 jobs/s beside a transaction that stays open and keeps the server from cleaning up.
+    Horizon,
 }
 
 /// Batches of the ceiling.
 const CEILING_BATCH: usize = 1000;
 const IDLE_FOR: Millis = Millis::from_secs(10);
+/// A backlog that is not deep.
+const SHALLOW: usize = 10_000;
+/// Callers, or plain connections, that enqueue one job at a time.
+const SINGLE_CALLERS: [usize; 3] = [1, 16, 64];
 
-/// Runs the plan, telling `begin` what comes next.
+/// Runs the plan, telling `begin` what comes next. The ceiling is measured before and after, because machines change their pace
+/// meanwhile.
 pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, begin: impl Fn(&str)) -> Result<Report> {
+    if plan.scenarios.contains(&Scenario::Horizon) && target.url().is_none() {
+        bail!("the scenario `horizon` is about Postgres: give --store postgres://…");
+    }
     let store = target.open().await?;
     if !force {
         target::refuse_used(&*store).await?;
     }
+    let gauge = match target.url() {
+        Some(url) => Gauge::of_server(url).await?,
+        None => Gauge::default(),
+    };
     begin("raw ceiling of the database");
-    let ceiling = ceiling::ceiling(target, plan.load, CEILING_BATCH).await?;
+    let before = ceiling::ceiling(target, plan.load, CEILING_BATCH).await?;
     let mut figures = Vec::new();
     for scenario in &plan.scenarios {
         begin(&format!("{scenario:?}").to_lowercase());
-        figures.extend(measure(&store, plan, *scenario).await?);
+        let run = Run { target, store: &store, plan, gauge: &gauge };
+        figures.extend(run.measure(*scenario).await?);
     }
+    begin("raw ceiling again");
+    let after = ceiling::ceiling(target, plan.load, CEILING_BATCH).await?;
     let health = store.health().await?;
     let durability = if health.warnings.is_empty() { "fsync on".into() } else { health.warnings.join("; ") };
     drop(store);
@@ -98,50 +123,92 @@ pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, begin: impl F
         store: format!("{} on {}", target.name(), health.engine),
         durability,
         payload: plan.load.payload,
-        ceiling,
+        ceiling: Ceiling::between(before, after),
         figures,
     })
 }
 
-async fn measure(store: &Arc<dyn Store>, plan: &Plan, scenario: Scenario) -> Result<Vec<Figure>> {
-    let (load, concurrency) = (plan.load, plan.concurrency);
-    Ok(match scenario {
-        Scenario::Store => {
-            let mut figures = Vec::new();
-            for (batch, callers) in [(1, 1), (1, 4), (10, 1), (100, 1), (1000, 1), (1000, 2), (1000, 4)] {
+/// What a scenario needs.
+struct Run<'a> {
+    target: &'a Target,
+    store: &'a Arc<dyn Store>,
+    plan: &'a Plan,
+    gauge: &'a Gauge,
+}
+
+impl Run<'_> {
+    async fn measure(&self, scenario: Scenario) -> Result<Vec<Figure>> {
+        let (store, gauge) = (self.store, self.gauge);
+        let (load, concurrency) = (self.plan.load, self.plan.concurrency);
+        Ok(match scenario {
+            Scenario::Store => self.store().await?,
+            Scenario::Enqueue => self.enqueue().await?,
+            Scenario::Drain => work::drain(store, load, concurrency, gauge).await?.to_vec(),
+            Scenario::Sustained => vec![work::sustained(store, load, concurrency, gauge).await?],
+            Scenario::Pickup => vec![work::pickup(store, load, gauge).await?],
+            Scenario::Storm => vec![work::storm(store, load, concurrency, gauge).await?],
+            Scenario::Future => {
+                let before = self.drain(load, "drain before the future load").await?;
+                let waiting = cycle::future_load(store, self.deep(), gauge).await?;
+                let beside = format!("drain beside {} jobs for tomorrow", self.plan.deep);
+                vec![before, waiting, self.drain(load, &beside).await?]
+            }
+            Scenario::Archived => {
+                let before = self.drain(load, "drain before the archive is filled").await?;
+                let filling = format!("drain of {} jobs that fill the archive", self.plan.deep);
+                let filled = self.drain(self.deep(), &filling).await?;
+                let beside = format!("drain beside {} archived jobs", self.plan.deep);
+                vec![before, filled, self.drain(load, &beside).await?]
+            }
+            Scenario::Backlog => {
+                let mut figures = Vec::new();
+                for jobs in [SHALLOW, self.plan.deep] {
+                    figures.push(self.drain(Load { jobs, ..load }, &format!("backlog of {jobs} jobs")).await?);
+                }
+                figures
+            }
+            Scenario::Http => vec![http::calls(store, Load { jobs: load.jobs.min(20_000), ..load }, gauge).await?],
+            Scenario::Api => api::api(store, load, gauge).await?,
+            Scenario::Idle => vec![work::idle(store, IDLE_FOR, gauge).await?],
+            Scenario::Horizon => {
+                let url = self.target.url().unwrap_or_default();
+                horizon::claims(store, url, load, self.plan.horizon_for, gauge).await?
+            }
+        })
+    }
+
+    fn deep(&self) -> Load {
+        Load { jobs: self.plan.deep, ..self.plan.load }
+    }
+
+    async fn drain(&self, load: Load, what: &str) -> Result<Figure> {
+        let [_, drained] = work::drain(self.store, load, self.plan.concurrency, self.gauge).await?;
+        Ok(Figure { what: what.to_owned(), ..drained })
+    }
+
+    async fn store(&self) -> Result<Vec<Figure>> {
+        let mut figures = Vec::new();
+        for batch in [1, 10, 100, 1000] {
+            for callers in [1, 2, 4] {
                 // Small batches are all fsync: fewer jobs say as much.
-                let jobs = load.jobs.min(batch * 500);
-                figures.extend(cycle::cycle(store, Load { jobs, ..load }, batch, callers).await?);
+                let jobs = self.plan.load.jobs.min(batch * 500);
+                let load = Load { jobs, ..self.plan.load };
+                figures.extend(cycle::cycle(self.store, load, batch, callers, self.gauge).await?);
             }
-            figures
         }
-        Scenario::Enqueue => {
-            let mut figures = Vec::new();
-            for callers in [1, 16, 64] {
-                let jobs = load.jobs.min(callers * 300);
-                figures.push(cycle::enqueue_singly(store, Load { jobs, ..load }, callers).await?);
-                cycle::empty(store, jobs).await?;
+        Ok(figures)
+    }
+
+    async fn enqueue(&self) -> Result<Vec<Figure>> {
+        let mut figures = Vec::new();
+        for callers in SINGLE_CALLERS {
+            let load = Load { jobs: self.plan.load.jobs.min(callers * 300), ..self.plan.load };
+            figures.push(cycle::enqueue_singly(self.store, load, callers, self.gauge).await?);
+            cycle::empty(self.store, load.jobs, self.gauge).await?;
+            if let Some(url) = self.target.url() {
+                figures.push(ceiling_postgres::singles(url, load, callers, self.gauge).await?);
             }
-            figures
         }
-        Scenario::Drain => work::drain(store, load, concurrency).await?.to_vec(),
-        Scenario::Sustained => vec![work::sustained(store, load, concurrency).await?],
-        Scenario::Pickup => vec![work::pickup(store, load).await?],
-        Scenario::Storm => vec![work::storm(store, load, concurrency).await?],
-        Scenario::Future => {
-            let deep = Load { jobs: plan.deep, ..load };
-            let waiting = cycle::future_load(store, deep).await?;
-            let [_, drained] = work::drain(store, load, concurrency).await?;
-            let what = format!("drain beside {} jobs for tomorrow", plan.deep);
-            vec![waiting, Figure { what, ..drained }]
-        }
-        Scenario::Backlog => {
-            let deep = Load { jobs: plan.deep, ..load };
-            let [_, drained] = work::drain(store, deep, concurrency).await?;
-            vec![Figure { what: format!("backlog of {} jobs", plan.deep), ..drained }]
-        }
-        Scenario::Http => vec![http::calls(store, Load { jobs: load.jobs.min(20_000), ..load }).await?],
-        Scenario::Api => api::api(store, load).await?,
-        Scenario::Idle => vec![work::idle(store, IDLE_FOR).await?],
-    })
+        Ok(figures)
+    }
 }

@@ -20,9 +20,25 @@ impl Figure {
         Self { what, jobs, cost, latency: None }
     }
 
+    /// From single waits, in milliseconds.
+    pub(crate) fn latency(what: String, jobs: usize, cost: Cost, mut waits: Vec<f64>) -> Self {
+        waits.sort_by(f64::total_cmp);
+        let at = |share: f64| waits.get(((waits.len() as f64 - 1.0) * share) as usize).copied().unwrap_or(0.0);
+        Self { what, jobs, cost, latency: Some([at(0.5), at(0.99), at(1.0)]) }
+    }
+
     pub(crate) fn per_second(&self) -> f64 {
         self.jobs as f64 / self.cost.seconds.max(1e-9)
     }
+}
+
+const LEGEND: &str = "
+ratio: to the ceiling's drain. Per job: processor time of this process and of the database server, and bytes written (the
+server's: to its log). MiB: the most memory this process held.
+";
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0 / 1024.0
 }
 
 /// All of a run.
@@ -42,8 +58,11 @@ impl Report {
         let mut out = format!("{} ({}), {} bytes of payload\n", self.store, self.durability, self.payload);
         let _ =
             writeln!(out, "raw ceiling: {:.0} inserts/s, {:.0} drained/s\n", self.ceiling.insert, self.ceiling.drain);
-        let _ =
-            writeln!(out, "{:<widest$}  {:>10}  {:>8}  {:>9}  {:>9}", "", "jobs/s", "ratio", "cpu µs/job", "bytes/job");
+        let _ = writeln!(
+            out,
+            "{:<widest$}  {:>8}  {:>5}  {:>6}  {:>9}  {:>7}  {:>6}",
+            "", "jobs/s", "ratio", "cpu µs", "server µs", "bytes", "MiB"
+        );
         for figure in &self.figures {
             let per_job = |total: f64| total / figure.jobs.max(1) as f64;
             if let Some([p50, p99, max]) = figure.latency {
@@ -54,14 +73,22 @@ impl Report {
             let bar = "█".repeat((ratio.clamp(0.0, 3.0) * 20.0) as usize);
             let _ = writeln!(
                 out,
-                "{:<widest$}  {:>10.0}  {ratio:>8.2}  {:>10.1}  {:>9.0}  {bar}",
+                "{:<widest$}  {:>8.0}  {ratio:>5.2}  {:>6.1}  {:>9.1}  {:>7.0}  {:>6.0}  {bar}",
                 figure.what,
                 figure.per_second(),
                 per_job(figure.cost.cpu_seconds * 1e6),
+                per_job(figure.cost.server_cpu_seconds * 1e6),
                 per_job(figure.cost.written as f64),
+                mebibytes(figure.cost.peak_bytes),
             );
         }
+        out.push_str(LEGEND);
         out
+    }
+
+    /// The rates as bars.
+    pub(crate) fn svg(&self) -> String {
+        super::plot::draw(self)
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -89,6 +116,8 @@ fn figure_json(figure: &Figure) -> Value {
         "jobs": figure.jobs,
         "perSec": figure.per_second().round(),
         "cpuMicrosPerJob": (figure.cost.cpu_seconds * 1e7 / jobs).round() / 10.0,
+        "serverCpuMicrosPerJob": (figure.cost.server_cpu_seconds * 1e7 / jobs).round() / 10.0,
+        "peakMebibytes": mebibytes(figure.cost.peak_bytes).round(),
         "bytesWrittenPerJob": (figure.cost.written as f64 / jobs).round(),
         "latencyMs": figure.latency.map(|[p50, p99, max]| json!({"p50": p50, "p99": p99, "max": max})),
     })

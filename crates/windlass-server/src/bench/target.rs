@@ -42,6 +42,14 @@ impl Target {
         })
     }
 
+    /// The Postgres server, if it is one.
+    pub(crate) fn url(&self) -> Option<&str> {
+        match self {
+            Self::Sqlite { .. } => None,
+            Self::Postgres { url, .. } => Some(url),
+        }
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Sqlite { .. } => "sqlite",

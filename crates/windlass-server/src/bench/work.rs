@@ -1,6 +1,6 @@
 //! The worker: jobs run by no-op handlers, with history kept and every commit on disk.
 
-use super::cost::Meter;
+use super::cost::Gauge;
 use super::cycle::new_job;
 use super::{Load, report::Figure};
 use anyhow::Result;
@@ -66,30 +66,30 @@ fn policy(line: &str) -> Result<Arc<Policy>> {
 }
 
 /// A backlog worked off by no-op handlers. Two figures: enqueue in bulk, drain.
-pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32) -> Result<[Figure; 2]> {
-    let meter = Meter::start();
+pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<[Figure; 2]> {
+    let meter = gauge.start().await?;
     fill(store, load, &policy("exponential")?).await?;
-    let filled = meter.read();
+    let filled = meter.read().await?;
     let left = Countdown::from(load.jobs);
     let done = left.clone();
     let windlass = Windlass::from_store(store.clone());
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let handler = move |_: Bench, _: Attempt| {
         left.tick();
         std::future::ready(Ok::<(), Failure>(()))
     };
     worker(&windlass, concurrency).handle(handler).run(done.over()).await?;
-    let drained = meter.read();
+    let drained = meter.read().await?;
     let bulk = Figure::rate(format!("enqueue in bulk, batches of {BATCH}"), load.jobs, filled);
     Ok([bulk, Figure::rate(format!("drain, {} jobs", load.jobs), load.jobs, drained)])
 }
 
 /// Producers and the worker together.
-pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u32) -> Result<Figure> {
+pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<Figure> {
     let left = Countdown::from(load.jobs);
     let done = left.clone();
     let windlass = Windlass::from_store(store.clone());
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let producer = {
         let (store, policy) = (store.clone(), policy("exponential")?);
         tokio::spawn(async move { fill(&store, load, &policy).await })
@@ -100,16 +100,16 @@ pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u
     };
     worker(&windlass, concurrency).handle(handler).run(done.over()).await?;
     producer.await??;
-    Ok(Figure::rate("sustained, producing and working".into(), load.jobs, meter.read()))
+    Ok(Figure::rate("sustained, producing and working".into(), load.jobs, meter.read().await?))
 }
 
 /// Every job fails once and is retried at once.
-pub(crate) async fn storm(store: &Arc<dyn Store>, load: Load, concurrency: u32) -> Result<Figure> {
+pub(crate) async fn storm(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<Figure> {
     fill(store, load, &policy("fixed:base=0s,jitter=none,cap=none,retries=3")?).await?;
     let left = Countdown::from(load.jobs);
     let done = left.clone();
     let windlass = Windlass::from_store(store.clone());
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let handler = move |_: Bench, attempt: Attempt| {
         let answer = if attempt.retry() == 0 { Err(Failure::new("once")) } else { Ok(()) };
         if answer.is_ok() {
@@ -118,11 +118,11 @@ pub(crate) async fn storm(store: &Arc<dyn Store>, load: Load, concurrency: u32) 
         std::future::ready(answer)
     };
     worker(&windlass, concurrency).handle(handler).run(done.over()).await?;
-    Ok(Figure::rate("retry storm, each job fails once".into(), load.jobs, meter.read()))
+    Ok(Figure::rate("retry storm, each job fails once".into(), load.jobs, meter.read().await?))
 }
 
 /// How soon a single job on an idle queue starts, from the moment its enqueue was acknowledged.
-pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load) -> Result<Figure> {
+pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Figure> {
     let windlass = Windlass::from_store(store.clone());
     let (started, mut starts) = mpsc::unbounded_channel();
     let handler = move |_: Bench, _: Attempt| {
@@ -133,7 +133,7 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load) -> Result<Figure>
     let over = Arc::new(Notify::new());
     let stop = over.clone();
     let (policy, payload, store) = (policy("exponential")?, load.text(), store.clone());
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     let probes = async move {
         let mut waits = Vec::with_capacity(PICKUPS);
         for _ in 0..PICKUPS {
@@ -152,23 +152,20 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load) -> Result<Figure>
     let run = worker(&windlass, 10).handle(handler).run(async move { stop.notified().await });
     let (ran, waits) = tokio::join!(run, probes);
     ran?;
-    let mut waits = waits?;
-    waits.sort_by(f64::total_cmp);
-    let at = |share: f64| waits.get(((waits.len() as f64 - 1.0) * share) as usize).copied().unwrap_or(0.0);
-    let latency = Some([at(0.5), at(0.99), at(1.0)]);
-    Ok(Figure { what: "pickup on an idle queue".into(), jobs: waits.len(), cost: meter.read(), latency })
+    let waits = waits?;
+    Ok(Figure::latency("pickup on an idle queue".into(), waits.len(), meter.read().await?, waits))
 }
 
 /// What a worker on a hundred idle queues costs.
-pub(crate) async fn idle(store: &Arc<dyn Store>, span: Millis) -> Result<Figure> {
+pub(crate) async fn idle(store: &Arc<dyn Store>, span: Millis, gauge: &Gauge) -> Result<Figure> {
     let windlass = Windlass::from_store(store.clone());
     let mut worker = Worker::new(&windlass).handle(|_: Bench, _: Attempt| std::future::ready(Ok::<(), Failure>(())));
     for queue in 0..100 {
         worker = worker.queue(&format!("idle-{queue}"), 5);
     }
-    let meter = Meter::start();
+    let meter = gauge.start().await?;
     worker.run(tokio::time::sleep(span.to_std())).await?;
-    let cost = meter.read();
+    let cost = meter.read().await?;
     let percent = cost.cpu_seconds / cost.seconds * 100.0;
     Ok(Figure::rate(format!("idle on 100 queues: {percent:.1} % of a core"), 0, cost))
 }

@@ -4,7 +4,10 @@ use super::Error;
 use crate::bench::{self, Load, Plan, Scenario, Target};
 use clap::ValueEnum as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
+use std::path::PathBuf;
 use std::time::Duration;
+use windlass::core::Millis;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -14,7 +17,9 @@ Examples:
   windlass bench --scenario drain --scenario storm --jobs 200000 --json
 
 Every figure stands next to the raw ceiling: the same life of a job (insert, claim, finish with ledger and \
-archive) by the plain driver on the same database, in the same run. Machines are noisy: compare ratios, not runs.")]
+archive) by the plain driver on the same database, in the same run. Machines are noisy: compare ratios, not runs.
+
+Exit codes: 0 done, 1 failed, 2 bad input.")]
 pub(crate) struct Args {
     /// sqlite: (a temporary file here), sqlite:PATH, or postgres://…
     #[arg(long, value_name = "STORE", default_value = "sqlite:")]
@@ -28,10 +33,13 @@ pub(crate) struct Args {
     /// Handlers at once.
     #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
-    /// Jobs that wait in the scenarios `future` and `backlog`.
+    /// Jobs that wait, or are archived, in the scenarios `future`, `archived` and `backlog`.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     deep: u32,
-    /// What to measure; several are allowed. Left out: all but `store`, `future` and `backlog`.
+    /// How long the scenario `horizon` lasts.
+    #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = clap::value_parser!(u32).range(30..=3_600))]
+    horizon_for: u32,
+    /// What to measure; several are allowed. Left out: all but the long ones (`store`, `future`, `archived`, `backlog`, `horizon`).
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<Scenario>,
     /// Measure in a store that holds jobs already.
@@ -40,6 +48,9 @@ pub(crate) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Also draw the rates, as an SVG.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<String, Error> {
@@ -49,16 +60,23 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
         concurrency: args.concurrency,
         scenarios: args.chosen(),
         deep: args.deep as usize,
+        horizon_for: Millis::from_secs(args.horizon_for.into()),
     };
-    let bar = progress(plan.scenarios.len() as u64 + 1);
+    let bar = progress(plan.scenarios.len() as u64 + 2);
+    let begun = Cell::new(0);
     let begin = |what: &str| {
+        // What has begun is not done yet: the remaining time is judged by what is.
+        bar.set_position(begun.replace(begun.get() + 1));
         bar.set_message(what.to_owned());
-        bar.inc(1);
     };
     let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from)?;
     let report = runtime.block_on(bench::run(&target, &plan, args.force, begin));
     bar.finish_and_clear();
     let report = report?;
+    if let Some(path) = &args.svg {
+        let written = std::fs::write(path, report.svg());
+        written.map_err(|error| anyhow::anyhow!("--svg: cannot write {}: {error}", path.display()))?;
+    }
     Ok(if args.json { format!("{:#}\n", report.json()) } else { report.table() })
 }
 
@@ -67,14 +85,14 @@ impl Args {
         if !self.scenarios.is_empty() {
             return self.scenarios.clone();
         }
-        let heavy = [Scenario::Store, Scenario::Future, Scenario::Backlog];
-        Scenario::value_variants().iter().copied().filter(|s| !heavy.contains(s)).collect()
+        let long = [Scenario::Store, Scenario::Future, Scenario::Archived, Scenario::Backlog, Scenario::Horizon];
+        Scenario::value_variants().iter().copied().filter(|s| !long.contains(s)).collect()
     }
 }
 
 fn progress(steps: u64) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{bar:24} {pos}/{len} {msg} ({elapsed})").expect("the template is well formed");
+    let style = ProgressStyle::with_template("{bar:24.cyan/blue} {pos}/{len} {msg} ({elapsed} gone, about {eta} left)")
+        .expect("the template is well formed");
     let bar = ProgressBar::new(steps).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

@@ -1,11 +1,22 @@
 //! `windlass config`: the effective configuration and where each value came from.
 
 use super::Error;
+use super::grid::{Grid, text, wrapped};
 use super::node::NodeArgs;
-use comfy_table::{ContentArrangement, Table, presets};
+use super::screen::Screen;
 use serde_json::{Value, json};
 
+const EXAMPLES: &str = "\
+Examples:
+  windlass config                              every value, and where it came from
+  windlass config --config prod.toml --json
+  WINDLASS_LISTEN=127.0.0.1:8080 windlass config
+
+A flag beats a WINDLASS_… variable, which beats windlass.toml, which beats the default. Secrets are not
+shown. Exit codes: 0 done, 2 bad input (the file, a variable or a flag is wrong).";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     node: NodeArgs,
@@ -14,7 +25,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<String, Error> {
+pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let shown = args.node.load()?.shown();
     if args.json {
         let entry =
@@ -22,12 +33,10 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
         let object: Value = Value::Object(shown.iter().map(entry).collect());
         return Ok(format!("{object:#}\n"));
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["KEY", "VALUE", "FROM", ""]);
+    let mut grid = Grid::new([text("key"), wrapped("value"), wrapped("from"), wrapped("what it is")]);
     for line in shown {
         let value = line.value.as_str().map_or_else(|| line.value.to_string(), str::to_owned);
-        table.add_row([line.key, value, line.source, line.help.to_owned()]);
+        grid.row([line.key.into(), value.into(), line.source.into(), line.help.into()]);
     }
-    Ok(format!("{}\n", table.trim_fmt()))
+    Ok(grid.render(screen))
 }

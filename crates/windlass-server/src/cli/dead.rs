@@ -160,7 +160,7 @@ async fn groups(api: &Api, filter: &Filter, limit: u32, json: bool, screen: &Scr
         text("class"),
         text("queue").optional(),
         text("last").optional(),
-        number("example"),
+        number("example").optional(),
         text("fingerprint"),
         cut("message"),
     ]);

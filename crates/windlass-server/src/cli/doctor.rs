@@ -198,3 +198,20 @@ async fn look_at_work(api: &Api, found: &mut Vec<Finding>) -> Result<(), Error> 
     }));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clocks_that_are_apart_are_wrong_whichever_is_ahead() {
+        let ours = Timestamp::from_millis(1_767_268_800_000);
+        let (late, early) = (ours + Millis::from_secs(90), ours - Millis::from_secs(90));
+        for (theirs, word) in [(late, "1m30s ahead of"), (early, "1m30s behind")] {
+            let found = offset(theirs, ours);
+            assert_eq!(found.verdict, Verdict::Wrong);
+            assert!(found.told.contains(word) && found.told.contains("NTP"), "{}", found.told);
+        }
+        assert_eq!(offset(ours + Millis::from_secs(1), ours).verdict, Verdict::Fine);
+    }
+}

@@ -10,7 +10,7 @@ use super::{Error, history, pretty};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, IsTerminal as _};
 use std::time::Duration;
 
 /// Lines of a file sent in one request.
@@ -19,6 +19,8 @@ const BATCH: usize = 1000;
 const TOLD: usize = 10;
 /// How often a job that is waited for is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// After so many looks at a due job that nobody has taken, whoever waits is told what it waits for.
+const PATIENT_LOOKS: u32 = 15;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,10 +107,17 @@ fn stored(job: &Value) -> String {
 
 async fn wait(api: &Api, job: &Value, json: bool, screen: &Screen) -> Result<String, Error> {
     let path = format!("/api/v1/jobs/{}", job["id"]);
+    let mut looks = 0;
     let job = loop {
         let job = api.get(&path).await?;
         if job["finishedAt"].is_string() {
             break job;
+        }
+        looks += 1;
+        let is_due = job["state"] == "queued" && Now::read().distance(&job["nextRunAt"]).ends_with("ago");
+        if looks == PATIENT_LOOKS && is_due && std::io::stderr().is_terminal() {
+            let (id, queue) = (&job["id"], plain(&job["queue"]));
+            eprintln!("job {id} is stored; no worker of queue {queue} has taken it yet (Ctrl-C ends the waiting)");
         }
         tokio::time::sleep(LOOK_EVERY).await;
     };

@@ -1,6 +1,6 @@
 //! Tables that fit the screen: columns nobody misses go first, then the wordy one is wrapped.
 
-use super::screen::{Hue, Ink, Screen};
+use super::screen::{Hue, Ink, Screen, width};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// Blanks between two columns.
@@ -72,10 +72,17 @@ impl Shown {
     }
 
     fn cut(&self, room: usize) -> Self {
-        if self.text.chars().count() <= room {
+        if width(&self.text) <= room {
             return self.clone();
         }
-        let kept: String = self.text.chars().take(room.saturating_sub(1)).collect();
+        let mut kept = String::new();
+        for letter in self.text.chars() {
+            kept.push(letter);
+            if width(&kept) >= room {
+                kept.pop();
+                break;
+            }
+        }
         Self { text: format!("{}…", kept.trim_end()), hue: self.hue }
     }
 }
@@ -174,8 +181,8 @@ impl Grid {
     }
 
     fn width(&self, index: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.text.chars().count());
-        cells.chain([self.columns[index].title.chars().count()]).max().unwrap_or(0)
+        let cells = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| width(&cell.text));
+        cells.chain([width(self.columns[index].title)]).max().unwrap_or(0)
     }
 }
 
@@ -217,6 +224,14 @@ mod tests {
         let text = grid.render(&Screen { width: 80, ink: Ink::Plain });
         assert!(text.contains("in 4m (retry 3/3: backoff 4m)"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn wide_letters_take_two_places() {
+        let mut grid = Grid::new([number("id"), cut("error")]);
+        grid.row(["1".into(), "接続が拒否されました".into()]);
+        let text = grid.render(&Screen { width: 20, ink: Ink::Plain });
+        assert_eq!(text.lines().nth(1), Some(" 1  接続が拒否され…"));
     }
 
     #[test]

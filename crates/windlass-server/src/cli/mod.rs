@@ -39,6 +39,7 @@ use std::future::Future;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+/// Shown after the help of all verbs.
 const AFTER: &str = "\
 Verbs talk to a server (--server URL, else http://127.0.0.1:9463) or work straight on a store
 (--store sqlite:PATH or postgres://…). All print JSON with --json.
@@ -162,8 +163,8 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Verb::Completions(args) => Ok(completions::run(args)),
         Verb::Serve(args) => serve::run(args, Api::On),
         Verb::Work(args) => serve::run(args, Api::Off),
-        Verb::Config(args) => config::run(args),
-        Verb::Token(args) => token::run(args),
+        Verb::Config(args) => config::run(args, &screen),
+        Verb::Token(args) => token::run(args, &screen),
         Verb::Simulate(args) => simulate::run(args, &screen),
         Verb::Bench(args) => bench::run(args),
     };

@@ -1,5 +1,6 @@
 //! `windlass policy`: list, preview and explain retry policies.
 
+use super::grid::{Grid, number, text, wrapped};
 use super::screen::{Screen, wrap};
 use super::{Error, plot};
 use clap::{Subcommand, ValueEnum};
@@ -18,7 +19,8 @@ Examples:
 A policy is a preset's name, or a line: STRATEGY:key=value,… with the strategies exponential,
 linear, fixed, fibonacci, steps (or a preset) and the keys base, factor, cap, jitter, retries or
 attempts, maxElapsed, maxCrashes, giveUpOn=A|B|4xx, retryOn=A|B, maxRetryAfter. Fields left out
-come from the preset of that name. Durations: 500ms, 30s, 1m30s, 2h, or whole milliseconds.";
+come from the preset of that name. Durations: 500ms, 30s, 1m30s, 2h, or whole milliseconds.
+Exit codes: 0 done, 2 bad input.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -171,30 +173,28 @@ fn listed(preset: &windlass_core::policy::Preset) -> Value {
 }
 
 fn list(screen: &Screen) -> String {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    table.set_header(["preset", "retries", "delays", "cap", "jitter", "for"]);
+    let mut grid = Grid::new([
+        text("preset"),
+        number("retries"),
+        wrapped("delays"),
+        text("cap").optional(),
+        text("jitter").optional(),
+        wrapped("for"),
+    ]);
     for preset in PRESETS {
         let policy = resolve(&preset.partial(), Role::Http).expect("presets are whole");
         let delays = preview(&policy, policy.max_retries).delays;
         let delays: Vec<String> = delays.iter().map(|d| d.delay.to_string()).collect();
-        table.add_row([
-            preset.name.to_owned(),
-            policy.max_retries.to_string(),
-            delays.join(" "),
-            policy.max_delay.map_or_else(|| "none".to_owned(), |cap| cap.to_string()),
-            policy.jitter.to_string(),
-            preset.purpose.to_owned(),
+        grid.row([
+            preset.name.into(),
+            policy.max_retries.to_string().into(),
+            delays.join(" ").into(),
+            policy.max_delay.map_or_else(|| "none".to_owned(), |cap| cap.to_string()).into(),
+            policy.jitter.to_string().into(),
+            preset.purpose.into(),
         ]);
     }
-    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(screen.width).unwrap_or(u16::MAX));
-    let text = table.to_string();
-    let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
-    if let Some(head) = lines.first_mut() {
-        *head = screen.ink.bold(head);
-    }
-    lines.join("\n") + "\n"
+    grid.render(screen)
 }
 
 pub(super) fn pretty(value: &Value) -> String {

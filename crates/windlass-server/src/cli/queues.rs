@@ -11,7 +11,6 @@ use super::{Error, pretty};
 use clap::Subcommand;
 use hyper::Method;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 use windlass::store::Retention;
 
 const EXAMPLES: &str = "\
@@ -24,8 +23,8 @@ Examples:
 
 Exit codes: 0 done, 2 bad input, 3 no such queue, 5 unavailable.";
 
-/// How often a purge under way is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Jobs purged in one request.
+const STRETCH: u32 = 5000;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -75,10 +74,8 @@ enum Verb {
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let json = args.target.json;
     let api = args.target.api().await?;
-    let place = |name: &str, verb: &str| {
-        let name: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
-        with_query(&format!("/api/v1/queues/{name}{verb}"), &[("tenant", args.tenant.clone())])
-    };
+    let tenant = args.tenant.as_deref();
+    let place = |name: &str, verb: &str| place(name, verb, tenant, &[]);
     match &args.verb {
         None | Some(Verb::List) => list(&api, args, screen).await,
         Some(Verb::Pause { name }) => {
@@ -92,8 +89,8 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         Some(Verb::Purge { name, consent }) => {
             let waiting = waiting(&api, args, name).await?;
             consent.get(&format!("Cancel {} of queue {name}?", counted(waiting, "waiting job")))?;
-            let answer = purge(&api, args, name, &place(name, "/purge"), waiting).await?;
-            let done = answer["cancelled"].as_u64().unwrap_or(0);
+            let done = purge(&api, tenant, name, waiting).await?;
+            let answer = json!({ "name": name, "cancelled": done });
             Ok(if json { pretty(&answer) } else { format!("{} cancelled\n", counted(done, "job")) })
         }
         Some(Verb::Set { name, policy, keep_succeeded, keep_cancelled, keep_failed, reset }) => {
@@ -159,23 +156,28 @@ async fn waiting(api: &Api, args: &Args, name: &str) -> Result<u64, Error> {
     Ok(counts.map(|queue| queue["due"].as_u64().unwrap_or(0) + queue["later"].as_u64().unwrap_or(0)).sum())
 }
 
-/// Purges, and watches the queue grow empty meanwhile.
-async fn purge(api: &Api, args: &Args, name: &str, path: &str, total: u64) -> Result<Value, Error> {
+/// Purges a stretch at a time, so that there is progress to see and no request takes for ever.
+async fn purge(api: &Api, tenant: Option<&str>, name: &str, total: u64) -> Result<u64, Error> {
     let bar = progress::bar(total, "cancelling", Unit::Jobs);
-    let watch = async {
-        loop {
-            tokio::time::sleep(LOOK_EVERY).await;
-            if let Ok(left) = waiting(api, args, name).await {
-                bar.set_position(total.saturating_sub(left));
-            }
+    let (mut done, mut cursor) = (0, None);
+    loop {
+        let query = [("limit", Some(STRETCH.to_string())), ("cursor", cursor)];
+        let answer = api.ask(Method::POST, &place(name, "/purge", tenant, &query)).await?;
+        done += answer["cancelled"].as_u64().unwrap_or(0);
+        bar.set_position(done);
+        cursor = answer["next"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            break;
         }
-    };
-    let answer = tokio::select! {
-        answer = api.ask(Method::POST, path) => answer,
-        () = watch => unreachable!("watching goes on for ever"),
-    };
+    }
     bar.finish_and_clear();
-    answer
+    Ok(done)
+}
+
+fn place(name: &str, verb: &str, tenant: Option<&str>, more: &[(&str, Option<String>)]) -> String {
+    let name: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    let tenant = [("tenant", tenant.map(str::to_owned))];
+    with_query(&format!("/api/v1/queues/{name}{verb}"), &[&tenant, more].concat())
 }
 
 /// How long finished jobs are kept where nobody says otherwise.

@@ -1,6 +1,7 @@
 //! What the output goes to: how wide it is and whether colour is welcome.
 
 use std::io::IsTerminal as _;
+use unicode_width::UnicodeWidthStr as _;
 
 /// Width where nothing tells: a file or pipe is read in an editor more often than not.
 const DEFAULT_WIDTH: usize = 100;
@@ -80,14 +81,19 @@ impl Ink {
     }
 }
 
-/// Breaks a text at blanks so that no line is wider than `width`, where that can be.
-pub(crate) fn wrap(text: &str, width: usize) -> String {
+/// How many columns a text takes on a terminal: some letters take two.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Breaks a text at blanks so that no line is wider than `columns`, where that can be.
+pub(crate) fn wrap(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);
-        } else if line.chars().count() + 1 + word.chars().count() <= width {
+        } else if self::width(line) + 1 + self::width(word) <= columns {
             line.push(' ');
             line.push_str(word);
         } else {

@@ -10,7 +10,9 @@ Examples:
   windlass serve --store postgres://windlass@db/jobs --listen 0.0.0.0:9463
   windlass serve --allow-private-targets       (HTTP jobs may call this machine)
 
-Stops on SIGTERM or Ctrl-C: no new work, what is under way may finish within --grace.";
+Stops on SIGTERM or Ctrl-C: no new work, what is under way may finish within --grace; a second one
+stops at once. `windlass work` takes the same flags and leaves the API out.
+Exit codes: 0 stopped, 1 failed, 2 bad input, 130 stopped at once.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -35,7 +35,9 @@ shown. Retries are the engine's own decisions; the same seed gives the same run.
 
 wasted: calls that failed. peak/s: calls in the busiest second; after/s: in the busiest since the \
 recovery. drain: from the recovery until the last job that had failed was finished. median, p99: from \
-arrival to success. At most 1,000,000 jobs, 7 days and 50,000,000 calls are simulated.";
+arrival to success. At most 1,000,000 jobs, 7 days and 50,000,000 calls are simulated.
+
+Exit codes: 0 done, 1 the SVG could not be written, 2 bad input.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -13,7 +13,8 @@ pub(crate) struct Target {
     /// Talk to this server [env: WINDLASS_SERVER; default: http://127.0.0.1:9463].
     #[arg(long, global = true, value_name = "URL", help_heading = "Where", conflicts_with = "store")]
     server: Option<String>,
-    /// Work straight on this store, sqlite:PATH or postgres://…; no server is needed [env: WINDLASS_STORE].
+    /// Work straight on this store, sqlite:PATH or postgres://… (in the schema WINDLASS_SCHEMA); no server is needed
+    /// [env: WINDLASS_STORE].
     #[arg(long, global = true, value_name = "STORE", help_heading = "Where")]
     store: Option<String>,
     /// The server's token [env: WINDLASS_TOKEN].

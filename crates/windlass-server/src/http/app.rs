@@ -19,6 +19,9 @@ const REFRESH_AFTER: Millis = Millis::from_secs(1);
 /// No copy older than this is used: a revoked token is refused everywhere within this time.
 const STALE_AFTER: Millis = Millis::from_secs(5);
 
+/// An unknown token makes the server look again, but not more often than this: guessing must not cost the store much.
+const LOOK_AGAIN_AFTER: Millis = Millis::new(50);
+
 /// Who may call without a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
@@ -127,9 +130,19 @@ impl App {
     /// # Errors
     /// The store cannot be asked.
     pub(crate) async fn tokens(&self) -> Result<Arc<Tokens>, Problem> {
-        let access = self.0.access;
-        let load = async || Ok(Tokens { all: self.store().tokens().await?, access });
-        self.0.tokens.get(load).await
+        self.0.tokens.get(async || self.load_tokens().await).await
+    }
+
+    /// The tokens as they are now, for a caller with one that is not known yet.
+    ///
+    /// # Errors
+    /// The store cannot be asked.
+    pub(crate) async fn newest_tokens(&self) -> Result<Arc<Tokens>, Problem> {
+        self.0.tokens.newer(LOOK_AGAIN_AFTER, async || self.load_tokens().await).await
+    }
+
+    async fn load_tokens(&self) -> Result<Tokens, Problem> {
+        Ok(Tokens { all: self.store().tokens().await?, access: self.0.access })
     }
 
     /// # Errors

@@ -25,11 +25,23 @@ impl<T> Cached<T> {
     /// # Errors
     /// What `load` says.
     pub(crate) async fn get(&self, load: impl AsyncFnOnce() -> Result<T, Problem>) -> Result<Arc<T>, Problem> {
+        self.newer(self.refresh_after, load).await
+    }
+
+    /// The copy, renewed if it is older than `refresh_after` and nobody else is about to.
+    ///
+    /// # Errors
+    /// What `load` says.
+    pub(crate) async fn newer(
+        &self,
+        refresh_after: Millis,
+        load: impl AsyncFnOnce() -> Result<T, Problem>,
+    ) -> Result<Arc<T>, Problem> {
         let now = self.clock.monotonic();
         let held = self.copy().clone();
         if let Some((loaded_at, copy)) = held {
             let age = now - loaded_at;
-            if age < self.refresh_after {
+            if age < refresh_after {
                 return Ok(copy);
             }
             let is_others_turn = self.refreshing.swap(true, Ordering::AcqRel);

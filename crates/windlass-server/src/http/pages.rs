@@ -97,8 +97,8 @@ fn render_operation(body: &mut String, document: &Value, method: &str, path: &st
         "<details><summary><b>{}</b> <code>{}</code> {}</summary><p>{}</p>",
         escape(&method.to_uppercase()),
         escape(path),
-        text("summary"),
-        text("description")
+        prose(&text("summary")),
+        prose(&text("description"))
     );
     let parameters = operation.get("parameters").and_then(Value::as_array);
     let rows = parameters.into_iter().flatten().map(|parameter| {
@@ -127,6 +127,20 @@ fn render_schema(document: &Value, schema: &Value) -> String {
     let shown = name.and_then(|name| document.pointer(&format!("/components/schemas/{name}"))).unwrap_or(schema);
     let text = serde_json::to_string_pretty(shown).unwrap_or_default();
     format!("<p>{}</p><pre>{}</pre>", escape(name.unwrap_or_default()), escape(&text))
+}
+
+/// Escaped text with what stands between backticks as code.
+fn prose(escaped: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in escaped.split('`').enumerate() {
+        match index % 2 {
+            0 => html.push_str(part),
+            _ => {
+                let _ = write!(html, "<code>{part}</code>");
+            }
+        }
+    }
+    html
 }
 
 fn escape(text: &str) -> String {

@@ -91,13 +91,18 @@ impl Query {
         Ok(limit.unwrap_or(default))
     }
 
+    /// # Errors
+    /// Not a cursor of an earlier answer.
+    pub(crate) fn cursor(&self) -> Result<Option<JobId>, Problem> {
+        self.parsed("cursor", |text| text.parse().map(JobId).map_err(|_| "must be the `next` of an earlier page"))
+    }
+
     /// `limit` and `cursor`: a page by keyset.
     ///
     /// # Errors
     /// Not a number in range; not a cursor of an earlier page.
     pub(crate) fn page(&self) -> Result<Page, Problem> {
-        let after =
-            self.parsed("cursor", |text| text.parse().map(JobId).map_err(|_| "must be the `next` of an earlier page"))?;
+        let after = self.cursor()?;
         let order = self.parsed("order", |word| match word {
             "newest" => Ok(Order::NewestFirst),
             "oldest" => Ok(Order::OldestFirst),

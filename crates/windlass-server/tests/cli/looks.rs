@@ -55,16 +55,23 @@ fn no_line_is_wider_than_the_screen_and_none_has_escapes() {
 fn every_verb_has_help_with_examples() {
     let world = World::empty();
     for verb in [
+        "serve",
+        "work",
         "enqueue",
         "jobs",
         "history",
         "dead",
         "schedules",
         "queues",
+        "policy",
+        "simulate",
         "stats",
         "tail",
         "demo",
+        "bench",
         "backup",
+        "token",
+        "config",
         "migrate",
         "doctor",
         "completions",

@@ -1,9 +1,14 @@
 //! The command line as people see it: the real binary on real stores and a real server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod canary;
 mod demo;
+mod doctor;
 mod looks;
 mod refusals;
 mod servers;
+mod stats;
 mod stores;
+mod terminal;
+mod terminals;
 mod world;

@@ -69,6 +69,7 @@ fn what_is_not_there_ends_with_3() {
         vec!["schedules", "show", "999"],
         vec!["schedules", "remove", "999", "--yes"],
         vec!["queues", "pause", "nowhere"],
+        vec!["token", "revoke", "0123456789ab"],
     ] {
         assert!(world.refusal(3, &args).contains("there is no"), "{args:?}");
     }

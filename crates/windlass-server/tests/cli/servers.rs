@@ -1,31 +1,45 @@
 //! The same verbs against a running server, and its live events.
 
 use crate::world::World;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
+use std::thread::JoinHandle;
 
 /// A server on a port of its own; stopped by its id when dropped.
-struct Server {
+pub(crate) struct Server {
     child: Child,
-    url: String,
+    pub(crate) url: String,
+    log: Option<JoinHandle<String>>,
 }
 
 impl Server {
-    fn start(world: &World) -> Self {
-        let mut command = world.command("100", &["serve", "--listen", "127.0.0.1:0", "--log-format", "text"]);
+    pub(crate) fn start(world: &World) -> Self {
+        Self::with_flags(world, &["--log-format", "text"])
+    }
+
+    pub(crate) fn with_flags(world: &World, flags: &[&str]) -> Self {
+        let mut command = world.command("100", &[&["serve", "--listen", "127.0.0.1:0"], flags].concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(|line| line.unwrap());
+        let mut log = String::new();
         let url = lines
             .by_ref()
-            .map(|line| line.unwrap())
-            .find_map(|line| {
-                line.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:")).map(str::to_owned)
-            })
+            .inspect(|line| log.push_str(&format!("{line}\n")))
+            .find_map(|line| line.split_once("serves http://").map(|(_, rest)| rest.to_owned()))
             .expect("the server says where it listens");
+        let address = url.split(|c: char| !c.is_ascii_digit() && !".:".contains(c)).next().unwrap().to_owned();
         // Read on, so that the server can go on writing.
-        std::thread::spawn(move || lines.for_each(drop));
-        let url = url.trim_end_matches(|c: char| !c.is_ascii_digit()).to_owned();
-        Self { child, url }
+        let log = std::thread::spawn(move || lines.fold(log, |log, line| log + &line + "\n"));
+        Self { child, url: format!("http://{address}"), log: Some(log) }
+    }
+
+    /// Asks it to stop, as an operator would, and answers what it logged.
+    pub(crate) fn stop(mut self) -> String {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).unwrap();
+        assert!(self.child.wait().unwrap().success(), "it stops in good order");
+        self.log.take().unwrap().join().unwrap()
     }
 }
 
@@ -35,6 +49,30 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+#[test]
+fn a_server_that_was_stopped_leaves_one_file() {
+    let world = World::empty();
+    let server = Server::start(&world);
+    world.out("100", &["enqueue", "email", "--server", &server.url]);
+    assert!(server.stop().contains("stopped"));
+    world.out("100", &["jobs"]);
+    let mut left: Vec<_> = world.files();
+    left.retain(|name| !name.ends_with(".lock"));
+    assert_eq!(left, ["jobs.db"]);
+}
+
+#[test]
+fn a_new_token_is_known_at_once() {
+    let world = World::empty();
+    let server = Server::start(&world);
+    for name in ["one", "two", "three"] {
+        let made = world.json(&["token", "create", name, "--scope", "admin"]);
+        world.out("100", &["jobs", "--server", &server.url, "--token", made["token"].as_str().unwrap()]);
+    }
+    let output = world.run("100", &["jobs", "--server", &server.url, "--token", "wl_0123_4567"]);
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

@@ -14,6 +14,7 @@ use windlass::{Attempt, Delivery, Failure, JobKind};
 /// A directory with a store in it.
 pub(crate) struct World {
     directory: TempDir,
+    environment: Vec<(String, String)>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,7 +55,13 @@ fn fails(times: u32) -> Act {
 impl World {
     /// An empty directory.
     pub(crate) fn empty() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self { directory: tempfile::tempdir().unwrap(), environment: Vec::new() }
+    }
+
+    /// The same, with a variable that every command finds set.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// Jobs of the first day of 2026, one for each way to end: their times, attempts and ids are the same every time.
@@ -66,6 +73,12 @@ impl World {
 
     pub(crate) fn path(&self, name: &str) -> String {
         self.directory.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The names of what is in the directory.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     pub(crate) fn store(&self) -> String {
@@ -81,6 +94,7 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command.args(args).current_dir(self.directory.path()).env_clear().env("COLUMNS", columns);
         command.env("WINDLASS_STORE", self.store());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 

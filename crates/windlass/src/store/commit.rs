@@ -64,6 +64,21 @@ impl Commit {
         }
     }
 
+    /// Whether this is a success that leaves nothing with the job but its attempt. Most commits are: stores have a short way for
+    /// them.
+    pub(crate) fn is_plain(&self) -> bool {
+        let is_success = match self.transition.next {
+            Next::Succeeded => true,
+            Next::Failed(_) | Next::Cancelled | Next::Wait { .. } => false,
+        };
+        is_success
+            && self.transition.crashes == 0
+            && self.transition.failures == self.retry
+            && self.error_class.is_none()
+            && self.note.is_none()
+            && self.result.is_none()
+    }
+
     /// Whether a cancel request that its decider did not know of changes nothing about this transition.
     #[must_use]
     pub fn stands_despite_cancel(&self) -> bool {

@@ -40,6 +40,9 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// The most jobs one call takes or returns.
 pub const MAX_BATCH: usize = 10_000;
 
+/// Workers not heard of for this long are gone.
+pub const WORKERS_FOR: Millis = Millis::from_secs(7 * 86_400);
+
 /// Keeps jobs durably. Every call is one transaction: when it returns `Ok`, what it did survives a crash; when it
 /// returns [`StoreError::Unavailable`], nothing happened; [`StoreError::Unknown`] means ask. Calls take and return batches, with a
 /// result for each item in the order given, and one item's trouble is not its neighbours'.
@@ -59,8 +62,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     async fn held(&self, lease: LeaseId) -> Result<Vec<Job>>;
 
     /// Applies transitions whose attempts still hold, with ledger, tallies and follow-ups, and deletes the lease rows in
-    /// `ended` (leases whose last job is in this batch). A job that finishes moves to the archive with all its attempts, or
-    /// away if its queue keeps none; it ends its schedule if that is one-shot.
+    /// `ended` (leases whose last job is in this batch), but for those of jobs that are to be decided again. A job that
+    /// finishes moves to the archive with all its attempts, or away if its queue keeps none; it ends its schedule if that is
+    /// one-shot.
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>>;
 
     /// Extends leases that have not been reaped, even if their time has run out, to `lease_for` from now.
@@ -136,7 +140,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     // ── tallies, tokens, workers, alerts, audit ──────────────────────────────────────────────────────────────────
 
-    /// Sums by queue and kind of what was counted since a moment, or ever.
+    /// Sums by queue and kind of what was counted since a moment, or ever. What was counted long ago is known to the minute,
+    /// then to the hour, and counts if its span began at that moment or later (see [`crate::tally`]).
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>>;
 
     async fn put_token(&self, token: &Token) -> Result<()>;

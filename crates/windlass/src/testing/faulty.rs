@@ -11,7 +11,7 @@ use crate::store::{
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
@@ -29,6 +29,8 @@ pub enum Fault {
     UnknownNotDone,
     /// Done, and the caller does not know.
     UnknownDone,
+    /// For a claim: done only after somebody has asked what it brought. For others: not done. The caller does not know.
+    UnknownLate,
 }
 
 type Chooser = dyn Fn(&'static str) -> Fault + Send + Sync;
@@ -40,6 +42,18 @@ pub struct FaultyStore {
     /// A bell that nobody rings, for those who are to hear none.
     silence: Wake,
     is_deaf: AtomicBool,
+    /// A claim that will be done after the next question what is held.
+    late: Mutex<Option<Claim>>,
+    in_flight: AtomicUsize,
+}
+
+/// A call that has not been answered.
+struct Call<'a>(&'a AtomicUsize);
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl FaultyStore {
@@ -48,7 +62,8 @@ impl FaultyStore {
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let choose: Arc<Chooser> = Arc::new(|_| Fault::None);
         let (silence, is_deaf) = (Wake::default(), AtomicBool::new(false));
-        Arc::new(Self { inner, choose: Mutex::new(choose), silence, is_deaf })
+        let (late, in_flight) = (Mutex::new(None), AtomicUsize::new(0));
+        Arc::new(Self { inner, choose: Mutex::new(choose), silence, is_deaf, late, in_flight })
     }
 
     /// From now on `choose` says, by the name of each call, what happens to it.
@@ -66,6 +81,17 @@ impl FaultyStore {
         self.is_deaf.store(true, Ordering::Relaxed);
     }
 
+    /// How many calls wait for their answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Acquire)
+    }
+
+    fn begin(&self) -> Call<'_> {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        Call(&self.in_flight)
+    }
+
     fn fault(&self, call: &'static str) -> Fault {
         let choose = self.choose.lock().unwrap_or_else(PoisonError::into_inner).clone();
         choose(call)
@@ -80,16 +106,20 @@ impl std::fmt::Debug for FaultyStore {
 
 macro_rules! faulty {
     ($self:ident, $name:literal, $call:expr) => {
-        match $self.fault($name) {
+        faulty!($self, $self.fault($name) => $call)
+    };
+    ($self:ident, $fault:expr => $call:expr) => {{
+        let _call = $self.begin();
+        match $fault {
             Fault::None => $call.await,
             Fault::Unavailable => Err(StoreError::unavailable("a fault of the test's choice")),
-            Fault::UnknownNotDone => Err(StoreError::unknown("a fault of the test's choice")),
+            Fault::UnknownNotDone | Fault::UnknownLate => Err(StoreError::unknown("a fault of the test's choice")),
             Fault::UnknownDone => {
                 $call.await?;
                 Err(StoreError::unknown("a fault of the test's choice"))
             }
         }
-    };
+    }};
 }
 
 #[async_trait]
@@ -99,11 +129,20 @@ impl Store for FaultyStore {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        faulty!(self, "claim", self.inner.claim(claim))
+        let fault = self.fault("claim");
+        if fault == Fault::UnknownLate {
+            *self.late.lock().unwrap_or_else(PoisonError::into_inner) = Some(claim.clone());
+        }
+        faulty!(self, fault => self.inner.claim(claim))
     }
 
     async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        faulty!(self, "held", self.inner.held(lease))
+        let held = faulty!(self, "held", self.inner.held(lease));
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(claim) = late {
+            self.inner.claim(claim).await?;
+        }
+        held
     }
 
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

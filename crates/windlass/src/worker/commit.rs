@@ -10,6 +10,8 @@ use crate::sabotage::sabotaged;
 use crate::settle::{Trace, settle};
 use crate::store::{Commit, Committed, Scope, StoreError};
 use crate::windlass::Windlass;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,23 +21,45 @@ use windlass_core::{Next, Outcome, Timestamp, Transition};
 /// The most outcomes in one commit.
 const MAX_COMMIT: usize = 2000;
 
+/// Commits under way at once: while the store writes one, the next is decided.
+const MAX_UNDER_WAY: usize = 2;
+
 pub(crate) struct Committer {
+    pub writer: Writer,
+    pub done: UnboundedReceiver<Done>,
+}
+
+/// What writes outcomes down, and tells about them.
+pub(crate) struct Writer {
     pub windlass: Windlass,
     pub book: Arc<Book>,
     pub reporter: Reporter,
-    pub done: UnboundedReceiver<Done>,
 }
 
 impl Committer {
     /// Commits until every job that was held has its outcome committed and nobody can hold another.
-    pub(crate) async fn run(mut self) {
+    pub(crate) async fn run(self) {
+        let Self { writer, mut done } = self;
+        let mut under_way = FuturesUnordered::new();
         let mut batch = Vec::new();
-        while self.done.recv_many(&mut batch, MAX_COMMIT).await > 0 {
-            self.commit(std::mem::take(&mut batch)).await;
+        let mut is_open = true;
+        while is_open || !under_way.is_empty() {
+            tokio::select! {
+                count = done.recv_many(&mut batch, MAX_COMMIT), if is_open && under_way.len() < MAX_UNDER_WAY => {
+                    is_open = count > 0;
+                    if is_open {
+                        under_way.push(writer.commit(std::mem::take(&mut batch)));
+                    }
+                }
+                Some(()) = under_way.next() => {}
+            }
         }
-        end_leases(&self.windlass, &self.book).await;
+        drop(under_way);
+        end_leases(&writer.windlass, &writer.book).await;
     }
+}
 
+impl Writer {
     /// Commits all of `left`, however long the store is away.
     async fn commit(&self, mut left: Vec<Done>) {
         let mut patience = Patience::default();

@@ -35,6 +35,8 @@ pub(crate) struct Fetch {
     pub done: DoneSender,
     pub turns: Turns,
     pub waker: Waker,
+    /// Claims of unknown outcome that had brought nothing when the store was asked, and until when to ask again.
+    pub doubts: Vec<(LeaseId, Timestamp)>,
     pub stop: CancellationToken,
 }
 
@@ -62,6 +64,9 @@ impl Fetch {
         while !stop.is_cancelled() {
             if look && self.find_queues().await {
                 self.turns.refresh();
+            }
+            if look {
+                self.ask_again().await;
             }
             look = false;
             let has_suspect = self.book.suspects() >= MAX_SUSPECTS;
@@ -153,7 +158,7 @@ impl Fetch {
         Ok(Some(count))
     }
 
-    async fn claim(&self, turns: Vec<Turn>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
+    async fn claim(&mut self, turns: Vec<Turn>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
         let lease = LeaseId::draw(self.windlass.dice());
         let claim = Claim {
             worker: self.worker.clone(),
@@ -168,7 +173,11 @@ impl Fetch {
         match result {
             Err(StoreError::Unknown(cause)) if !sabotaged("unknown-claim-forgotten") => {
                 tracing::warn!(error = %cause, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
-                Ok(Claimed { jobs: self.held_under(lease).await, next_due: None })
+                let jobs = self.held_under(lease).await;
+                if jobs.is_empty() {
+                    self.doubts.push((lease, self.windlass.clock().now() + self.lease_for));
+                }
+                Ok(Claimed { jobs, next_due: None })
             }
             Ok(_) | Err(_) => result,
         }
@@ -185,6 +194,22 @@ impl Fetch {
                 Err(error) => tracing::warn!(%error, worker = %self.worker, "the store does not say what is held"),
             }
             patience.wait(self.windlass.clock(), self.windlass.dice()).await;
+        }
+    }
+
+    /// Asks once more what claims in doubt have brought: a database may finish one after its connection was lost, and that
+    /// must not cost its jobs an attempt.
+    async fn ask_again(&mut self) {
+        let now = self.windlass.clock().now();
+        let mut doubts = std::mem::take(&mut self.doubts);
+        doubts.retain(|(_, until)| now < *until);
+        for (lease, until) in doubts {
+            let result = self.windlass.store().held(lease).await;
+            self.windlass.heard(&result);
+            match result {
+                Ok(jobs) if !jobs.is_empty() => self.deliver(jobs),
+                Ok(_) | Err(_) => self.doubts.push((lease, until)),
+            }
         }
     }
 

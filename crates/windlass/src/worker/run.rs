@@ -1,7 +1,7 @@
 //! A worker's life: start its tasks, wait for the shutdown, drain in reverse.
 
 use super::book::Book;
-use super::commit::Committer;
+use super::commit::{Committer, Writer};
 use super::fetch::Fetch;
 use super::identity::Identity;
 use super::lanes::{Group, LaneContext};
@@ -137,10 +137,12 @@ impl Running {
             done,
             turns: Turns::default(),
             waker: windlass.store().wake().subscribe(),
+            doubts: Vec::new(),
             stop: self.stop_fetch.clone(),
         };
         let (book, reporter) = (self.book.clone(), reporter.clone());
-        let committer = Committer { windlass: windlass.clone(), book, reporter: reporter.clone(), done: outcomes };
+        let writer = Writer { windlass: windlass.clone(), book, reporter: reporter.clone() };
+        let committer = Committer { writer, done: outcomes };
         let renewer = Renewer {
             windlass: windlass.clone(),
             book: self.book.clone(),

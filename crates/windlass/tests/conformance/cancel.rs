@@ -73,3 +73,24 @@ async fn finished_and_foreign_jobs_are_left_alone() {
     assert_eq!(answers, [finished, Cancelled::NotFound, Cancelled::NotFound, finished]);
     assert_eq!(w.get(foreign).await.state, State::Queued);
 }
+
+#[tokio::test]
+async fn a_lease_outlives_a_commit_that_its_job_must_decide_again() {
+    let w = world().await;
+    let [asked, other] = w.put_all(vec![job(), job()]).await[..] else { unreachable!("two were stored") };
+    let jobs = w.claim(&["default"], 2).await.jobs;
+    let lease = jobs[0].lease.unwrap();
+    w.store.cancel(&Scope::All, vec![asked]).await.unwrap();
+    // The worker takes these for the last of the lease, and does not know of the cancel.
+    let commits = jobs.iter().map(|job| w.settle(job, &failed("boom"))).collect();
+    let answers = w.store.commit(commits, vec![lease]).await.unwrap();
+    assert_eq!(answers[0], Committed::CancelRequested);
+    assert_applied(&answers[1]);
+    assert_eq!(w.get(other).await.state, State::Retrying);
+    let renewed = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap();
+    assert_eq!((renewed.lost, renewed.cancel_requested), (vec![], vec![asked]));
+    // Should the worker die now, the job is found and ends as asked.
+    w.advance(LEASE + SECOND);
+    assert_eq!(w.reap().await.len(), 1);
+    assert_eq!(w.get(asked).await.state, State::Cancelled);
+}

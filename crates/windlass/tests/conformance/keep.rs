@@ -161,6 +161,67 @@ async fn folding_old_tallies_changes_no_sum() {
 }
 
 #[tokio::test]
+async fn windows_are_exact_at_first_then_to_the_minute_then_to_the_hour() {
+    let w = world().await;
+    // Noon, and a minute and a half later.
+    w.put(job()).await;
+    w.advance(Millis::from_secs(90));
+    w.put(job()).await;
+    let counted = async |since| {
+        let tallies = w.store.tallies(&Scope::All, Some(START + Millis::from_secs(since))).await.unwrap();
+        tallies.iter().map(|(_, _, tally)| tally.enqueued).sum::<i64>()
+    };
+    let after = async |span| {
+        w.advance((START + span).since(w.now()));
+        prune_all(&w).await;
+        [counted(0).await, counted(60).await, counted(61).await, counted(90).await, counted(91).await]
+    };
+    assert_eq!(after(Millis::from_secs(16 * 60 + 59)).await, [2, 1, 1, 1, 0]);
+    assert_eq!(after(Millis::from_secs(17 * 60)).await, [2, 1, 0, 0, 0], "the minute that began at 60 s");
+    let two_days = Millis::from_secs(48 * 3600);
+    assert_eq!(after(two_days + Millis::from_secs(3599)).await, [2, 1, 0, 0, 0]);
+    assert_eq!(after(two_days + Millis::from_secs(3600)).await, [2, 0, 0, 0, 0], "the hour that began at noon");
+}
+
+#[tokio::test]
+async fn workers_that_are_long_gone_are_no_longer_listed() {
+    let w = world().await;
+    let report = |name: &str| windlass::store::WorkerReport {
+        worker: windlass::store::WorkerId::new(name),
+        host: "host".into(),
+        version: "1".into(),
+        queues: vec![],
+        running: 0,
+        started_at: START,
+        seen_at: w.now(),
+    };
+    let listed = async || w.store.workers(START).await.unwrap().into_iter().map(|w| w.worker.to_string()).collect::<Vec<_>>();
+    w.store.report_worker(&report("old")).await.unwrap();
+    w.advance(Millis::new(1));
+    w.store.report_worker(&report("new")).await.unwrap();
+    w.advance(Millis::new(7 * 86_400_000));
+    prune_all(&w).await;
+    assert_eq!(listed().await, ["new"]);
+    w.advance(Millis::new(1));
+    prune_all(&w).await;
+    assert!(listed().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_job_is_kept_to_the_millisecond() {
+    let w = world().await;
+    set_retention(&w, "default", r#"{"succeeded":"1h"}"#).await;
+    let id = w.put(job()).await;
+    w.succeed(&w.claim_one().await).await;
+    w.advance(Millis::new(3_599_999));
+    assert_eq!(prune_all(&w).await, 0);
+    assert!(w.find(id).await.is_some());
+    w.advance(Millis::new(1));
+    assert_eq!(prune_all(&w).await, 1);
+    assert!(w.find(id).await.is_none());
+}
+
+#[tokio::test]
 async fn migrating_again_changes_nothing_and_the_store_is_healthy() {
     let w = world().await;
     let id = w.put(job()).await;

@@ -1,5 +1,5 @@
-//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`. Behaviour of
-//! stores is tested here and nowhere for one backend alone.
+//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`, and as `pooled::…`
+//! behind a pgbouncer. Behaviour of stores is tested here and nowhere for one backend alone.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 #![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.
@@ -33,6 +33,8 @@ macro_rules! backend {
 }
 
 backend!(memory);
+#[cfg(feature = "postgres")]
+backend!(pooled);
 #[cfg(feature = "postgres")]
 backend!(postgres);
 #[cfg(feature = "sqlite")]

@@ -5,7 +5,7 @@ use crate::world::*;
 use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
 use windlass::dice::Dice;
 use windlass::job::{Idempotency, Job, KeyWindow, NewJob, RunAt};
-use windlass::store::{Discard, Enqueued, Reap, Replay, ReplayOnly, Scope, Turn, WorkerId};
+use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Turn, WorkerId};
 
 const STEPS: usize = 300;
 
@@ -52,7 +52,23 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
         seen.push(observe(w, id).await);
     }
     seen.push(format!("{:?}", w.store.depths(&Scope::All).await.unwrap()));
+    seen.push(format!("{:?}", w.store.dead_groups(&Scope::All, &JobFilter::default(), 1000).await.unwrap()));
     seen.push(format!("{:?}", w.store.tallies(&Scope::All, None).await.unwrap()));
+    // Days later: what is past its retention has gone, and old counts are folded.
+    for hours in [1, 30, 200, 2500] {
+        w.advance(Millis::from_secs(hours * 3600 + 29));
+        let (mut gone, mut more) = (0, true);
+        while more {
+            let now = w.store.prune().await.unwrap();
+            (gone, more) = (gone + now, now > 0);
+        }
+        let left = w.list(JobFilter::default()).await;
+        seen.push(format!("{hours} h: {gone} went, {left:?} are left"));
+        for ago in [10, 100, 3000, 90_000, 400_000] {
+            let since = w.now() - Millis::from_secs(ago);
+            seen.push(format!("{ago} s: {:?}", w.store.tallies(&Scope::All, Some(since)).await.unwrap()));
+        }
+    }
     seen
 }
 

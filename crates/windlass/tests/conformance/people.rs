@@ -1,8 +1,9 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{JobId, Millis, Priority, State};
+use windlass::core::{JobId, Millis, Outcome, Priority, State};
 use windlass::job::NewJob;
 use windlass::store::{
+    Committed,
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Discard, Discarded, JobFilter, Replay, ReplayOnly,
     Replayed, Scope, Token, WorkerId, WorkerReport,
 };
@@ -36,6 +37,25 @@ async fn a_replayed_job_keeps_its_id_and_ledger_and_starts_its_allowance_anew() 
     w.succeed(&w.claim_one().await).await;
     let numbers: Vec<u32> = w.ledger(id).await.iter().map(|a| a.number).collect();
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn a_job_that_succeeded_can_be_replayed_and_keeps_the_attempt_that_did_it() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let running = w.claim_one().await;
+    w.advance(SECOND);
+    w.succeed(&running).await;
+    let before = w.ledger(id).await;
+    assert_eq!(before.len(), 1);
+    assert_eq!(before[0].finished_at, before[0].started_at + SECOND);
+    let answer = w.store.replay(&Scope::All, replay(&[id], ReplayOnly::Any)).await.unwrap();
+    assert_eq!(answer, [Replayed::Queued]);
+    assert_eq!(w.ledger(id).await, before);
+    w.succeed(&w.claim_one().await).await;
+    assert_eq!(w.ledger(id).await.iter().map(|a| a.number).collect::<Vec<_>>(), [1, 2]);
+    // What the first attempt's worker says late changes nothing, and is known to have been said.
+    assert_eq!(w.commit(&running, Outcome::Succeeded).await, Committed::Repeated);
 }
 
 #[tokio::test]

@@ -203,23 +203,40 @@ pub fn postgres_url() -> String {
     )
 }
 
+/// A pgbouncer in transaction mode before that server.
+#[cfg(feature = "postgres")]
+pub fn pgbouncer_url() -> String {
+    std::env::var("WINDLASS_TEST_PGBOUNCER").expect(
+        "these tests need a pgbouncer before the Postgres server: run them with scripts/test or \
+         `scripts/with-postgres cargo test …`, or set WINDLASS_TEST_PGBOUNCER to the URL of one",
+    )
+}
+
 #[cfg(feature = "postgres")]
 impl World {
     pub async fn postgres() -> Self {
+        Self::postgres_at(postgres_url()).await
+    }
+
+    /// Postgres again, reached through a pooler.
+    pub async fn pooled() -> Self {
+        Self::postgres_at(pgbouncer_url()).await
+    }
+
+    async fn postgres_at(url: String) -> Self {
         use windlass::store::postgres::PostgresStore;
         let clock = Clock::manual(START);
-        let url = postgres_url();
         let schema = format!("test_{:016x}", Dice::system().number());
         let open = |url: String, clock: Clock, schema: String| async move {
             let options = Options { connections: 4, ..options(&clock, &schema) };
             PostgresStore::open(&url, options).await.unwrap() as Arc<dyn Store>
         };
         let store = open(url.clone(), clock.clone(), schema.clone()).await;
-        let again = (url.clone(), clock.clone(), schema.clone());
+        let again = (url, clock.clone(), schema.clone());
         Self::new(
             store,
             clock,
-            Box::new(Schema { url, name: schema }),
+            Box::new(Schema { url: postgres_url(), name: schema }),
             Box::new(move || {
                 let (url, clock, schema) = again.clone();
                 Box::pin(open(url, clock, schema))

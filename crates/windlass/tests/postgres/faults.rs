@@ -97,8 +97,6 @@ async fn a_server_that_is_not_there_is_unavailable() {
 #[tokio::test]
 async fn a_callers_transaction_left_open_on_a_key_does_not_stop_other_keys() {
     let w = World::new().await;
-    // The very first use of a queue registers it: that row would be the open transaction's too.
-    w.queue().await;
     let held = format!("BEGIN; SELECT {}.enqueue('email', idempotency_key => 'k1')", w.schema);
     w.client.batch_execute(&held).await.unwrap();
     let window = windlass::job::KeyWindow::For(windlass::job::DEFAULT_KEY_WINDOW);
@@ -107,6 +105,24 @@ async fn a_callers_transaction_left_open_on_a_key_does_not_stop_other_keys() {
     let stored = w.store.enqueue(vec![other], Atomicity::Each).await.unwrap();
     assert!(matches!(stored[0], Enqueued::Created { .. }));
     w.client.batch_execute("ROLLBACK").await.unwrap();
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_callers_transaction_left_open_on_a_key_is_waited_for_only_so_long() {
+    let w = World::new().await;
+    let held = format!("BEGIN; SELECT {}.enqueue('email', idempotency_key => 'k1')", w.schema);
+    w.client.batch_execute(&held).await.unwrap();
+    let window = windlass::job::KeyWindow::For(windlass::job::DEFAULT_KEY_WINDOW);
+    let same = || NewJob { idempotency: Some(windlass::job::Idempotency { key: "k1".into(), window }), ..job() };
+    let error = w.store.enqueue(vec![same()], Atomicity::Each).await.unwrap_err();
+    let StoreError::Unavailable(cause) = &error else { panic!("{error:?}") };
+    assert!(cause.to_string().contains("left open"), "{cause}");
+    // Others are served meanwhile, and the key is free when the transaction has gone.
+    put(&w).await.unwrap();
+    w.client.batch_execute("ROLLBACK").await.unwrap();
+    let stored = w.store.enqueue(vec![same()], Atomicity::Each).await.unwrap();
+    assert!(matches!(stored[0], Enqueued::Created { .. }));
     w.end().await;
 }
 

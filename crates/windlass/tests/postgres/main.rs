@@ -5,7 +5,9 @@
 
 mod faults;
 mod hot;
+mod pooler;
 mod proxy;
+mod prune;
 mod schema;
 mod sql_function;
 mod transactions;

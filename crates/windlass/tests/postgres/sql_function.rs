@@ -1,11 +1,16 @@
 //! `enqueue` and the views, as psql and any driver see them.
 
-use crate::world::{World, url};
+use crate::world::{World, job, url};
 use std::process::{Command, Output};
+use std::time::Duration;
+use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
-use windlass::job::Job;
+use windlass::job::{Job, NewJob};
 use windlass::settle::{Trace, settle};
-use windlass::store::{Scope, Store};
+use windlass::store::{Atomicity, Scope, Store};
+
+/// Shorter than any lock is waited for.
+const SOON: Duration = Duration::from_secs(5);
 
 fn psql(script: &str) -> Output {
     Command::new("psql")
@@ -89,6 +94,42 @@ async fn bad_input_is_refused_with_the_accepted_form() {
         assert!(said.contains(expected), "{call}: {said}");
     }
     assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 0);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_queue_first_used_in_a_transaction_left_open_keeps_nobody_waiting() {
+    let w = World::new().await;
+    let s = &w.schema;
+    w.client.batch_execute(&format!("BEGIN; SELECT {s}.enqueue('email', queue => 'fresh')")).await.unwrap();
+    let fresh = || NewJob { queue: QueueName::new("fresh").unwrap(), ..job() };
+    let stored = tokio::time::timeout(SOON, w.store.enqueue(vec![fresh()], Atomicity::Each)).await;
+    let first = stored.expect("the library does not wait for the open transaction").unwrap()[0].id().unwrap();
+    let second: i64 =
+        answer(&format!("SET lock_timeout = '1s'; SELECT {s}.enqueue('email', queue => 'fresh')")).parse().unwrap();
+    answer(&format!("SET lock_timeout = '1s'; SELECT {s}.enqueue('email', queue => 'newer')"));
+    w.client.batch_execute(&format!("SELECT {s}.enqueue('email', queue => 'newer'); COMMIT")).await.unwrap();
+    let told = answer(&format!("SELECT queue, count(*), min(id) <> 0 FROM {s}.all_jobs GROUP BY queue ORDER BY queue"));
+    assert_eq!(told, "fresh|3|t\nnewer|2|t");
+    assert!(second > first.0);
+    assert_eq!(w.count("SELECT count(*) FROM {s}.unregistered").await, 0);
+    assert_eq!(w.count("SELECT sum(enqueued)::bigint FROM {s}.tally_deltas").await, 5);
+    assert_eq!(w.store.queues().await.unwrap().len(), 2);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_queue_whose_first_job_is_rolled_back_was_never_there() {
+    let w = World::new().await;
+    let s = &w.schema;
+    answer(&format!("BEGIN; SELECT {s}.enqueue('email', queue => 'fresh'); ROLLBACK"));
+    assert!(w.store.queues().await.unwrap().is_empty());
+    answer(&format!(
+        "BEGIN; SELECT count({s}.enqueue('email', queue => 'fresh')) FROM generate_series(1, 300); COMMIT"
+    ));
+    let queue = w.store.queues().await.unwrap().remove(0);
+    let turn = windlass::store::Turn { queue: queue.id, slots: 1000, ahead: 0 };
+    assert_eq!(w.store.claim(crate::world::claim(turn)).await.unwrap().jobs.len(), 300);
     w.end().await;
 }
 

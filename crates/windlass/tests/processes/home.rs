@@ -70,6 +70,16 @@ impl Home {
         Windlass::open_with(&self.url, options).await.unwrap()
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn schema(&self) -> &str {
+        &self.schema
+    }
+
     pub(crate) fn marks(&self) -> Marks {
         Marks(OpenOptions::new().create(true).append(true).open(&self.marks).unwrap())
     }

@@ -3,6 +3,7 @@
 
 mod child;
 mod home;
+mod wake;
 
 use child::{Bad, Child, Crash, Hog, Mark};
 use home::Home;

@@ -131,13 +131,21 @@ scenario! {
     }
 
     async fn losing_every_wake_up_changes_latency_only(w: World) {
-        let heard = Said::default();
+        let poll = Millis::from_secs(5);
         let deaf = w.without_wake_ups();
-        let worker = deaf.start(deaf.worker().handle(say).state(heard.clone()));
-        deaf.advance(Millis::ZERO).await;
-        let id = w.windlass.enqueue(Say("found".into())).await.unwrap();
-        w.turn_until_finished(id).await;
-        assert!(w.clock.monotonic() > Millis::ZERO, "a wake-up reached the worker");
+        let worker = deaf.start(deaf.worker().handle(say).state(Said::default()).poll(poll));
+        for _ in 0..3 {
+            deaf.quiet().await;
+            let enqueued_at = w.clock.now();
+            let id = w.windlass.enqueue(Say("found".into())).await.unwrap();
+            w.clock.advance(poll - Millis::new(1));
+            deaf.quiet().await;
+            assert_eq!(w.job(id).await.state, State::Queued, "a wake-up reached the worker");
+            w.clock.advance(Millis::new(1));
+            deaf.quiet().await;
+            let job = w.job(id).await;
+            assert_eq!((job.state, job.claimed_at), (State::Succeeded, Some(enqueued_at + poll)), "found by the poll");
+        }
         worker.stop().await;
     }
 

@@ -154,6 +154,21 @@ scenario! {
         worker.stop().await;
     }
 
+    async fn a_claim_that_happens_after_it_was_asked_about_costs_no_attempt(w: World) {
+        let once = AtomicU32::new(0);
+        w.faults.choose(move |call| {
+            let is_first = call == "claim" && once.fetch_add(1, Ordering::SeqCst) == 0;
+            if is_first { Fault::UnknownLate } else { Fault::None }
+        });
+        let id = w.windlass.enqueue(Wait).await.unwrap();
+        let worker = w.start(w.worker().handle(at_once));
+        w.turn_until_finished(id).await;
+        let job = w.job(id).await;
+        assert_eq!((job.state, job.attempt, job.crashes), (State::Succeeded, 1, 0));
+        assert_eq!(w.windlass.history(id).await.unwrap().len(), 1);
+        worker.stop().await;
+    }
+
     async fn a_commit_of_unknown_outcome_is_repeated_and_counts_once(w: World) {
         for fault in [Fault::UnknownDone, Fault::UnknownNotDone, Fault::Unavailable] {
             let once = AtomicU32::new(0);

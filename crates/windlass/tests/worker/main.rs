@@ -5,5 +5,6 @@ mod fairness;
 mod families;
 mod faults;
 mod handlers;
+mod lines;
 mod stopping;
 mod world;

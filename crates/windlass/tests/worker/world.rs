@@ -26,6 +26,8 @@ pub(crate) const LEASE: Millis = Millis::from_secs(30);
 const STEP: Millis = Millis::from_secs(1);
 /// How many times everyone gets to act after a step.
 const ROUNDS: u32 = 8;
+/// How many turns without a call to the store make a process quiet.
+const QUIET_TURNS: u32 = 200;
 
 pub(crate) struct World {
     pub(crate) windlass: Windlass,
@@ -150,6 +152,19 @@ impl World {
             let queue = QueueName::default();
             self.inner.register_queue(&Tenant::default(), &queue, Executor::Worker).await.expect("the store answers");
         }
+    }
+
+    /// Waits, while the clock stands still, until this process has nothing to do but wait for it: no call is on its way to
+    /// the store, and on one thread nobody else is left to act after so many turns.
+    pub(crate) async fn quiet(&self) {
+        let settling = async {
+            let mut turns = 0;
+            while turns < QUIET_TURNS {
+                tokio::task::yield_now().await;
+                turns = if self.faults.in_flight() == 0 { turns + 1 } else { 0 };
+            }
+        };
+        within(settling, "a quiet moment").await;
     }
 
     /// Waits, while the clock stands still, until `is_so`.

@@ -1,7 +1,7 @@
 //! Retries as they happen: one line for each attempt that ended.
 
 use super::scale::for_real;
-use crate::cli::screen::{Hue, Screen};
+use crate::cli::screen::{Hue, Screen, width};
 use crate::cli::words::rough;
 use crate::cli::{Error, emit};
 use windlass::{Event, What};
@@ -37,31 +37,36 @@ impl Live<'_> {
     }
 
     pub(super) fn tell(&self, event: &Event) -> Result<(), Error> {
-        let Some((hue, text)) = told(event) else { return Ok(()) };
+        let Some((hue, long, short)) = told(event) else { return Ok(()) };
         let time = event.at.since(self.began_at).get();
         let time = format!("{:>3}.{:02}s", time / 1000, time % 1000 / 10);
         let job = format!("{:>3}  {:<13}", event.job.0, event.kind.as_str());
         let label = format!("{:<8}", label(event.retry, Status::Failed));
+        let room = self.screen.width.saturating_sub(width(&format!("{time}  {job}  {label}  ")));
+        let text = if width(&long) <= room { long } else { short };
         let ink = self.screen.ink;
         self.say(&format!("{}  {job}  {label}  {}\n", ink.dim(&time), ink.hued(hue, &text)))
     }
 }
 
-fn told(event: &Event) -> Option<(Hue, String)> {
+/// What happened, and the same in fewer words.
+fn told(event: &Event) -> Option<(Hue, String, String)> {
+    let same = |hue, text: String| Some((hue, text.clone(), text));
     let of = event.max_attempts.saturating_sub(1);
     match &event.what {
         What::Queued | What::Started { .. } | What::Postponed { .. } => None,
-        What::Succeeded { .. } => Some((Hue::Good, "✓ succeeded".into())),
+        What::Succeeded { .. } => same(Hue::Good, "✓ succeeded".into()),
         What::Retried { delay, error_class, .. } => {
             let (retry, real) = (event.retry + 1, for_real(*delay));
-            let text = format!("↻ {error_class}: retry {retry}/{of} in {} (for real: {})", rough(*delay), rough(real));
-            Some((Hue::Warn, text))
+            let head = format!("↻ {error_class}: retry {retry}/{of} in {}", rough(*delay));
+            Some((Hue::Warn, format!("{head} (for real: {})", rough(real)), format!("{head} ({})", rough(real))))
         }
         What::GaveUp { reason, error_class, .. } => {
             let class = error_class.as_deref().map_or_else(String::new, |class| format!("{class}: "));
-            Some((Hue::Bad, format!("✗ {class}gave up, {}", because(*reason))))
+            let (long, short) = (because(*reason), reason.as_str());
+            Some((Hue::Bad, format!("✗ {class}gave up, {long}"), format!("✗ {class}gave up: {short}")))
         }
-        What::Cancelled => Some((Hue::Faint, "cancelled".into())),
+        What::Cancelled => same(Hue::Faint, "cancelled".into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::cast::Actor;
 use crate::cli::api::Api;
 use crate::cli::grid::{Grid, number, text, wrapped};
-use crate::cli::screen::Screen;
+use crate::cli::screen::{Screen, width};
 use crate::cli::{Error, history, jobs, stats};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -48,26 +48,33 @@ pub(super) async fn closing(
     let found = api.get("/api/v1/stats").await?;
     told.push_str(&stats::table(&found["windows"]["5m"], "kind", "kinds", screen));
     told.push_str(&title("What to try next"));
-    told.push_str(&next(kept));
+    told.push_str(&next(kept, screen));
     Ok(told)
 }
 
-fn next(kept: Option<&str>) -> String {
-    let look = match kept {
-        Some(path) => format!(
-            "  windlass dead groups --store sqlite:{path}      what waits for a person, and why\n  \
-             windlass history 2 --store sqlite:{path}        one job's log\n"
-        ),
-        None => {
-            "  windlass demo --keep demo.db                      the same, and look around in the store afterwards\n"
-                .into()
-        }
+fn next(kept: Option<&str>, screen: &Screen) -> String {
+    let mut hints = match kept {
+        Some(path) => vec![
+            (format!("windlass dead groups --store sqlite:{path}"), "what waits for a person, and why"),
+            (format!("windlass history 2 --store sqlite:{path}"), "one job's log"),
+        ],
+        None => vec![("windlass demo --keep demo.db".to_owned(), "the same, to look around in afterwards")],
     };
-    look + "  windlass policy preview exponential --count 10    what a policy would do, before it does
-  windlass serve                                    a server with API and docs on http://127.0.0.1:9463
-  windlass enqueue --url https://example.com '{}'   a job that calls a URL
-  windlass --help                                   everything else
-"
+    for (command, what) in [
+        ("windlass policy preview exponential --count 10", "what a policy would do, before it does"),
+        ("windlass serve", "a server with API and docs on http://127.0.0.1:9463"),
+        ("windlass enqueue --url https://example.com '{}'", "a job that calls a URL"),
+        ("windlass --help", "everything else"),
+    ] {
+        hints.push((command.to_owned(), what));
+    }
+    let widest = hints.iter().map(|(command, _)| width(command)).max().unwrap_or(0);
+    let is_roomy = hints.iter().all(|(_, what)| widest + width(what) + 4 <= screen.width);
+    let line = |(command, what): &(String, &str)| match is_roomy {
+        true => format!("  {command:<widest$}  {what}\n"),
+        false => format!("  {command}\n      {}\n", screen.ink.dim(what)),
+    };
+    hints.iter().map(line).collect()
 }
 
 /// All jobs with their histories, and the stats.

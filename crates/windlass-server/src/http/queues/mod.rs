@@ -61,7 +61,6 @@ enum Whose {
 }
 
 fn whose(query: &Query, caller: &Caller) -> Result<Whose, Problem> {
-    query.only(&["tenant"])?;
     if query.text("tenant") == Some("*") {
         return caller.for_all_tenants().map(|()| Whose::Everyones);
     }

@@ -54,6 +54,7 @@ pub(crate) async fn put(
     query: Query,
     body: Body,
 ) -> Result<Json<SettingsView>, Problem> {
+    query.only(&["tenant"])?;
     let tenant = match whose(&query, &caller)? {
         Whose::Of(tenant) => Some(tenant),
         Whose::Everyones => None,

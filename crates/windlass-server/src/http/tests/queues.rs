@@ -60,3 +60,20 @@ async fn a_paused_queue_gives_no_work_and_a_purged_one_keeps_what_runs() {
         world.post(&format!("/api/v1/queues/NO%20NAME/{verb}"), "").await.is(404);
     }
 }
+
+#[tokio::test]
+async fn a_purge_may_go_a_stretch_at_a_time() {
+    let world = World::new();
+    for _ in 0..5 {
+        world.enqueue("email").await;
+    }
+    let first = world.post("/api/v1/queues/email/purge?limit=2", "").await.is(200);
+    assert_eq!((&first["cancelled"], &first["next"]), (&json!(2), &json!("2-5")));
+    // What comes while a purge is under way is not its business.
+    world.enqueue("email").await;
+    let rest = world.post("/api/v1/queues/email/purge?limit=9&cursor=2-5", "").await.is(200);
+    assert_eq!((&rest["cancelled"], &rest["next"]), (&json!(3), &json!(null)));
+    world.post("/api/v1/queues/email/purge?cursor=2", "").await.is(400);
+    world.post("/api/v1/queues/email/purge?limit=0", "").await.is(400);
+    world.post("/api/v1/queues/email/pause?limit=2", "").await.is(400);
+}

@@ -11,8 +11,18 @@ use windlass_core::{Attempt, JobId, Next, State as JobState, Timestamp, Transiti
 
 impl State {
     pub(super) fn commit(&mut self, commits: Vec<Commit>, ended: &[LeaseId], now: Timestamp) -> Vec<Committed> {
-        let committed = commits.into_iter().map(|commit| self.commit_one(commit, now)).collect();
-        for lease in ended {
+        let mut kept = Vec::new();
+        let mut committed = Vec::with_capacity(commits.len());
+        for commit in commits {
+            let lease = commit.lease;
+            let result = self.commit_one(commit, now);
+            if result == Committed::CancelRequested {
+                // The job still runs under its lease: without it, nobody would miss a worker that dies now.
+                kept.push(lease);
+            }
+            committed.push(result);
+        }
+        for lease in ended.iter().filter(|lease| !kept.contains(lease)) {
             self.leases.remove(lease);
         }
         committed

@@ -3,7 +3,8 @@
 use super::state::State;
 use crate::job::Job;
 use crate::sabotage::sabotaged;
-use crate::store::Keep;
+use crate::store::{Keep, WORKERS_FOR};
+use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before, start_of};
 use windlass_core::{JobId, State as JobState, Timestamp};
 
 impl State {
@@ -24,6 +25,21 @@ impl State {
         }
         let (live, keys) = (&self.live, &mut self.keys);
         keys.retain(|_, key| key.until.map_or_else(|| live.contains_key(&key.job), |until| until > now));
+        self.workers.retain(|_, worker| worker.seen_at >= now - WORKERS_FOR);
+        self.fold(now);
         past.len() as u64
+    }
+
+    /// Old counts become counts of minutes, and then of hours, as in a database.
+    fn fold(&mut self, now: Timestamp) {
+        let minutes_before = fold_before(now, DELTAS_FOR, MINUTE);
+        let hours_before = fold_before(now, MINUTES_FOR, HOUR);
+        for (at, ..) in &mut self.counts {
+            if *at < hours_before {
+                *at = start_of(*at, HOUR);
+            } else if *at < minutes_before {
+                *at = start_of(*at, MINUTE);
+            }
+        }
     }
 }

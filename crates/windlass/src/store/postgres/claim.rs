@@ -23,7 +23,12 @@ impl Inner {
             return Ok(Claimed::default());
         }
         let start = self.frontier.start(&claim.turns, &self.clock);
+        let began = self.clock.monotonic();
         let claimed = again(|| self.claim_once(claim, &start)).await?;
+        if start.is_full {
+            let now = self.clock.monotonic();
+            self.frontier.looked(now - began, now);
+        }
         self.frontier.advance(&claimed.jobs);
         Ok(claimed)
     }

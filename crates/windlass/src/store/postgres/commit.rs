@@ -7,13 +7,14 @@ use super::partitions::Class;
 use super::pool::On;
 use super::rows::Columns;
 use super::sql::Sql;
-use super::transitions::{Ending, Finishes, Waits};
+use super::transitions::{Ending, Finishes, Successes, Waits};
 use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{Commit, Committed, Keep, Retention, StoreError};
 use crate::tally::{Tallies, Tally};
-use futures_util::future::{try_join, try_join4};
+use futures_util::future::{try_join3, try_join4};
 use futures_util::join;
 use std::collections::{HashMap, HashSet};
+use tokio_postgres::Row;
 use windlass_core::{JobId, Next, State};
 
 impl Inner {
@@ -53,8 +54,11 @@ impl Inner {
             let batch = Batch { commits, numbers, firsts: &firsts, round: &round };
             self.apply_round(on, &batch, &mut results).await?;
         }
-        if !ended.is_empty() {
-            let ids: Vec<i64> = ended.iter().map(|lease| lease.0).collect();
+        // A job that must be decided again still runs under its lease: without it, nobody would miss a worker that dies now.
+        let asked = results.iter().zip(commits).filter(|(result, _)| **result == Some(Committed::CancelRequested));
+        let kept: Vec<LeaseId> = asked.map(|(_, commit)| commit.lease).collect();
+        let ids: Vec<i64> = ended.iter().filter(|lease| !kept.contains(lease)).map(|lease| lease.0).collect();
+        if !ids.is_empty() {
             on.query(Sql::LeasesEnd, &[&ids]).await?;
         }
         Ok(results.into_iter().map(|result| result.unwrap_or(Committed::Stale)).collect())
@@ -110,6 +114,7 @@ impl Inner {
         let retentions = self.retentions(on, batch.finishing().map(|commit| commit.queue.0)).await?;
         let told = self.earlier_errors(on, batch).await?;
         let mut finishes = Finishes::default();
+        let mut successes = Successes::default();
         let mut waits = Waits::default();
         // In id order: whoever locks the same rows does so in the same order.
         let mut sorted: Vec<&Commit> = batch.round.iter().map(|place| &batch.commits[*place]).collect();
@@ -119,6 +124,10 @@ impl Inner {
                 Next::Wait { state, due_at, delay } => waits.push(commit, state, due_at, delay.get() as i64),
                 next @ (Next::Succeeded | Next::Failed(_) | Next::Cancelled) => {
                     let known = &retentions[&commit.queue.0];
+                    if commit.is_plain() && known.1.succeeded != Keep::Drop {
+                        successes.push(commit);
+                        continue;
+                    }
                     let own = (commit.error_class.as_deref(), commit.error.as_deref());
                     let earlier = told.get(&commit.job).map(|(class, error)| (class.as_deref(), error.as_deref()));
                     finishes.end(&Ending {
@@ -138,7 +147,11 @@ impl Inner {
                 }
             }
         }
-        try_join(self.run_finishes(on, &finishes), run_waits(on, &waits)).await
+        let (mut finished, succeeded, waiting) =
+            try_join3(self.run_finishes(on, &finishes), self.run_successes(on, &successes), run_waits(on, &waits))
+                .await?;
+        finished.extend(succeeded);
+        Ok((finished, waiting))
     }
 
     async fn run_finishes(&self, on: On<'_>, finishes: &Finishes<'_>) -> Result<HashMap<i64, Option<i64>>, StoreError> {
@@ -146,12 +159,19 @@ impl Inner {
             return Ok(HashMap::new());
         }
         let now = self.fixed();
-        let rows = on.query(Sql::Finish, &at(&now, finishes.params())).await?;
-        let pair = |row| {
-            let mut c = Columns::new(row);
-            Ok((c.next()?, c.next()?))
-        };
-        rows.iter().map(pair).collect()
+        finished(&on.query(Sql::Finish, &at(&now, finishes.params())).await?)
+    }
+
+    async fn run_successes(
+        &self,
+        on: On<'_>,
+        successes: &Successes<'_>,
+    ) -> Result<HashMap<i64, Option<i64>>, StoreError> {
+        if successes.id.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let now = self.fixed();
+        finished(&on.query(Sql::Succeed, &at(&now, successes.params())).await?)
     }
 
     /// What earlier attempts left behind, for the rare dead letter whose last attempt left nothing.
@@ -243,6 +263,15 @@ impl Inner {
         .await
         .map(drop)
     }
+}
+
+/// Ids that finished, with their schedules.
+fn finished(rows: &[Row]) -> Result<HashMap<i64, Option<i64>>, StoreError> {
+    let pair = |row| {
+        let mut c = Columns::new(row);
+        Ok((c.next()?, c.next()?))
+    };
+    rows.iter().map(pair).collect()
 }
 
 async fn run_waits(on: On<'_>, waits: &Waits<'_>) -> Result<HashSet<i64>, StoreError> {

@@ -1,5 +1,7 @@
 //! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and hears its notices.
 
+use super::fault::{away, before};
+use super::pooler::Prepared;
 use crate::store::StoreError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
@@ -27,6 +29,7 @@ const SYNC_WAIT_CANCELLED: &str = "01000";
 pub(super) struct Connector {
     config: Config,
     tls: Option<MakeRustlsConnect>,
+    prepared: Prepared,
 }
 
 impl std::fmt::Debug for Connector {
@@ -49,7 +52,7 @@ impl Connector {
     /// # Errors
     /// [`StoreError::Invalid`] if the URL or a variable cannot be read.
     pub(super) fn new(url: &str) -> Result<Self, StoreError> {
-        let (mut config, root) = read(url)?;
+        let Target { mut config, root, prepared } = read(url)?;
         config.connect_timeout(CONNECT_TIMEOUT);
         if config.get_application_name().is_none() {
             config.application_name("windlass");
@@ -63,7 +66,12 @@ impl Connector {
         } else {
             Some(verified(root.as_deref())?)
         };
-        Ok(Self { config, tls })
+        Ok(Self { config, tls, prepared })
+    }
+
+    /// Whether statements may be prepared on this connection.
+    pub(super) async fn prepares(&self, link: &Link) -> Result<bool, StoreError> {
+        self.prepared.is_on(&link.client).await.map_err(before)
     }
 
     /// Opens a connection. Notifications go to `heard`, if anyone listens.
@@ -83,7 +91,7 @@ impl Connector {
         tokio::time::timeout(CONNECT_TIMEOUT, opening)
             .await
             .map_err(|_| StoreError::unavailable("no connection to Postgres in time"))?
-            .map_err(|error: tokio_postgres::Error| StoreError::unavailable(error))
+            .map_err(away)
     }
 }
 
@@ -110,31 +118,40 @@ where
     Link { client, warned, _driver: AbortOnDropHandle::new(driver) }
 }
 
-fn read(url: &str) -> Result<(Config, Option<String>), StoreError> {
+/// What a URL, or the environment, says.
+struct Target {
+    config: Config,
+    root: Option<String>,
+    prepared: Prepared,
+}
+
+fn read(url: &str) -> Result<Target, StoreError> {
     let invalid = |what: String| StoreError::Invalid(what);
-    let bare = url.trim_end_matches('/');
-    if matches!(bare, "postgres:" | "postgresql:") {
-        return from_environment();
-    }
+    let bare = url.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut parsed = url::Url::parse(url).map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    // What libpq knows and the driver does not.
-    let mut root = None;
-    let pairs: Vec<(String, String)> = parsed.query_pairs().into_owned().collect();
-    parsed.set_query(None);
-    for (name, value) in pairs {
-        let value = match (name.as_str(), value.as_str()) {
-            ("sslrootcert", _) => {
-                root = Some(value);
-                continue;
+    // What libpq knows and the driver does not, and what is ours; the rest stays as it is written.
+    let (mut root, mut prepared, mut kept) = (None, Prepared::default(), Vec::new());
+    for pair in parsed.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap_or_default();
+        match (&*name, &*value) {
+            ("sslrootcert", path) => root = Some(path.to_owned()),
+            ("prepared", text) => {
+                let forms = "auto, on or off";
+                prepared = Prepared::parse(text)
+                    .ok_or_else(|| invalid(format!("prepared `{text}` in the Postgres URL is not one of {forms}")))?;
             }
-            ("sslmode", "verify-ca" | "verify-full") => "require".to_owned(),
-            ("sslmode", "allow") => "prefer".to_owned(),
-            _ => value,
-        };
-        parsed.query_pairs_mut().append_pair(&name, &value);
+            ("sslmode", "verify-ca" | "verify-full") => kept.push("sslmode=require".to_owned()),
+            ("sslmode", "allow") => kept.push("sslmode=prefer".to_owned()),
+            _ => kept.push(pair.to_owned()),
+        }
+    }
+    parsed.set_query((!kept.is_empty()).then(|| kept.join("&")).as_deref());
+    if matches!(bare, "postgres:" | "postgresql:") && parsed.query().is_none() {
+        let (config, told) = from_environment()?;
+        return Ok(Target { config, root: root.or(told), prepared });
     }
     let config = parsed.as_str().parse().map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    Ok((config, root))
+    Ok(Target { config, root, prepared })
 }
 
 fn from_environment() -> Result<(Config, Option<String>), StoreError> {

@@ -15,12 +15,24 @@ pub(super) enum Phase {
 /// How often a transaction that did not happen is tried again before its caller hears of it.
 const TRIES: u32 = 4;
 
+/// An error of the driver that says what happened, however often it is passed on: by itself it says just "db error".
+#[derive(Debug)]
+struct Told(tokio_postgres::Error);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&message(&self.0))
+    }
+}
+
+impl std::error::Error for Told {}
+
 pub(super) fn classify(error: tokio_postgres::Error, phase: Phase) -> StoreError {
     if phase == Phase::Commit {
-        return StoreError::unknown(error);
+        return StoreError::unknown(Told(error));
     }
     let Some(code) = error.code() else {
-        return StoreError::unavailable(error);
+        return away(error);
     };
     let is_missing = [
         SqlState::UNDEFINED_TABLE,
@@ -32,11 +44,23 @@ pub(super) fn classify(error: tokio_postgres::Error, phase: Phase) -> StoreError
     if is_missing {
         return StoreError::Schema(format!("the schema is not Windlass's, or not up to date: {}", message(&error)));
     }
+    if *code == SqlState::LOCK_NOT_AVAILABLE {
+        // Waits are bounded. What is waited for is mostly a transaction that its program forgot to end.
+        return StoreError::unavailable(format!(
+            "another transaction, perhaps one left open, holds a lock that this needs ({})",
+            message(&error)
+        ));
+    }
     match code.code().get(..2) {
         // Data exceptions, broken constraints, program limits: the statement will never pass.
         Some("22" | "23" | "54") => StoreError::Invalid(message(&error)),
-        _ => StoreError::unavailable(error),
+        _ => away(error),
     }
+}
+
+/// Nothing happened, and it may pass.
+pub(super) fn away(error: tokio_postgres::Error) -> StoreError {
+    StoreError::unavailable(Told(error))
 }
 
 /// The error of a statement before COMMIT.
@@ -45,7 +69,16 @@ pub(super) fn before(error: tokio_postgres::Error) -> StoreError {
 }
 
 pub(super) fn message(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned())
+    if let Some(error) = error.as_db_error() {
+        return error.message().to_owned();
+    }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 /// Whether the same transaction may well pass on another connection, or the second time.
@@ -53,7 +86,7 @@ fn is_passing(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else {
         return false;
     };
-    let Some(error) = cause.downcast_ref::<tokio_postgres::Error>() else {
+    let Some(Told(error)) = cause.downcast_ref() else {
         return false;
     };
     match error.code() {

@@ -12,6 +12,9 @@ const CLOCK_OFFSET: i64 = 1000;
 /// A lease that ran out this long ago should have been reaped.
 const STRAY_AFTER: i64 = 10 * 60_000;
 
+const POOLER: &str = "a pooler stands before the server, or prepared=off was set: statements are not prepared, which is \
+     slower, and wake-ups from other processes may not arrive";
+
 impl Inner {
     pub(super) async fn health(&self) -> Result<Health, StoreError> {
         let before = self.clock.now();
@@ -24,6 +27,9 @@ impl Inner {
         let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
         let mut warnings = durability(&mut c)?;
         warnings.extend(clock_warning(before, now));
+        if !self.pool.get().await?.prepares() {
+            warnings.push(POOLER.to_owned());
+        }
         let strays: i64 = c.next()?;
         if strays > 0 {
             warnings
@@ -41,19 +47,21 @@ fn durability(c: &mut Columns<'_>) -> Result<Vec<String>, StoreError> {
     let replicas: i64 = c.next()?;
     let mut warnings = Vec::new();
     if fsync == "off" {
-        warnings.push("fsync is off: a crash of the machine can lose everything".to_owned());
+        warnings.push("fsync is off: a crash of the machine can lose everything; set it on".to_owned());
     }
     if full_pages == "off" {
-        warnings.push("full_page_writes is off: a crash of the machine can damage tables".to_owned());
+        warnings.push("full_page_writes is off: a crash of the machine can damage tables; set it on".to_owned());
     }
     if synchronous == "off" {
-        warnings.push("synchronous_commit is off: a crash can lose jobs that were acknowledged".to_owned());
+        warnings.push("synchronous_commit is off: a crash can lose jobs that were acknowledged; set it on".to_owned());
     }
     if is_standby {
-        warnings.push("this server is a standby: nothing can be written".to_owned());
+        warnings.push("this server is a standby: nothing can be written; name the primary".to_owned());
     }
     if replicas > 0 && standbys.is_empty() {
-        warnings.push("replication is asynchronous: a failover can lose jobs that were acknowledged".to_owned());
+        let what = "replication is asynchronous: a failover can lose jobs that were acknowledged; \
+                    set synchronous_standby_names where that matters";
+        warnings.push(what.to_owned());
     }
     Ok(warnings)
 }

@@ -53,6 +53,8 @@ async fn listen(inner: Arc<Inner>) {
                     }
                     is_tested = true;
                 }
+                // While nobody listened, something may have been told.
+                inner.wake.ring();
                 // The channel closes with the connection.
                 while news.recv().await.is_some() {
                     inner.wake.ring();

@@ -2,9 +2,9 @@
 
 use super::Inner;
 use super::fault::before;
-use super::pool::{Lent, On};
+use super::pool::{Lent, On, Params};
 use super::rows::Columns;
-use super::sql::{Sql, fill};
+use super::sql::{Sql, fill, types};
 use crate::store::StoreError;
 use futures_util::join;
 use sha2::{Digest, Sha256};
@@ -20,7 +20,7 @@ struct Migration {
     min_reader: i32,
 }
 
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration { number: 1, name: "tables", text: include_str!("sql/migrations/0001_tables.sql"), min_reader: 1 },
     Migration { number: 2, name: "views", text: include_str!("sql/migrations/0002_views.sql"), min_reader: 1 },
     Migration {
@@ -28,6 +28,19 @@ const MIGRATIONS: [Migration; 3] = [
         name: "enqueue_function",
         text: include_str!("sql/migrations/0003_enqueue_function.sql"),
         min_reader: 1,
+    },
+    Migration {
+        number: 4,
+        name: "plain_successes",
+        text: include_str!("sql/migrations/0004_plain_successes.sql"),
+        // Older programs would not find the attempts.
+        min_reader: 4,
+    },
+    Migration {
+        number: 5,
+        name: "queues_at_commit",
+        text: include_str!("sql/migrations/0005_queues_at_commit.sql"),
+        min_reader: 4,
     },
 ];
 
@@ -48,7 +61,7 @@ impl Inner {
     /// Refuses a schema this program cannot work with.
     pub(super) async fn check_schema(&self) -> Result<(), StoreError> {
         let lent = self.pool.get().await?;
-        let rows = match lent.client().query(self.pool.texts().get(Sql::Migrations), &[]).await {
+        let rows = match lent.client().query_typed(self.pool.texts().get(Sql::Migrations), &[]).await {
             Ok(rows) => rows,
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
             Err(error) => return Err(before(error)),
@@ -83,7 +96,8 @@ async fn run(lent: &Lent, schema: &str) -> Result<(), StoreError> {
     let on = On::Own(lent);
     on.run("SET LOCAL lock_timeout = 30000; SET LOCAL statement_timeout = 0").await?;
     on.run(&fill(BOOKKEEPING, schema)).await?;
-    let rows = lent.client().query(&fill(include_str!("sql/migrations.sql"), schema), &[]).await.map_err(before)?;
+    let list = fill(include_str!("sql/migrations.sql"), schema);
+    let rows = lent.client().query_typed(&list, &[]).await.map_err(before)?;
     let known = applied(&rows)?;
     check(&known, schema)?;
     for migration in &MIGRATIONS {
@@ -93,9 +107,9 @@ async fn run(lent: &Lent, schema: &str) -> Result<(), StoreError> {
         on.run(&fill(migration.text, schema)).await?;
         let note = fill(include_str!("sql/migrations/note.sql"), schema);
         let sum = checksum(migration.text);
-        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&migration.number, &migration.name, &sum, &migration.min_reader];
-        lent.client().execute(&note, &params).await.map_err(before)?;
+        let params: Params<'_> = &[&migration.number, &migration.name, &sum, &migration.min_reader];
+        let typed: Vec<_> = params.iter().copied().zip(types(&note)).collect();
+        lent.client().execute_typed(&note, &typed).await.map_err(before)?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ mod names;
 mod partitions;
 mod people;
 mod pool;
+mod pooler;
 mod prune;
 mod read;
 mod records;
@@ -53,6 +54,9 @@ use windlass_core::Timestamp;
 /// How often, and how far apart, a worker's lock is asked for: a holder that just went away takes a moment to be noticed.
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// The parameter types of the statement that is being checked.
+const CHECKED: &str = "SELECT array_to_string(parameter_types::oid[], ' ') \
+     FROM pg_prepared_statements WHERE name = 'windlass_check'";
 
 /// Jobs in Postgres.
 #[derive(Debug)]
@@ -80,7 +84,8 @@ struct Inner {
 
 impl PostgresStore {
     /// Opens the store at a URL (`postgres://user:password@host/database?sslmode=require`), or, if it is just `postgres://`,
-    /// where the `PG*` environment variables say.
+    /// where the `PG*` environment variables say. Statements are prepared where the connection goes straight to the server;
+    /// behind a pooler they are not, unless the URL says `prepared=on` (or, against all signs, `prepared=off`).
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot work
@@ -144,7 +149,8 @@ impl PostgresStore {
         self.inner.apply(on, &commits, &numbers, &ended).await
     }
 
-    /// Prepares every statement on one connection: whether the schema is what they expect.
+    /// Prepares every statement on one connection and forgets it: whether the schema, and the types that statements are sent
+    /// with, are what they expect.
     ///
     /// # Errors
     /// The first statement that does not fit, and why.
@@ -152,8 +158,15 @@ impl PostgresStore {
         let lent = self.inner.pool.get().await?;
         for sql in Sql::ALL {
             let text = self.inner.pool.texts().get(*sql);
-            let prepared = lent.client().prepare(text).await;
-            prepared.map_err(|error| StoreError::Schema(format!("{sql:?}: {}", fault::message(&error))))?;
+            // In one message, so that it meets one server process behind a pooler too.
+            let script = format!("PREPARE windlass_check AS {text}; {CHECKED}; DEALLOCATE windlass_check");
+            let wrong = |why: &str| StoreError::Schema(format!("{sql:?}: {why}"));
+            let answers = lent.client().simple_query(&script).await.map_err(|error| wrong(&fault::message(&error)))?;
+            let expected = pooler::first(&answers);
+            let types: Vec<String> = sql::types(text).iter().map(|kind| kind.oid().to_string()).collect();
+            if expected != Some(&types.join(" ")) {
+                return Err(wrong(&format!("its parameters are {expected:?}, not {types:?}")));
+            }
         }
         Ok(Sql::ALL.len())
     }
@@ -199,12 +212,14 @@ impl Inner {
         let link = self.pool.connector().connect(None).await?;
         let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0";
         link.client.batch_execute(begin).await.map_err(fault::before)?;
-        let text = self.pool.texts().get(Sql::WorkerLock);
+        let texts = self.pool.texts();
         for attempt in 0..LOCK_TRIES {
             if attempt > 0 {
                 tokio::time::sleep(LOCK_PAUSE).await;
             }
-            let row = link.client.query_one(text, &[&&*worker.0]).await.map_err(fault::before)?;
+            let name: Params<'_> = &[&&*worker.0];
+            let typed = texts.typed(Sql::WorkerLock, name);
+            let row = link.client.query_typed_one(texts.get(Sql::WorkerLock), &typed).await.map_err(fault::before)?;
             if Columns::new(&row).next()? {
                 return Ok(Some(link));
             }

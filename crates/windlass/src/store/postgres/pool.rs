@@ -1,4 +1,4 @@
-//! The pool: a bounded number of connections, each with its prepared statements. A connection whose transaction did not end is
+//! The pool: a bounded number of connections, each with its prepared statements (behind a pooler: without). A connection whose transaction did not end is
 //! closed, not reused. (Written by hand because a commit's notices must be heard on the connection that made it.)
 
 use super::connect::{Connector, Link};
@@ -29,7 +29,8 @@ pub(super) struct Pool {
 #[derive(Debug)]
 struct Conn {
     link: Link,
-    prepared: Mutex<Vec<Option<Statement>>>,
+    /// None where statements cannot be prepared: then they are sent whole, with their parameters, in one message.
+    prepared: Option<Mutex<Vec<Option<Statement>>>>,
 }
 
 /// A connection on loan. Dropped while a transaction is open, it is closed.
@@ -68,7 +69,8 @@ impl Pool {
             }
         }
         let link = self.connector.connect(None).await?;
-        Ok(lent(Conn { link, prepared: Mutex::new(vec![None; Sql::ALL.len()]) }))
+        let prepares = self.connector.prepares(&link).await?;
+        Ok(lent(Conn { link, prepared: prepares.then(|| Mutex::new(vec![None; Sql::ALL.len()])) }))
     }
 
     fn take_idle(&self) -> Option<Conn> {
@@ -96,9 +98,18 @@ impl Lent {
         &self.conn().link.client
     }
 
-    async fn statement(&self, sql: Sql) -> Result<Statement, tokio_postgres::Error> {
+    /// Whether statements are prepared on this connection.
+    pub(super) fn prepares(&self) -> bool {
+        self.conn().prepared.is_some()
+    }
+
+    async fn statement(
+        &self,
+        prepared: &Mutex<Vec<Option<Statement>>>,
+        sql: Sql,
+    ) -> Result<Statement, tokio_postgres::Error> {
         let conn = self.conn();
-        let lock = || conn.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || prepared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(statement) = lock()[sql as usize].clone() {
             return Ok(statement);
         }
@@ -115,7 +126,11 @@ impl Lent {
     }
 
     pub(super) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
-        let statement = self.statement(sql).await.map_err(before)?;
+        let Some(prepared) = &self.conn().prepared else {
+            let texts = self.pool.texts();
+            return self.client().query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before);
+        };
+        let statement = self.statement(prepared, sql).await.map_err(before)?;
         self.client().query(&statement, params).await.map_err(before)
     }
 
@@ -165,7 +180,10 @@ impl On<'_> {
     pub(super) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Own(lent) => lent.query(sql, params).await,
-            Self::Callers(transaction, texts) => transaction.query(texts.get(sql), params).await.map_err(before),
+            // One message; and nothing stays prepared on a connection that is not ours, perhaps a pooler's.
+            Self::Callers(transaction, texts) => {
+                transaction.query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before)
+            }
         }
     }
 

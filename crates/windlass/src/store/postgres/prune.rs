@@ -7,7 +7,8 @@ use super::pool::On;
 use super::retention::retention;
 use super::rows::Columns;
 use super::sql::Sql;
-use crate::store::{Keep, Queue, Retention, StoreError};
+use crate::store::{Keep, Queue, Retention, StoreError, WORKERS_FOR};
+use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before};
 use futures_util::join;
 use std::collections::BTreeMap;
 use windlass_core::{State, Timestamp};
@@ -17,13 +18,6 @@ const BATCH: i64 = 2000;
 /// Rows kept as long as any of their class are deleted one by one only while their part is this small; larger parts are dropped
 /// whole, a little later, for nothing.
 const SMALL_PART: i64 = 20_000;
-/// How long deltas stay as they are: longer than the shortest window of the statistics.
-const FOLD_AFTER: i64 = 15 * 60_000;
-/// How long minutes stay minutes: longer than the longest window of the statistics.
-const HOURS_AFTER: i64 = 2 * 86_400_000;
-/// How long a worker that has not been seen is listed.
-const WORKER_GONE: i64 = 7 * 86_400_000;
-
 /// Jobs that are kept equally long.
 #[derive(Debug, Default)]
 struct Group {
@@ -72,7 +66,9 @@ impl Inner {
         };
         let mut gone = 0;
         for (part, _) in parts.iter().filter(|(part, _)| part.class == class && part.end() <= now.as_millis() - span) {
-            gone += self.drop_partition(*part).await?.unwrap_or(0);
+            // Whoever reads one probably reads all: those that wait behind this must not wait once for each.
+            let Some(count) = self.drop_partition(*part).await? else { break };
+            gone += count;
         }
         Ok(gone)
     }
@@ -85,14 +81,16 @@ impl Inner {
     }
 
     async fn sweep(&self, now: Timestamp) -> Result<(), StoreError> {
-        let now = now.as_millis();
+        let workers_before = (now - WORKERS_FOR).as_millis();
+        let minutes_before = fold_before(now, DELTAS_FOR, MINUTE).as_millis();
+        let hours_before = fold_before(now, MINUTES_FOR, HOUR).as_millis();
         again(|| async {
             let lent = self.pool.get().await?;
             let work = async {
                 lent.query(Sql::PruneKeys, &[&self.fixed(), &BATCH]).await?;
-                lent.query(Sql::PruneWorkers, &[&(now - WORKER_GONE)]).await?;
-                lent.query(Sql::TallyFold, &[&(now - FOLD_AFTER)]).await?;
-                lent.query(Sql::TallyFoldHours, &[&(now - HOURS_AFTER)]).await
+                lent.query(Sql::PruneWorkers, &[&workers_before]).await?;
+                lent.query(Sql::TallyFold, &[&minutes_before]).await?;
+                lent.query(Sql::TallyFoldHours, &[&hours_before]).await
             };
             let (begun, swept) = join!(lent.begin(), work);
             lent.conclude(begun, swept).await.map(drop)

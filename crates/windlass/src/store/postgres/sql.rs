@@ -1,6 +1,8 @@
 //! The statements: one file each, their placeholders filled in once when a store is opened.
 
+use super::pool::Params;
 use crate::tally::Tally;
+use tokio_postgres::types::{ToSql, Type};
 use windlass_core::policy::PRESETS;
 
 macro_rules! statements {
@@ -22,7 +24,7 @@ macro_rules! statements {
 statements! {
     Now = "now", Claim = "claim", ClaimPick = "claim_pick", ClaimTake = "claim_take", NextDue = "next_due", FreezePolicy = "freeze_policy", Held = "held",
     Enqueue = "enqueue", Tally = "tally", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put",
-    Finish = "finish", Wait = "wait", Fate = "fate", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
+    Finish = "finish", Succeed = "succeed", Wait = "wait", Fate = "fate", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
     Renew = "renew", RenewCancels = "renew_cancels",
     ReapExpired = "reap_expired", ReapWorker = "reap_worker", ReapJobs = "reap_jobs", Expired = "expired",
     LiveLock = "live_lock", ArchivedLock = "archived_lock", RequestCancel = "request_cancel",
@@ -105,21 +107,53 @@ const NOW: &str = "coalesce($1::bigint, floor(extract(epoch FROM clock_timestamp
 pub(super) struct Texts {
     schema: String,
     texts: Vec<String>,
+    types: Vec<Vec<Type>>,
 }
 
 impl Texts {
     pub(super) fn new(schema: &str) -> Self {
-        let texts = Sql::ALL.iter().map(|sql| fill(sql.source(), schema)).collect();
-        Self { schema: schema.into(), texts }
+        let texts: Vec<String> = Sql::ALL.iter().map(|sql| fill(sql.source(), schema)).collect();
+        let types = texts.iter().map(|text| types(text)).collect();
+        Self { schema: schema.into(), texts, types }
     }
 
     pub(super) fn get(&self, sql: Sql) -> &str {
         &self.texts[sql as usize]
     }
 
+    /// Parameters with their types, for a statement that is sent without being prepared.
+    pub(super) fn typed<'a>(&self, sql: Sql, params: Params<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+        params.iter().copied().zip(self.types[sql as usize].iter().cloned()).collect()
+    }
+
     pub(super) fn schema(&self) -> &str {
         &self.schema
     }
+}
+
+/// The types of a statement's parameters, read from their casts: every parameter of ours has one, `$1::bigint`.
+pub(super) fn types(text: &str) -> Vec<Type> {
+    let cast = |number: usize| {
+        let (_, after) = text.split_once(&format!("${number}::"))?;
+        let end = after.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(after.len());
+        let is_array = after[end..].starts_with("[]");
+        Some(match (&after[..end], is_array) {
+            ("bigint", false) => Type::INT8,
+            ("bigint", true) => Type::INT8_ARRAY,
+            ("integer", false) => Type::INT4,
+            ("integer", true) => Type::INT4_ARRAY,
+            ("smallint", false) => Type::INT2,
+            ("smallint", true) => Type::INT2_ARRAY,
+            ("text", false) => Type::TEXT,
+            ("text", true) => Type::TEXT_ARRAY,
+            ("boolean", false) => Type::BOOL,
+            ("boolean", true) => Type::BOOL_ARRAY,
+            ("bytea", false) => Type::BYTEA,
+            ("bytea", true) => Type::BYTEA_ARRAY,
+            _ => return None,
+        })
+    };
+    (1..).map_while(cast).collect()
 }
 
 fn quoted(schema: &str) -> String {

@@ -37,6 +37,19 @@ arrays!(
 );
 
 arrays!(
+    /// Jobs that finish with a plain success, as `succeed.sql` takes them.
+    Successes<'a> {
+        id: i64,
+        attempt: i32,
+        lease: i64,
+        retry: i32,
+        started_at: i64,
+        finished_at: i64,
+        worker: &'a str,
+    }
+);
+
+arrays!(
     /// Jobs that wait for another attempt, as `wait.sql` takes them.
     Waits<'a> {
         id: i64,
@@ -124,6 +137,18 @@ impl<'a> Finishes<'a> {
         self.worker.push(None);
         self.why.push(None);
         self.note.push(None);
+    }
+}
+
+impl<'a> Successes<'a> {
+    pub(super) fn push(&mut self, commit: &'a Commit) {
+        self.id.push(commit.job.0);
+        self.attempt.push(commit.attempt as i32);
+        self.lease.push(commit.lease.0);
+        self.retry.push(commit.retry as i32);
+        self.started_at.push(commit.started_at.as_millis());
+        self.finished_at.push(commit.finished_at.as_millis());
+        self.worker.push(&commit.worker);
     }
 }
 

@@ -18,10 +18,9 @@ impl Tx<'_> {
         let mut batch = self.batch()?;
         let mut kept_leases = Vec::new();
         let mut results = Vec::with_capacity(commits.len());
-        let in_bulk = self.finish_bulk(commits, &mut batch)?;
-        for (place, commit) in commits.iter().enumerate() {
-            let result =
-                if in_bulk.contains(&place) { self.applied(commit)? } else { self.commit_one(commit, &mut batch)? };
+        let in_bulk = self.finish_bulk(commits, &batch)?;
+        for (commit, is_applied) in commits.iter().zip(in_bulk) {
+            let result = if is_applied { self.applied(commit)? } else { self.commit_one(commit, &mut batch)? };
             if result == Committed::CancelRequested {
                 // The job still runs under its lease: without it, nobody would miss a worker that dies now.
                 kept_leases.push(commit.lease);

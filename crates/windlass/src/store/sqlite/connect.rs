@@ -1,6 +1,7 @@
 //! Connections: how the file is opened, and with which settings.
 
 use crate::store::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -12,8 +13,9 @@ const STATEMENTS: usize = 160;
 const BUSY_TRIES: i32 = if cfg!(test) { 1_500 } else { 5_000 };
 /// How long to wait between two tries. Shorter than SQLite's own steps: whoever holds the lock lets go of it only briefly.
 const BUSY_STEP: Duration = Duration::from_millis(1);
-/// Pages kept in memory, in KiB.
-const CACHE_KIB: i32 = 64 * 1024;
+/// Pages kept in memory, in KiB. The system keeps the file in memory too; and a commit after pages were split looks at every page
+/// here, so that more costs more than it brings.
+const CACHE_KIB: i32 = 8 * 1024;
 /// WAL pages after which a commit also checkpoints: 16 MiB. Rarer than SQLite's default, so that a batch seldom pays for it.
 const CHECKPOINT_PAGES: i32 = 4_000;
 
@@ -55,6 +57,8 @@ fn prepare(conn: &mut Connection) -> Result<(), StoreError> {
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // Plans do not depend on what is bound: otherwise some statements would be planned anew every time they run.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 

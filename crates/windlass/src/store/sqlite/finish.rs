@@ -1,5 +1,6 @@
 //! Finish: a running job ends and moves to the archive with its attempts, or away if its queue keeps none.
 
+use super::bulk::list;
 use super::commit::insert_attempt;
 use super::retention::keep;
 use super::rows;
@@ -11,6 +12,7 @@ use crate::store::{Commit, Committed, Keep, StoreError};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{CachedStatement, Row, params};
 use std::collections::HashSet;
+use std::iter;
 use windlass_core::job::Kind;
 use windlass_core::{JobId, Reason};
 
@@ -29,7 +31,7 @@ pub(super) struct Batch<'t> {
     row: CachedStatement<'t>,
     archive: CachedStatement<'t>,
     delete: CachedStatement<'t>,
-    pub attempt: CachedStatement<'t>,
+    attempt: CachedStatement<'t>,
 }
 
 impl<'t> Tx<'t> {
@@ -70,9 +72,9 @@ impl<'t> Tx<'t> {
             insert_attempt(&mut batch.attempt, commit)?;
         }
         if commit.attempt > 1 && is_kept {
-            self.archive_attempts(commit.job)?;
+            self.archive_attempts(iter::once(commit.job))?;
         } else if commit.attempt > 1 {
-            self.conn.prepare_cached(sql!("attempts_delete"))?.execute([commit.job.0])?;
+            self.drop_attempts(commit.job)?;
         }
         if let Some(schedule) = schedule.filter(|schedule| batch.ending.contains(schedule)) {
             self.end_one_shot(schedule)?;
@@ -114,11 +116,18 @@ impl<'t> Tx<'t> {
         Ok(())
     }
 
-    /// Earlier attempts move along with their job.
-    pub(super) fn archive_attempts(&self, job: JobId) -> Result<(), StoreError> {
-        if self.conn.prepare_cached(sql!("attempts_archive"))?.execute([job.0])? > 0 {
-            self.conn.prepare_cached(sql!("attempts_delete"))?.execute([job.0])?;
+    /// Earlier attempts move along with their jobs.
+    pub(super) fn archive_attempts(&self, jobs: impl Iterator<Item = JobId>) -> Result<(), StoreError> {
+        let ids = list(jobs);
+        if self.conn.prepare_cached(sql!("attempts_archive"))?.execute([&ids])? > 0 {
+            self.conn.prepare_cached(sql!("attempts_delete"))?.execute([ids])?;
         }
+        Ok(())
+    }
+
+    /// Attempts of a job whose queue keeps none.
+    pub(super) fn drop_attempts(&self, job: JobId) -> Result<(), StoreError> {
+        self.conn.prepare_cached(sql!("attempts_delete"))?.execute([list(iter::once(job))])?;
         Ok(())
     }
 

@@ -35,8 +35,10 @@ impl Tx<'_> {
         let long_ago = (self.now - STRAY_AFTER).as_millis();
         let strays: i64 = self.conn.prepare_cached(sql!("leases_stray"))?.query_row([long_ago], |row| row.get(0))?;
         if strays > 0 {
-            warnings
-                .push(format!("{strays} leases ran out over an hour ago and were not reaped: is a worker running?"));
+            let (s, were) = if strays == 1 { ("", "was") } else { ("s", "were") };
+            warnings.push(format!(
+                "{strays} lease{s} ran out over an hour ago and {were} not reaped: is a worker running?"
+            ));
         }
         Ok(Health { engine: format!("sqlite {}", rusqlite::version()), schema: migrate::SCHEMA, warnings })
     }

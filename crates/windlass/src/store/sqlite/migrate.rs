@@ -18,6 +18,13 @@ struct Migration {
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "tables", text: include_str!("migrations/0001_tables.sql"), min_reader: 1 },
     Migration { number: 2, name: "views", text: include_str!("migrations/0002_views.sql"), min_reader: 1 },
+    Migration {
+        number: 3,
+        name: "plain_successes",
+        text: include_str!("migrations/0003_plain_successes.sql"),
+        // Older code would not find the attempts.
+        min_reader: 3,
+    },
 ];
 
 /// The schema this code is made for.

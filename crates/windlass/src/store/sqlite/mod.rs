@@ -166,6 +166,8 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.watch.stop();
+        // Readers first: the last connection of a file writes its log back and removes it, which one that only reads cannot.
+        self.readers.close();
         // Closing the queue ends the writer, after what is in it.
         drop(self.writer.take());
         if let Some(thread) = self.thread.take() {

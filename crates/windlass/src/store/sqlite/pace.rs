@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_core::Millis;
 
 /// After this much writing without a pause, others get a chance.
-const STRETCH: Millis = Millis::new(50);
+const STRETCH: Millis = Millis::new(100);
 /// How long that chance lasts: more than the step in which a waiting Windlass looks at the lock.
 const GAP: Duration = Duration::from_micros(1500);
 /// While another process is writing too, it gets its chance after every transaction this long or longer.

@@ -106,8 +106,8 @@ impl Tx<'_> {
         }
         let mut restore = self.conn.prepare_cached(sql!("replay_restore"))?;
         restore.execute([id.0, due_at.as_millis(), self.now.as_millis()])?;
-        self.conn.prepare_cached(sql!("archive_delete"))?.execute([id.0])?;
         self.conn.prepare_cached(sql!("attempts_restore"))?.execute([id.0])?;
+        self.conn.prepare_cached(sql!("archive_delete"))?.execute([id.0])?;
         self.conn.prepare_cached(sql!("archive_attempts_delete"))?.execute([id.0])?;
         self.count(place.queue, &place.kind, Tally { replayed: 1, ..Tally::default() });
         Ok(Replayed::Queued)

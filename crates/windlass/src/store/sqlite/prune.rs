@@ -5,9 +5,10 @@ use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
 use crate::job::QueueId;
-use crate::store::{Keep, StoreError};
+use crate::store::{Keep, StoreError, WORKERS_FOR};
+use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before, start_of};
 use rusqlite::params;
-use windlass_core::{Millis, State, Timestamp};
+use windlass_core::{State, Timestamp};
 
 /// The most archived jobs that go per call: some ten milliseconds of writing.
 const JOBS: usize = 2_000;
@@ -17,14 +18,6 @@ const KEYS: i64 = 2_000;
 const DELTAS: i64 = 20_000;
 /// The most hours of minutes folded per call.
 const HOURS: usize = 24;
-/// Deltas stay as they are this long, so that short windows are counted to the millisecond.
-const DELTAS_FOR: Millis = Millis::from_secs(10 * 60);
-/// Minutes stay as they are this long.
-const MINUTES_FOR: Millis = Millis::from_secs(48 * 3600);
-/// Workers not heard of for this long are gone.
-const WORKERS_FOR: Millis = Millis::from_secs(7 * 86_400);
-const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
 
 impl Tx<'_> {
     pub(super) fn prune(&mut self, keys_after: &mut i64) -> Result<u64, StoreError> {
@@ -82,7 +75,7 @@ impl Tx<'_> {
     }
 
     fn fold_minutes(&self) -> Result<(), StoreError> {
-        let before = (self.now - DELTAS_FOR).as_millis() / MINUTE * MINUTE;
+        let before = fold_before(self.now, DELTAS_FOR, MINUTE).as_millis();
         let mut bound = self.conn.prepare_cached(sql!("tally_fold_bound"))?;
         let bound: Option<i64> = bound.query_row([before, DELTAS], |row| row.get(0))?;
         if let Some(bound) = bound {
@@ -93,11 +86,11 @@ impl Tx<'_> {
     }
 
     fn fold_hours(&self) -> Result<(), StoreError> {
-        let before = (self.now - MINUTES_FOR).as_millis() / HOUR * HOUR;
+        let before = fold_before(self.now, MINUTES_FOR, HOUR).as_millis();
         for _ in 0..HOURS {
             let mut oldest = self.conn.prepare_cached(sql!("tally_oldest_minute"))?;
             let Some(oldest) = oldest.query_row([before], |row| row.get::<_, Option<i64>>(0))? else { break };
-            let hour = oldest / HOUR * HOUR;
+            let hour = start_of(Timestamp::from_millis(oldest), HOUR).as_millis();
             self.conn.prepare_cached(sql!("tally_fold_hour"))?.execute([hour])?;
             self.conn.prepare_cached(sql!("tally_folded_hour"))?.execute([hour])?;
         }

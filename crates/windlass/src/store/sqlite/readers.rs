@@ -6,7 +6,7 @@ use super::{connect, fault};
 use crate::store::StoreError;
 use rusqlite::Connection;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
 
 /// Connections for reads.
@@ -20,12 +20,13 @@ pub(super) struct Reader {
 pub(super) struct Readers {
     path: PathBuf,
     free: Semaphore,
-    idle: Mutex<Vec<Reader>>,
+    /// `None` once the store is being closed: what is in use then is not kept.
+    idle: Mutex<Option<Vec<Reader>>>,
 }
 
 impl Readers {
     pub(super) fn new(path: PathBuf) -> Arc<Self> {
-        Arc::new(Self { path, free: Semaphore::new(READERS), idle: Mutex::new(Vec::new()) })
+        Arc::new(Self { path, free: Semaphore::new(READERS), idle: Mutex::new(Some(Vec::new())) })
     }
 
     /// Runs `read` on a snapshot of the database.
@@ -40,7 +41,7 @@ impl Readers {
     }
 
     fn read_now<T>(&self, read: impl FnOnce(&mut Reader) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle().as_mut().and_then(Vec::pop);
         let mut reader = match idle {
             Some(reader) => reader,
             None => Reader { conn: connect::reader(&self.path)?, names: Names::default() },
@@ -49,9 +50,18 @@ impl Readers {
         let result = read(&mut reader);
         let ended = reader.conn.prepare_cached("COMMIT").and_then(|mut end| end.execute([]));
         let is_sound = ended.is_ok() && !result.as_ref().is_err_and(fault::spoils_connection);
-        if is_sound {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        if is_sound && let Some(idle) = self.idle().as_mut() {
+            idle.push(reader);
         }
         result
+    }
+
+    /// Closes the connections that are not in use, and the others when they come back.
+    pub(super) fn close(&self) {
+        drop(self.idle().take());
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<Vec<Reader>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

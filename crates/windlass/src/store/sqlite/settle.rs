@@ -12,6 +12,7 @@ use crate::settle;
 use crate::store::{Keep, Reap, Settled, StoreError};
 use crate::tally::Tally;
 use rusqlite::params;
+use std::iter;
 use windlass_core::{Next, Reason, State};
 
 impl Tx<'_> {
@@ -76,7 +77,7 @@ impl Tx<'_> {
     fn archive_waiting(&mut self, job: &Job, state: State, reason: Option<Reason>) -> Result<(), StoreError> {
         let retention = self.retentions.of(self.conn, self.names, job.queue_id)?;
         if keep(retention, state) == Keep::Drop {
-            self.conn.prepare_cached(sql!("attempts_delete"))?.execute([job.id.0])?;
+            self.drop_attempts(job.id)?;
         } else {
             let print = match reason {
                 Some(_) => {
@@ -93,7 +94,7 @@ impl Tx<'_> {
                 reason.map(Reason::as_str),
                 print
             ])?;
-            self.archive_attempts(job.id)?;
+            self.archive_attempts(iter::once(job.id))?;
         }
         self.conn.prepare_cached(sql!("job_delete"))?.execute([job.id.0])?;
         Ok(())

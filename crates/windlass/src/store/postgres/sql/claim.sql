@@ -10,14 +10,13 @@ turns AS MATERIALIZED (
     ORDER BY t.turn
 ),
 due AS MATERIALIZED (
-    SELECT t.turn, t.slots, d.id, d.priority, d.due_at, d.at_most_once,
-           row_number() OVER () AS rank
+    SELECT t.turn, t.slots, d.spot, d.at_most_once, row_number() OVER () AS rank
     FROM turns t
     CROSS JOIN LATERAL (
-        SELECT j.id, j.priority, j.due_at, j.at_most_once
+        SELECT j.spot, j.at_most_once
         FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
         CROSS JOIN LATERAL (
-            SELECT j.id, j.priority, j.due_at, j.at_most_once
+            SELECT j.ctid AS spot, j.at_most_once
             FROM {schema}.jobs j
             WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= t.now
               AND (j.due_at, j.id) >= (($11::bigint[])[(t.turn - 1) * 5 + level.place], ($12::bigint[])[(t.turn - 1) * 5 + level.place])
@@ -43,7 +42,7 @@ odd AS MATERIALIZED (
                    LIMIT 1
                ) j
            )
-           OR EXISTS (
+           OR EXISTS (SELECT FROM due WHERE at_most_once) AND EXISTS (
                SELECT
                FROM (SELECT at_most_once, slots, row_number() OVER (PARTITION BY turn ORDER BY rank) AS place FROM due) d
                WHERE d.at_most_once AND d.place > d.slots
@@ -55,12 +54,13 @@ claimed AS (
         first_attempt_at = coalesce(j.first_attempt_at, clock.now),
         lease_id = ($9::bigint[])[CASE WHEN $10::boolean THEN 1 ELSE due.rank END]
     FROM due, clock, odd
-    WHERE j.id = due.id AND NOT odd.is_odd
+    -- The rows are locked: they stay where they are, and need not be looked up again.
+    WHERE j.ctid = due.spot AND NOT odd.is_odd
     RETURNING due.rank, {live}
 ),
 leased AS (
     INSERT INTO {schema}.leases (id, worker, expires_at, length_ms, job_ids)
-    SELECT c.lease_id, $7::text, clock.now + $8::bigint, $8::bigint, array_agg(c.id ORDER BY c.rank)
+    SELECT c.lease_id, $7::text, clock.now + $8::bigint, $8::bigint, array_agg(c.id)
     FROM claimed c, clock
     GROUP BY c.lease_id, clock.now
 )

@@ -5,7 +5,8 @@ WITH taken AS (
     WHERE a.id = i.id
     RETURNING a.class, a.finished_at, a.id, a.queue_id, i.due_at, a.created_at, a.policy_id, a.claimed_at, a.start_by, a.timeout_ms,
         a.schedule_id, a.parent_id, a.attempt, a.replays, a.priority, a.at_most_once, a.kind, a.payload, a.idempotency_key,
-        a.error_class, a.error, a.http, a.webhook, a.traceparent, a.retry_line
+        a.error_class, a.error, a.http, a.webhook, a.traceparent, a.retry_line, a.last_retry, a.last_started_at, a.last_finished_at,
+        a.last_lease_id, a.last_worker
 ),
 back AS (
     INSERT INTO {schema}.jobs (id, queue_id, due_at, created_at, policy_id, claimed_at, start_by, timeout_ms, schedule_id, parent_id,
@@ -29,5 +30,10 @@ moved AS (
     SELECT l.job_id, l.number, l.retry, l.started_at, l.finished_at, l.next_run_at, l.delay_ms, l.lease_id, l.status, l.worker, l.why,
         l.error_class, l.error, l.note
     FROM ledger l
+    UNION ALL
+    SELECT t.id, t.attempt, t.last_retry, t.last_started_at, t.last_finished_at, NULL, NULL, t.last_lease_id, 'SUCCESS', t.last_worker,
+        'succeeded', NULL, NULL, NULL
+    FROM taken t
+    WHERE t.last_started_at IS NOT NULL
 )
 SELECT t.id FROM taken t

@@ -6,7 +6,7 @@ FROM (
     WHERE j.schedule_id = $1::bigint AND ($3::text IS NULL OR q.tenant = $3::text)
     UNION ALL
     SELECT a.job_id, {attempt}
-    FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id JOIN {schema}.archive_attempts a ON a.job_id = j.id
+    FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id JOIN {schema}.ended_attempts a ON a.job_id = j.id
     WHERE j.schedule_id = $1::bigint AND ($3::text IS NULL OR q.tenant = $3::text)
 ) a
 ORDER BY a.finished_at DESC, a.job_id DESC, a.number DESC

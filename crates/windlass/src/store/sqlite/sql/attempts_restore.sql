@@ -1,3 +1,3 @@
 INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay, why)
 SELECT job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay, why
-FROM windlass_archive_attempts WHERE job_id = ?1
+FROM windlass_ended_attempts WHERE job_id = ?1

@@ -95,3 +95,16 @@ async fn a_callers_transaction_stores_and_completes_jobs_with_its_effects() {
     let again = store.commit(commits.to_vec(), vec![]).await.unwrap();
     assert_eq!(again, [Committed::Repeated]);
 }
+
+#[tokio::test]
+async fn the_last_to_close_the_file_leaves_nothing_but_the_file() {
+    let home = Home::new();
+    let (one, two) = (home.open().await, home.open().await);
+    put(&one).await;
+    assert_eq!((count(&one).await, count(&two).await), (1, 1));
+    drop(one);
+    assert!(home.dir.path().join("jobs.db-wal").exists(), "another store goes on");
+    drop(two);
+    let left: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["jobs.db"], "whoever copies the file has everything");
+}

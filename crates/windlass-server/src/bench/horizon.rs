@@ -1,0 +1,81 @@
+//! A transaction that stays open keeps Postgres from cleaning up after it: every claimed and finished job leaves dead rows
+//! behind. Claims must not get slower with them.
+
+use super::cost::Gauge;
+use super::cycle::{new_job, policy, succeed};
+use super::{Load, report::Figure};
+use anyhow::Result;
+use std::sync::Arc;
+use tokio_postgres::NoTls;
+use windlass::clock::Stopwatch;
+use windlass::core::job::{QueueName, Tenant};
+use windlass::core::{Executor, Millis};
+use windlass::dice::Dice;
+use windlass::job::{LeaseId, QueueId};
+use windlass::store::{Atomicity, Claim, Leases, Store, Turn, WorkerId};
+
+/// Every beat, this many jobs come and go: 2,000 a second.
+const BEAT: Millis = Millis::new(50);
+const JOBS: usize = 100;
+/// What is told of one stretch.
+const STRETCH: Millis = Millis::from_secs(30);
+
+/// Claim times stretch by stretch, while a reader holds the horizon.
+pub(crate) async fn claims(
+    store: &Arc<dyn Store>,
+    url: &str,
+    load: Load,
+    lasts: Millis,
+    gauge: &Gauge,
+) -> Result<Vec<Figure>> {
+    let (reader, connection) = tokio_postgres::connect(url, NoTls).await?;
+    let connection = tokio::spawn(connection);
+    reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class").await?;
+    let queue = store.register_queue(&Tenant::default(), &QueueName::new("horizon")?, Executor::Worker).await?.id;
+    let mut figures = Vec::new();
+    let whole = Stopwatch::start();
+    while whole.elapsed() < lasts.to_std() {
+        let since = whole.elapsed().as_secs();
+        let meter = gauge.start().await?;
+        let mut waits = Vec::new();
+        let watch = Stopwatch::start();
+        while watch.elapsed() < STRETCH.to_std() {
+            let beat = Stopwatch::start();
+            waits.push(one_beat(store, queue, load).await?);
+            tokio::time::sleep(BEAT.to_std().saturating_sub(beat.elapsed())).await;
+        }
+        let (jobs, cost) = (waits.len() * JOBS, meter.read().await?);
+        let what = format!("claim of {JOBS} beside a held horizon, from {since} s");
+        figures.push(Figure::latency(what, jobs, cost, waits));
+    }
+    reader.batch_execute("ROLLBACK").await?;
+    drop(reader);
+    connection.await??;
+    Ok(figures)
+}
+
+/// Jobs come, are claimed and succeed. How long the claim took, in milliseconds.
+async fn one_beat(store: &Arc<dyn Store>, queue: QueueId, load: Load) -> Result<f64> {
+    let (policy, payload) = (policy(), load.text());
+    let new = || windlass::job::NewJob {
+        queue: QueueName::new("horizon").expect("horizon is a queue"),
+        ..new_job(&payload, &policy)
+    };
+    store.enqueue((0..JOBS).map(|_| new()).collect(), Atomicity::Each).await?;
+    let worker = WorkerId::new("bench");
+    let lease = LeaseId::draw(&Dice::system());
+    let claim = Claim {
+        worker: worker.clone(),
+        leases: Leases::Shared(lease),
+        lease_for: Millis::from_secs(30),
+        turns: vec![Turn { queue, slots: JOBS as u32, ahead: 0 }],
+        limit: JOBS as u32,
+        suspects: 1,
+    };
+    let watch = Stopwatch::start();
+    let claimed = store.claim(claim).await?.jobs;
+    let took = watch.elapsed().as_secs_f64() * 1000.0;
+    let commits = claimed.iter().map(|job| succeed(job, &worker)).collect();
+    store.commit(commits, vec![lease]).await?;
+    Ok(took)
+}

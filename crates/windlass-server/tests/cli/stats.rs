@@ -1,0 +1,81 @@
+//! Stats come from tallies: they are the same when there is no job left to read.
+
+use crate::world::World;
+use serde_json::Value;
+use windlass::store::{Options, Store as _};
+
+const TABLES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
+
+/// Stats without the means, which need attempts.
+fn counted(stats: &Value) -> (Value, Value, Value) {
+    let day = &stats["windows"]["24h"];
+    (day["total"]["enqueued"].clone(), day["total"]["cancelled"].clone(), day["kinds"].clone())
+}
+
+/// Stores, cancels, and asks for the stats with everything in place.
+fn live(world: &World, store: &str) -> Value {
+    for kind in ["a", "a", "b"] {
+        world.out("100", &["enqueue", kind, "--store", store]);
+    }
+    world.out("100", &["jobs", "cancel", "1", "--store", store]);
+    let stats = world.json(&["stats", "--store", store]);
+    assert_eq!((&counted(&stats).0, &counted(&stats).1), (&3.into(), &1.into()), "{stats}");
+    stats
+}
+
+#[test]
+fn sqlite_needs_no_jobs_to_tell_the_stats() {
+    let world = World::empty();
+    let before = live(&world, &world.store());
+    let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+    let views = "SELECT group_concat('DROP VIEW ' || name, ';') FROM sqlite_schema WHERE type = 'view'";
+    file.execute_batch(&file.query_row(views, [], |row| row.get::<_, String>(0)).unwrap()).unwrap();
+    for table in TABLES {
+        file.execute_batch(&format!("DROP TABLE windlass_{table}")).unwrap();
+    }
+    drop(file);
+    assert_eq!(world.json(&["stats"]), before);
+    assert_ne!(world.run("100", &["jobs"]).status.code(), Some(0), "the jobs are gone");
+}
+
+#[test]
+fn postgres_needs_no_jobs_to_tell_the_stats() {
+    let url = std::env::var("WINDLASS_TEST_POSTGRES")
+        .expect("WINDLASS_TEST_POSTGRES must name a Postgres server; scripts/with-postgres starts one");
+    let schema = format!("stats_{}", std::process::id());
+    let world = World::empty().with("WINDLASS_SCHEMA", &schema);
+    world.out("100", &["migrate", "--store", &url]);
+    let before = live(&world, &url);
+    let sql = |statements: String| {
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            let talk = tokio::spawn(connection);
+            client.batch_execute(&statements).await.unwrap();
+            drop(client);
+            talk.await.unwrap().unwrap();
+        });
+    };
+    sql(TABLES.map(|table| format!("DROP TABLE {schema}.{table} CASCADE")).join(";"));
+    let after = world.json(&["stats", "--store", &url]);
+    let jobs = world.run("100", &["jobs", "--store", &url]);
+    sql(format!("DROP SCHEMA {schema} CASCADE"));
+    assert_eq!(after, before);
+    assert_ne!(jobs.status.code(), Some(0), "the jobs are gone");
+}
+
+/// The fold keeps what stats read small: whatever happened in an hour is a row for each queue and kind.
+#[test]
+fn a_long_past_is_folded_into_few_rows() {
+    let world = World::of_2026();
+    let rows = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let store =
+            windlass::store::sqlite::SqliteStore::open(&world.path("jobs.db"), Options::default()).await.unwrap();
+        store.prune().await.unwrap();
+        drop(store);
+        let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
+        let count =
+            |table: &str| file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0));
+        (count("windlass_tallies").unwrap(), count("windlass_tally_sums").unwrap())
+    });
+    assert_eq!(rows, (0, 4), "deltas, and hours by queue and kind");
+}

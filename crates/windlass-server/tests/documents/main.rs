@@ -1,0 +1,65 @@
+//! The documents are real: their commands are run, in a directory of their own, and what they show is what is printed.
+//! `WINDLASS_TEST_REWRITE=1` writes what is printed into the documents instead; look at the difference before keeping it.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod chance;
+mod page;
+mod place;
+
+use page::Page;
+use place::Place;
+use std::process::Command;
+
+/// Runs a document from its first command to its last. How many there were.
+fn follow(name: &str) -> usize {
+    let mut page = Page::read(name);
+    let mut place = Place::new();
+    let examples = page.examples();
+    for example in &examples {
+        let printed = place.run(&example.command, &example.shown);
+        if std::env::var_os("WINDLASS_TEST_REWRITE").is_some() {
+            page.replace(example, &printed);
+            continue;
+        }
+        let (real, told) = (chance::masked(&printed), chance::masked(&example.shown));
+        assert_eq!(real, told, "{name}: $ {}\n--- printed:\n{printed}\n--- shown:\n{}", example.command, example.shown);
+    }
+    page.save();
+    for command in page.commands() {
+        assert!(place.succeeds(&command), "{name}: {command}");
+    }
+    examples.len()
+}
+
+#[test]
+fn the_readme_is_real() {
+    assert!(follow("README.md") >= 7);
+}
+
+#[test]
+fn the_quickstart_is_real() {
+    assert!(follow("docs/guides/quickstart.md") >= 6);
+}
+
+#[test]
+fn the_retry_guide_is_real() {
+    assert!(follow("docs/guides/retry.md") >= 5);
+}
+
+/// Policies that the guides write inline, such as `http:jitter=full`.
+#[test]
+fn every_policy_the_guides_name_is_one() {
+    let heads = ["exponential:", "linear:", "fixed:", "fibonacci:", "steps:", "http:", "stepped:", "queue-worker:"];
+    let mut seen = 0;
+    for name in ["docs/guides/retry.md", "docs/guides/coming-from.md"] {
+        let text = Page::read(name).text;
+        let spans = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+        for line in spans.filter(|span| heads.iter().any(|head| span.starts_with(head)) && span.contains('=')) {
+            let binary = env!("CARGO_BIN_EXE_windlass");
+            let output = Command::new(binary).args(["policy", "explain", line]).output().unwrap();
+            assert!(output.status.success(), "{name}: {line}: {}", String::from_utf8_lossy(&output.stderr));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "the guides name policies: {seen}");
+}

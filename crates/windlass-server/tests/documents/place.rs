@@ -1,0 +1,101 @@
+//! Where a document is followed: an empty directory, the built binary on the path, ports that nobody uses.
+
+use crate::chance::masked;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+use windlass::Millis;
+use windlass::clock::Clock;
+
+/// How wide the documents are.
+const COLUMNS: &str = "100";
+/// The port of the receiver that documents start.
+const RECEIVER: &str = "8000";
+/// How long something in the background may take to answer, or a job to get where the document says it is.
+const PATIENCE: Millis = Millis::from_secs(60);
+/// Commands that only look: what they show may take a moment to come about.
+const LOOKS: [&str; 4] = ["windlass history ", "windlass jobs", "windlass dead groups", "windlass dead list"];
+
+pub(crate) struct Place {
+    directory: TempDir,
+    windlass: u16,
+    receiver: u16,
+    background: Vec<Child>,
+    clock: Clock,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            windlass: free_port(),
+            receiver: free_port(),
+            background: Vec::new(),
+            clock: Clock::system(),
+        }
+    }
+
+    /// What a shell prints for a command line, standard error included. One that ends in `&` stays until the end of the document.
+    pub(crate) fn run(&mut self, line: &str, shown: &str) -> String {
+        if let Some(line) = line.strip_suffix('&') {
+            self.start(line.trim_end());
+            return String::new();
+        }
+        let asked = self.clock.monotonic();
+        loop {
+            let output = self.shell(&format!("{{ {line}\n}} 2>&1")).output().unwrap();
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let may_wait =
+                LOOKS.iter().any(|look| line.starts_with(look)) && std::env::var_os("WINDLASS_TEST_REWRITE").is_none();
+            let is_late = self.clock.monotonic() - asked > PATIENCE;
+            if !may_wait || is_late || masked(&printed) == masked(shown) {
+                return printed;
+            }
+        }
+    }
+
+    pub(crate) fn succeeds(&mut self, line: &str) -> bool {
+        self.shell(line).stdout(Stdio::null()).status().unwrap().success()
+    }
+
+    fn start(&mut self, line: &str) {
+        let port = if line.contains(RECEIVER) { self.receiver } else { self.windlass };
+        // The shell becomes the command, so that its id is the command's.
+        let child = self.shell(&format!("exec {line}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        self.background.push(child);
+        let asked = self.clock.monotonic();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(self.clock.monotonic() - asked < PATIENCE, "nobody answers on {port}: {line}");
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        let binary = std::path::Path::new(env!("CARGO_BIN_EXE_windlass"));
+        let path = std::env::var("PATH").unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", &line.replace(RECEIVER, &self.receiver.to_string())]);
+        // Nothing of this machine's settings gets in.
+        command.current_dir(self.directory.path()).stdin(Stdio::null()).env_clear().env("COLUMNS", COLUMNS);
+        command.env("PATH", format!("{}:{path}", binary.parent().unwrap().display()));
+        // The documented port may be in use on this machine.
+        command.env("WINDLASS_LISTEN", format!("127.0.0.1:{}", self.windlass));
+        command.env("WINDLASS_SERVER", format!("http://127.0.0.1:{}", self.windlass));
+        command
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for child in &mut self.background {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,76 @@
+//! Short words for what a test does with a store.
+
+use std::sync::Arc;
+use windlass::core::job::Kind;
+use windlass::core::policy::Partial;
+use windlass::core::{Executor, Millis, Outcome, Roll};
+use windlass::dice::Dice;
+use windlass::job::{Job, LeaseId, NewJob};
+use windlass::settle::{Trace, settle};
+use windlass::store::{
+    Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Store, StoreError, Turn, WorkerId,
+};
+
+/// Enough attempts to use up what room a full disk still has inside its files.
+const TRIES: u32 = 2000;
+
+pub fn job() -> NewJob {
+    let policy = Partial::resolve(&[Partial::parse_line("fixed:base=10s,retries=3").unwrap()], &[]).unwrap();
+    NewJob::new(Kind::new("email").unwrap(), r#"{"to":"ann"}"#, Arc::new(policy))
+}
+
+/// Stores batches of jobs until the store refuses one. Answers how many it took before, and why it took no more.
+pub async fn put_until_refused(store: &dyn Store) -> (usize, StoreError) {
+    let mut taken = 0;
+    for _ in 0..TRIES {
+        match store.enqueue(vec![job(); 20], Atomicity::Each).await {
+            Ok(stored) => taken += stored.len(),
+            Err(error) => return (taken, error),
+        }
+    }
+    panic!("{taken} jobs found room on a full disk");
+}
+
+pub async fn put(store: &dyn Store, count: usize) {
+    let stored = store.enqueue(vec![job(); count], Atomicity::Each).await.unwrap();
+    assert!(stored.iter().all(|stored| stored.id().is_some()), "{stored:?}");
+}
+
+/// How many jobs there are.
+pub async fn count(store: &dyn Store) -> usize {
+    let (mut count, mut after) = (0, None);
+    loop {
+        let page = Page { after, limit: 1000, order: Order::OldestFirst };
+        let jobs = store.jobs(&Scope::All, &JobFilter::default(), page).await.unwrap();
+        let Some(last) = jobs.last() else { return count };
+        count += jobs.len();
+        after = Some(last.id);
+    }
+}
+
+pub async fn claim(store: &dyn Store, slots: u32) -> Vec<Job> {
+    let (tenant, name) = Default::default();
+    let queue = store.register_queue(&tenant, &name, Executor::Worker).await.unwrap().id;
+    let claim = Claim {
+        worker: WorkerId::new("w1"),
+        leases: Leases::Shared(LeaseId::draw(&Dice::system())),
+        lease_for: Millis::from_secs(30),
+        turns: vec![Turn { queue, slots, ahead: 0 }],
+        limit: slots,
+        suspects: slots,
+    };
+    store.claim(claim).await.unwrap().jobs
+}
+
+pub async fn succeed(store: &dyn Store, jobs: &[Job]) -> Result<Vec<Committed>, StoreError> {
+    let commit = |job: &Job| -> Commit {
+        let now = store.clock().now();
+        let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
+        settle(job, &Outcome::Succeeded, trace, Roll(0))
+    };
+    store.commit(jobs.iter().map(commit).collect(), Vec::new()).await
+}
+
+pub fn is_applied(committed: &[Committed]) -> bool {
+    committed.iter().all(|committed| matches!(committed, Committed::Applied(_)))
+}
