@@ -1,14 +1,23 @@
-//! A small TCP proxy that cuts its connections when the client sends a given text.
+//! A small TCP proxy that cuts its connections when the client sends a given text, or all of them when it is shut.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 pub struct Proxy {
     pub url: String,
-    /// Whether to cut; it does so once, and then lets everything pass.
-    armed: Arc<AtomicBool>,
+    cut: Cut,
+    /// How to cut; it does so once, and then lets everything pass.
+    armed: Arc<Mutex<Option<Cut>>>,
+    gate: watch::Sender<Gate>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    Shut,
 }
 
 /// Whether the server still gets what the client sent before the cut.
@@ -27,27 +36,58 @@ impl Proxy {
         parsed.set_host(Some("127.0.0.1")).unwrap();
         parsed.set_port(Some(listener.local_addr().unwrap().port())).unwrap();
         parsed.set_query(Some("sslmode=disable"));
-        let armed = Arc::new(AtomicBool::new(false));
+        let armed = Arc::new(Mutex::new(None));
         let is_armed = armed.clone();
+        let (gate, _) = watch::channel(Gate::Open);
+        let at_gate = gate.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&server).await.unwrap();
-                tokio::spawn(pass(client, server, trigger, cut, is_armed.clone()));
+                let mut gate = at_gate.subscribe();
+                if *gate.borrow_and_update() == Gate::Shut {
+                    continue;
+                }
+                // A server that is not there is a connection that ends at once.
+                let Ok(server) = TcpStream::connect(&server).await else { continue };
+                let passing = pass(client, server, trigger, is_armed.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        () = passing => {}
+                        _ = gate.wait_for(|gate| *gate == Gate::Shut) => {}
+                    }
+                });
             }
         });
-        Self { url: parsed.to_string(), armed }
+        Self { url: parsed.to_string(), cut, armed, gate }
     }
 
+    /// Cuts where the trigger is next.
     pub fn arm(&self) {
-        self.armed.store(true, Ordering::SeqCst);
+        self.arm_for(self.cut);
+    }
+
+    /// The same, in another way than it began with.
+    #[allow(dead_code)] // Not every test that shares this file does.
+    pub fn arm_for(&self, cut: Cut) {
+        *self.armed.lock().unwrap() = Some(cut);
     }
 
     pub fn has_cut(&self) -> bool {
-        !self.armed.load(Ordering::SeqCst)
+        self.armed.lock().unwrap().is_none()
+    }
+
+    /// Cuts every connection, and ends new ones at once until it is opened.
+    #[allow(dead_code)] // Not every test that shares this file does.
+    pub fn shut(&self) {
+        self.gate.send_replace(Gate::Shut);
+    }
+
+    #[allow(dead_code)] // Not every test that shares this file does.
+    pub fn open(&self) {
+        self.gate.send_replace(Gate::Open);
     }
 }
 
-async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, cut: Cut, armed: Arc<AtomicBool>) {
+async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, armed: Arc<Mutex<Option<Cut>>>) {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let is_cut = AtomicBool::new(false);
@@ -58,12 +98,12 @@ async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, cut: 
                 return;
             }
             let is_trigger = buffer[..count].windows(trigger.len()).any(|window| window == trigger.as_bytes());
-            let cuts = is_trigger && armed.swap(false, Ordering::SeqCst);
-            is_cut.store(cuts, Ordering::SeqCst);
-            if (!cuts || cut == Cut::AfterServer) && to_server.write_all(&buffer[..count]).await.is_err() {
+            let cut = if is_trigger { armed.lock().unwrap().take() } else { None };
+            is_cut.store(cut.is_some(), Ordering::SeqCst);
+            if cut != Some(Cut::BeforeServer) && to_server.write_all(&buffer[..count]).await.is_err() {
                 return;
             }
-            if cuts {
+            if cut.is_some() {
                 // Long enough for the server to act on what it got; the client never hears of it.
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
                 return;

@@ -37,12 +37,47 @@ async fn crash(_: Crash, _: Attempt) -> Result<(), Failure> {
     std::process::abort()
 }
 
+/// Takes memory until there is no more.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Hog;
+
+impl JobKind for Hog {
+    const KIND: &'static str = "hog";
+}
+
+async fn hog(_: Hog, _: Attempt) -> Result<(), Failure> {
+    let mut taken: Vec<Vec<u8>> = Vec::new();
+    loop {
+        taken.push(vec![0; 64 << 20]);
+    }
+}
+
+/// Panics, or never ends.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Bad {
+    Panics,
+    Hangs,
+}
+
+impl JobKind for Bad {
+    const KIND: &'static str = "bad";
+}
+
+async fn be_bad(job: Bad, _: Attempt) -> Result<(), Failure> {
+    match job {
+        Bad::Panics => panic!("on purpose"),
+        Bad::Hangs => std::future::pending().await,
+    }
+}
+
 /// A worker in a process of its own. Ends with its test, whatever happens.
 pub(crate) struct Child(tokio::process::Child);
 
 impl Child {
     pub(crate) fn start(home: &Home, id: &str) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
+        // So little memory that a job which takes it all ends the process soon, as the system would.
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
         command.args(["child::works_when_told_to", "--exact", "--nocapture"]).env(ROLE, id).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         home.tell(&mut command);
@@ -76,6 +111,13 @@ async fn works_when_told_to() {
     let home = Home::told();
     let windlass = home.open().await;
     let marks = home.marks();
-    let worker = Worker::new(&windlass).handle(mark).handle(crash).state(marks).id(id).queue("default", 4);
+    let worker = Worker::new(&windlass)
+        .handle(mark)
+        .handle(crash)
+        .handle(hog)
+        .handle(be_bad)
+        .state(marks)
+        .id(id)
+        .queue("default", 4);
     worker.lease(Duration::from_secs(1)).run(std::future::pending()).await.unwrap();
 }

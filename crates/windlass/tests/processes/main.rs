@@ -5,7 +5,7 @@ mod child;
 mod home;
 mod wake;
 
-use child::{Child, Crash, Mark};
+use child::{Bad, Child, Crash, Hog, Mark};
 use home::Home;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,6 +14,9 @@ use windlass::{JobId, Reason, State, Worker};
 
 /// Retries at once: what is tested is the finding, not the backoff.
 const AT_ONCE: &str = "fixed:base=0,jitter=none,retries=20";
+
+/// A few retries at once; some may be lost to what happens to the process.
+const FEW: &str = "fixed:base=0,jitter=none,retries=4";
 
 async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(home: Home) {
     let windlass = home.open().await;
@@ -89,32 +92,49 @@ async fn two_processes_share_a_queue_without_double_execution(home: Home) {
     assert!(done_by.len() == 2, "both did some: {done_by:?}");
 }
 
-async fn a_job_that_kills_its_process_is_quarantined_and_the_jobs_beside_it_are_not(home: Home) {
+async fn jobs_that_kill_their_process_are_quarantined_and_the_jobs_beside_them_are_not(home: Home) {
     let windlass = home.open().await;
-    let crash = windlass.enqueue(Crash).retry(AT_ONCE).await.unwrap();
+    // One takes its process along by itself, one by taking all its memory.
+    let poison = [
+        windlass.enqueue(Crash).retry(AT_ONCE).await.unwrap(),
+        windlass.enqueue(Hog).retry(AT_ONCE).await.unwrap(),
+        windlass.enqueue(Crash).retry(AT_ONCE).await.unwrap(),
+    ];
+    let panics = windlass.enqueue(Bad::Panics).retry(FEW).await.unwrap();
+    let hangs = windlass.enqueue(Bad::Hangs).retry(FEW).timeout(Duration::from_millis(200)).await.unwrap();
     let mut neighbours: Vec<JobId> = Vec::new();
     for n in 0..20 {
         neighbours.push(windlass.enqueue(Mark { n, pause_ms: 20 }).retry(AT_ONCE).await.unwrap());
     }
     let mut restarts = 0;
     let mut worker = Child::start(&home, "w1");
-    loop {
-        tokio::select! {
-            () = worker.ended() => {
-                restarts += 1;
-                assert!(restarts <= 10, "the job is not quarantined");
-                worker = Child::start(&home, "w1");
+    for id in poison {
+        let job = loop {
+            tokio::select! {
+                () = worker.ended() => {
+                    restarts += 1;
+                    assert!(restarts <= 20, "the jobs are not quarantined");
+                    worker = Child::start(&home, "w1");
+                }
+                job = windlass.wait(id) => break job.unwrap().unwrap(),
             }
-            job = windlass.wait(crash) => {
-                let job = job.unwrap().unwrap();
-                assert_eq!((job.state, job.reason), (State::Failed, Some(Reason::CrashLoop)));
-                break;
-            }
-        }
+        };
+        assert_eq!(
+            (job.state, job.reason),
+            (State::Failed, Some(Reason::CrashLoop)),
+            "{:?}",
+            windlass.history(id).await
+        );
     }
     for id in neighbours {
         let job = windlass.wait(id).await.unwrap().unwrap();
         assert_eq!(job.state, State::Succeeded, "{:?}", windlass.history(id).await);
+    }
+    for (id, class) in [(panics, "Panic"), (hangs, "Timeout")] {
+        let job = windlass.wait(id).await.unwrap().unwrap();
+        let history = windlass.history(id).await.unwrap();
+        assert_eq!((job.state, job.reason), (State::Failed, Some(Reason::Exhausted)), "{history:?}");
+        assert!(history.iter().any(|line| line.error_class.as_deref() == Some(class)), "{history:?}");
     }
     worker.stop();
 }
@@ -141,5 +161,5 @@ on_stores! {
     a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record
     a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on
     two_processes_share_a_queue_without_double_execution
-    a_job_that_kills_its_process_is_quarantined_and_the_jobs_beside_it_are_not
+    jobs_that_kill_their_process_are_quarantined_and_the_jobs_beside_them_are_not
 }

@@ -1,0 +1,99 @@
+//! A herd: very many retries due in the same instant. All of them finish.
+
+use crate::fleet::Fleet;
+use crate::place::Place;
+use crate::stored::Stored;
+use crate::tools::{asked, progress};
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::time::Duration;
+use windlass::clock::Clock;
+use windlass::dice::Dice;
+
+/// Retries of the short version.
+const HERD: u64 = 2000;
+/// Jobs stored, taken or answered by one request.
+const STEP: u64 = 1000;
+/// How many threads work at once.
+const WORKERS: usize = 3;
+/// When the retries are due, for each thousand of them: failing them takes time.
+const LEAD: Duration = Duration::from_millis(400);
+
+fn retries_due_in_one_instant_all_finish(place: Place) {
+    let (count, dice, clock) = (asked("HERD", HERD), Dice::system(), Clock::system());
+    let fleet = Fleet::start(place, 1);
+    enqueue(&fleet, &dice, count);
+    // All are taken before the first is answered: no retry is taken while others still fail.
+    let mut held = Vec::new();
+    while (held.len() as u64) < count {
+        held.extend(take(&fleet, &dice));
+    }
+    let now = || clock.monotonic().to_std();
+    let target = now() + LEAD * (count / STEP) as u32;
+    for some in held.chunks(STEP as usize) {
+        let wait = format!("{}ms", target.saturating_sub(now()).as_millis());
+        tell(&fleet, &dice, "fail", some, |result| result["retryIn"] = json!(wait));
+    }
+    let left = Mutex::new(count);
+    std::thread::scope(|threads| {
+        let workers: Vec<_> = (0..WORKERS).map(|_| threads.spawn(|| finish(&fleet, &left))).collect();
+        progress("retries", || *left.lock().unwrap());
+        workers.into_iter().for_each(|worker| worker.join().expect("a worker failed"));
+    });
+    fleet.stop();
+    let stored = Stored::read(&fleet.place);
+    assert_eq!(stored.jobs.len() as u64, count);
+    for row in stored.jobs.values() {
+        assert_eq!((row.state.as_str(), row.attempt, row.failures), ("succeeded", 2, 1), "{row:?}");
+    }
+    println!("herd on {}: {count} retries due in one instant, all finished", fleet.place.name());
+}
+
+fn enqueue(fleet: &Fleet, dice: &Dice, count: u64) {
+    for first in (0..count).step_by(STEP as usize) {
+        let job = |n: u64| json!({"kind": "herd", "queue": "herd", "payload": n, "retry": "fixed:base=1m,retries=3"});
+        let jobs: Vec<Value> = (first..(first + STEP).min(count)).map(job).collect();
+        let answer = fleet.call(dice, "POST", "/api/v1/jobs/batch", &json!({"jobs": jobs}).to_string());
+        assert_eq!(answer.map(|answer| answer.status), Some(201));
+    }
+}
+
+fn take(fleet: &Fleet, dice: &Dice) -> Vec<Value> {
+    let wish = json!({"worker": "herder", "queues": ["herd"], "max": STEP, "waitMs": 500, "leaseMs": 3_600_000});
+    let answer = fleet.call(dice, "POST", "/api/v1/leases", &wish.to_string()).expect("the node is there");
+    answer.is(200)["jobs"].as_array().cloned().unwrap_or_default()
+}
+
+fn tell(fleet: &Fleet, dice: &Dice, verb: &str, jobs: &[Value], more: impl Fn(&mut Value)) {
+    let result = |job: &Value| {
+        let mut result = json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
+        more(&mut result);
+        result
+    };
+    let results: Vec<Value> = jobs.iter().map(result).collect();
+    let body = json!({"worker": "herder", "results": results}).to_string();
+    let told = fleet.call(dice, "POST", &format!("/api/v1/leases/{verb}"), &body).expect("the node is there").is(200);
+    assert!(told["results"].as_array().unwrap().iter().all(|result| result["result"] == "ok"), "{told}");
+}
+
+/// Takes and completes jobs until none is left.
+fn finish(fleet: &Fleet, left: &Mutex<u64>) {
+    let dice = Dice::system();
+    while *left.lock().unwrap() > 0 {
+        let jobs = take(fleet, &dice);
+        if !jobs.is_empty() {
+            tell(fleet, &dice, "complete", &jobs, |_| {});
+            *left.lock().unwrap() -= jobs.len() as u64;
+        }
+    }
+}
+
+#[test]
+fn retries_due_in_one_instant_on_sqlite_all_finish() {
+    retries_due_in_one_instant_all_finish(Place::sqlite());
+}
+
+#[test]
+fn retries_due_in_one_instant_on_postgres_all_finish() {
+    retries_due_in_one_instant_all_finish(Place::postgres());
+}

@@ -1,0 +1,80 @@
+//! One run: a fleet under load, faults, and in the end the reckoning.
+
+use crate::check::{Allowed, violations};
+use crate::fleet::Fleet;
+use crate::integrity;
+use crate::load::{Load, Shared};
+use crate::place::Place;
+use crate::stored::Stored;
+use crate::tools::{progress, seed};
+use crate::worker::Habit;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::clock::Stopwatch;
+use windlass::dice::Dice;
+
+/// The most violations shown.
+const SHOWN: usize = 10;
+
+#[derive(Debug)]
+pub struct World {
+    name: String,
+    seed: u64,
+    watch: Stopwatch,
+    pub dice: Dice,
+    pub shared: Arc<Shared>,
+    pub load: Load,
+}
+
+impl World {
+    /// Starts nodes and load.
+    pub fn start(what: &str, place: Place, nodes: usize, habit: Habit) -> Self {
+        let seed = seed();
+        let name = format!("{what} on {} ({nodes} nodes)", place.name());
+        println!("{name}: repeat with WINDLASS_TEST_SEED={seed}");
+        let (watch, dice) = (Stopwatch::start(), Dice::seeded(seed));
+        let shared = Shared::new(Fleet::start(place, nodes), habit);
+        let load = Load::start(&shared, seed);
+        Self { name, seed, watch, dice, shared, load }
+    }
+
+    pub fn fleet(&self) -> &Fleet {
+        &self.shared.fleet
+    }
+
+    /// Faults are off: everything must finish, and everything must be as promised.
+    pub fn finish(self, faults: &str, allowed: Allowed) {
+        let Self { name, seed, watch, dice, shared, load } = self;
+        load.drain(&dice);
+        let place = &shared.fleet.place;
+        progress("leases are gone", || integrity::leases(place));
+        shared.fleet.stop();
+        let (record, stored) = (shared.history.record(), Stored::read(place));
+        let mut found = violations(&record, &stored, allowed);
+        found.extend(integrity::faults(place));
+        let once = stored.jobs.values().filter(|row| row.tag.is_some_and(|tag| record.sent[&tag].at_most_once)).count();
+        println!(
+            "{name}: {faults}, {} acknowledged jobs ({} stored, {once} at most once), {} starts seen, {} attempts on record, \
+             {} webhooks, {} results refused, {} jobs of late workers, {}{} violations; {:.0} s, seed {seed}",
+            record.acknowledged.len(),
+            stored.jobs.len(),
+            record.start_count(),
+            stored.ledger.values().map(Vec::len).sum::<usize>(),
+            record.hooks.len(),
+            record.stale,
+            record.late.len(),
+            recovery(&shared.fleet.recoveries()),
+            found.len(),
+            watch.elapsed().as_secs_f64(),
+        );
+        assert!(!record.acknowledged.is_empty(), "there was no load");
+        let shown = found.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("\n");
+        assert!(found.is_empty(), "{name}, seed {seed}: {} promises broken:\n{shown}", found.len());
+    }
+}
+
+fn recovery(sorted: &[Duration]) -> String {
+    let Some(last) = sorted.last() else { return String::new() };
+    let middle = sorted[sorted.len() / 2];
+    format!("work resumed {} ms after a kill (median; at most {} ms), ", middle.as_millis(), last.as_millis())
+}
