@@ -9,7 +9,7 @@ use crate::worker::Habit;
 use crate::world::World;
 
 /// Verbs of the short version.
-const VERBS: u64 = 200;
+const VERBS: u64 = 80;
 /// Acknowledged jobs before it begins.
 const JOBS: u64 = 300;
 
