@@ -24,10 +24,15 @@ impl Contact {
     pub fn heard<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
         let now = clock.monotonic();
         let mut span = self.lock();
-        *span = match (result, *span) {
-            (Err(_), _) => None,
-            (Ok(_), Some(Span { since, seen })) if now - seen <= MAX_SILENCE => Some(Span { since, seen: now }),
-            (Ok(_), _) => Some(Span { since: now, seen: now }),
+        let is_answer = match result {
+            // A store that refuses has answered: whoever sends it nonsense must not keep leases from being reaped.
+            Ok(_) | Err(StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Schema(_)) => true,
+            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => false,
+        };
+        *span = match *span {
+            _ if !is_answer => None,
+            Some(Span { since, seen }) if now - seen <= MAX_SILENCE => Some(Span { since, seen: now }),
+            Some(_) | None => Some(Span { since: now, seen: now }),
         };
     }
 
@@ -62,6 +67,7 @@ mod tests {
         assert_eq!(hear(Err(StoreError::unavailable("away")), 1), Millis::ZERO);
         assert_eq!(hear(Ok(()), 1), Millis::ZERO);
         assert_eq!(hear(Ok(()), 5), Millis::from_secs(5));
+        assert_eq!(hear(Err(StoreError::Invalid("nonsense".into())), 5), Millis::from_secs(10));
         assert_eq!(hear(Ok(()), 60), Millis::ZERO);
     }
 }

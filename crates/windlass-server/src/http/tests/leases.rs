@@ -1,6 +1,7 @@
 use super::world::World;
 use serde_json::{Value, json};
 use windlass::testing::Fault;
+use windlass::upkeep::Keeper;
 
 fn results(job: &Value, more: &str) -> String {
     let (id, attempt, lease) = (&job["id"], &job["attempt"], &job["lease"]);
@@ -119,6 +120,25 @@ async fn a_waiting_worker_is_woken_by_a_job_and_by_its_time() {
         world.advance(60_000);
     });
     assert_eq!(leased.is(200)["jobs"], json!([]), "the wait ends when its time is up");
+}
+
+#[tokio::test]
+async fn a_remote_worker_whose_results_the_store_refuses_loses_nothing() {
+    let (world, faults) = World::faulty();
+    let id = world.enqueue("email").await;
+    let job = world.lease("email").await;
+    // A full disk: reads go well, and so do idle looks for what to reap; no result can be written.
+    faults.choose(|call| if call == "commit" { Fault::Unavailable } else { Fault::None });
+    let keeper = Keeper::of(&world.windlass);
+    for _ in 0..120 {
+        world.advance(1000);
+        keeper.tick().await;
+        world.post("/api/v1/leases/complete", &results(&job, "")).await.is(503);
+    }
+    faults.always(Fault::None);
+    assert_eq!(world.post("/api/v1/leases/complete", &results(&job, "")).await.is(200)["results"][0]["result"], "ok");
+    let history = world.get(&format!("/api/v1/jobs/{id}/history")).await.is(200);
+    assert_eq!(history["items"].as_array().map(Vec::len), Some(1), "{history}");
 }
 
 #[tokio::test]
