@@ -92,6 +92,15 @@ impl FaultyStore {
         Call(&self.in_flight)
     }
 
+    /// Does what was asked before, and answered as unknown.
+    async fn claim_late(&self) -> Result<()> {
+        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(claim) = late {
+            self.inner.claim(claim).await?;
+        }
+        Ok(())
+    }
+
     fn fault(&self, call: &'static str) -> Fault {
         let choose = self.choose.lock().unwrap_or_else(PoisonError::into_inner).clone();
         choose(call)
@@ -138,10 +147,7 @@ impl Store for FaultyStore {
 
     async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
         let held = faulty!(self, "held", self.inner.held(lease));
-        let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(claim) = late {
-            self.inner.claim(claim).await?;
-        }
+        self.claim_late().await?;
         held
     }
 
@@ -150,7 +156,9 @@ impl Store for FaultyStore {
     }
 
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
-        faulty!(self, "renew", self.inner.renew(worker, leases, lease_for))
+        let renewed = faulty!(self, "renew", self.inner.renew(worker, leases, lease_for));
+        self.claim_late().await?;
+        renewed
     }
 
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {

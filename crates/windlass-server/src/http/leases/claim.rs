@@ -84,9 +84,20 @@ struct Finder {
 }
 
 impl Finder {
+    /// A database may finish a claim after its connection was lost, and after it was asked: whoever finds nothing asks again for
+    /// the length of the lease.
     async fn find_and_give_back(&self) {
-        let Some(jobs) = self.until_answered(|| self.find()).await else { return };
-        self.give_back(jobs).await;
+        let mut until = None;
+        while let Some(jobs) = self.until_answered(|| self.find()).await {
+            let now = self.app.now();
+            if !jobs.is_empty() || now >= *until.get_or_insert(now + self.lease_for) {
+                return self.give_back(jobs).await;
+            }
+            if self.app.draining().is_cancelled() {
+                return;
+            }
+            self.pause().await;
+        }
     }
 
     /// The jobs under the claim's leases. Renewing tells which of them there are, and keeps others from reaping them meanwhile.
@@ -133,10 +144,15 @@ impl Finder {
             if !is_passing || self.app.draining().is_cancelled() {
                 return None;
             }
-            tokio::select! {
-                () = self.app.store().clock().sleep(AGAIN) => {}
-                () = self.app.draining().cancelled() => {}
-            }
+            self.pause().await;
+        }
+    }
+
+    /// Waits a little, or until the server stops.
+    async fn pause(&self) {
+        tokio::select! {
+            () = self.app.store().clock().sleep(AGAIN) => {}
+            () = self.app.draining().cancelled() => {}
         }
     }
 }

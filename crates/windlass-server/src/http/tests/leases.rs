@@ -123,6 +123,23 @@ async fn a_waiting_worker_is_woken_by_a_job_and_by_its_time() {
 }
 
 #[tokio::test]
+async fn jobs_of_a_claim_that_happens_after_it_was_asked_about_are_given_back() {
+    let (world, faults) = World::faulty();
+    let id = world.enqueue("email").await;
+    faults.choose(|call| if call == "claim" { Fault::UnknownLate } else { Fault::None });
+    world.post("/api/v1/leases", r#"{"worker":"w1","queues":["email"],"max":5,"leaseMs":30000}"#).await.is(503);
+    let keeper = Keeper::of(&world.windlass);
+    for _ in 0..600 {
+        world.advance(100);
+        tokio::task::yield_now().await;
+        keeper.tick().await;
+    }
+    let history = world.get(&format!("/api/v1/jobs/{id}/history")).await.is(200);
+    assert_eq!(history["items"][0]["status"], "RELEASED", "{history}");
+    assert_eq!(world.get(&format!("/api/v1/jobs/{id}")).await.is(200)["failures"], 0);
+}
+
+#[tokio::test]
 async fn a_remote_worker_whose_results_the_store_refuses_loses_nothing() {
     let (world, faults) = World::faulty();
     let id = world.enqueue("email").await;
