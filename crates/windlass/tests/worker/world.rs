@@ -197,6 +197,8 @@ impl World {
     pub(crate) async fn turn_until_stopped(&self, worker: Started) {
         let turning = async {
             while !worker.task.is_finished() {
+                // A slow disk must not use up a worker's patience: the clock stands still while a call is under way.
+                self.quiet().await;
                 self.step().await;
             }
         };
