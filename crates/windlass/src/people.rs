@@ -4,6 +4,7 @@ use crate::event::{What, event};
 use crate::job::Job;
 use crate::store::{Cancelled, Replay, ReplayOnly, Replayed, Scope, StoreError};
 use crate::windlass::Windlass;
+use std::collections::HashMap;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_core::{Attempt, JobId, Millis};
 
@@ -52,9 +53,7 @@ impl Windlass {
             book.request_cancel(&asked);
         }
         if self.events().is_heard() {
-            for id in of(Cancelled::Now) {
-                self.tell(id, What::Cancelled).await;
-            }
+            self.tell(&of(Cancelled::Now).collect::<Vec<_>>(), What::Cancelled).await;
         }
         Ok(cancelled)
     }
@@ -79,9 +78,8 @@ impl Windlass {
         self.heard(&result);
         let replayed = result?;
         if self.events().has_listeners() {
-            for (id, _) in ids.iter().zip(&replayed).filter(|(_, r)| **r == Replayed::Queued) {
-                self.tell(*id, What::Queued).await;
-            }
+            let sent = ids.iter().zip(&replayed).filter(|(_, result)| **result == Replayed::Queued);
+            self.tell(&sent.map(|(id, _)| *id).collect::<Vec<_>>(), What::Queued).await;
         }
         Ok(replayed)
     }
@@ -113,10 +111,16 @@ impl Windlass {
         }
     }
 
-    /// Tells about a job that changed outside an attempt.
-    async fn tell(&self, id: JobId, what: What) {
-        if let Ok(Some(job)) = self.job(id).await {
-            self.events().emit(|| event(&job, self.clock().now(), what));
+    /// Tells about jobs that changed outside an attempt, read at once: one by one, a thousand take longer than cancelling them.
+    async fn tell(&self, ids: &[JobId], what: What) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut jobs = self.store().jobs_by_id(&Scope::All, ids).await.unwrap_or_default();
+        let places: HashMap<JobId, usize> = ids.iter().enumerate().map(|(place, id)| (*id, place)).collect();
+        jobs.sort_by_key(|job| places.get(&job.id).copied());
+        for job in &jobs {
+            self.events().emit(|| event(job, self.clock().now(), what.clone()));
         }
     }
 }

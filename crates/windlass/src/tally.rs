@@ -7,11 +7,12 @@ use std::ops::AddAssign;
 use windlass_core::job::Kind;
 use windlass_core::{Millis, Next, Reason, Status, Timestamp};
 
-/// Deltas stay as they are at least this long, so that short windows are counted to the millisecond. Then they become minutes,
-/// which count in windows that they began in.
+/// Deltas, or the seconds they were folded into, stay as they are at least this long, so that short windows are counted to the
+/// second. Then they become minutes, which count in windows that they began in.
 pub const DELTAS_FOR: Millis = Millis::from_secs(15 * 60);
 /// Minutes stay as they are at least this long: longer than the longest window that people look at. Then they become hours.
 pub const MINUTES_FOR: Millis = Millis::from_secs(48 * 3600);
+pub const SECOND: Millis = Millis::from_secs(1);
 pub const MINUTE: Millis = Millis::from_secs(60);
 pub const HOUR: Millis = Millis::from_secs(3600);
 
@@ -19,6 +20,12 @@ pub const HOUR: Millis = Millis::from_secs(3600);
 #[must_use]
 pub fn fold_before(now: Timestamp, keep: Millis, unit: Millis) -> Timestamp {
     start_of(now - keep, unit)
+}
+
+/// Where a window begins: at the start of a second, so that it makes no difference whether that second was folded.
+#[must_use]
+pub fn window_start(since: Timestamp) -> Timestamp {
+    start_of(since, SECOND)
 }
 
 /// When the span of `unit` began that a moment lies in.

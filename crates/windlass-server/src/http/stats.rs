@@ -77,9 +77,9 @@ pub(crate) async fn stats(State(app): State<App>, caller: May<Read>, query: Quer
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
     let scope = tenant.map_or_else(|| caller.tenants(), Scope::Tenant);
     let now = app.now();
+    let counted = app.store().windows(&scope, &WINDOWS.map(|(_, span)| now - span)).await?;
     let mut windows = BTreeMap::new();
-    for (name, span) in WINDOWS {
-        let tallies = app.store().tallies(&scope, Some(now - span)).await?;
+    for ((name, _), tallies) in WINDOWS.into_iter().zip(counted) {
         let mut total = Tally::default();
         let mut by: [BTreeMap<String, Tally>; 3] = Default::default();
         for (queue, kind, tally) in tallies {

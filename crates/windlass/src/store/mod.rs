@@ -94,6 +94,15 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>>;
 
+    /// Those of these jobs that are there, live or archived, in any order.
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(self.job(scope, *id).await?);
+        }
+        Ok(found)
+    }
+
     /// Live and archived jobs by id, filtered, a page at a time.
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>>;
 
@@ -141,9 +150,18 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     // ── tallies, tokens, workers, alerts, audit ──────────────────────────────────────────────────────────────────
 
-    /// Sums by queue and kind of what was counted since a moment, or ever. What was counted long ago is known to the minute,
-    /// then to the hour, and counts if its span began at that moment or later (see [`crate::tally`]).
+    /// Sums by queue and kind of what was counted since the second a moment lies in, or ever. What was counted long ago is known
+    /// to the minute, then to the hour, and counts if its span began then or later (see [`crate::tally`]).
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>>;
+
+    /// The same for several moments, each window for itself, in their order; in one look, if the store can.
+    async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
+        let mut windows = Vec::with_capacity(since.len());
+        for moment in since {
+            windows.push(self.tallies(scope, Some(*moment)).await?);
+        }
+        Ok(windows)
+    }
 
     async fn put_token(&self, token: &Token) -> Result<()>;
     async fn tokens(&self) -> Result<Vec<Token>>;

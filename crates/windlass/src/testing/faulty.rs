@@ -189,6 +189,10 @@ impl Store for FaultyStore {
         faulty!(self, "job", self.inner.job(scope, id))
     }
 
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        faulty!(self, "jobs_by_id", self.inner.jobs_by_id(scope, ids))
+    }
+
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         faulty!(self, "jobs", self.inner.jobs(scope, filter, page))
     }
@@ -259,6 +263,10 @@ impl Store for FaultyStore {
 
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
         faulty!(self, "tallies", self.inner.tallies(scope, since))
+    }
+
+    async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
+        faulty!(self, "windows", self.inner.windows(scope, since))
     }
 
     async fn put_token(&self, token: &Token) -> Result<()> {

@@ -184,6 +184,65 @@ async fn windows_are_exact_at_first_then_to_the_minute_then_to_the_hour() {
 }
 
 #[tokio::test]
+async fn a_window_begins_with_the_second_its_moment_lies_in() {
+    let w = world().await;
+    w.advance(Millis::new(400));
+    w.put(job()).await;
+    w.advance(Millis::new(500));
+    w.put(job()).await;
+    w.advance(Millis::new(200));
+    w.put(job()).await;
+    let counted = async |millis| {
+        let tallies = w.store.tallies(&Scope::All, Some(START + Millis::new(millis))).await.unwrap();
+        tallies.iter().map(|(_, _, tally)| tally.enqueued).sum::<i64>()
+    };
+    let all = [counted(0).await, counted(999).await, counted(1000).await, counted(1999).await, counted(2000).await];
+    assert_eq!(all, [3, 3, 1, 1, 0]);
+}
+
+#[tokio::test]
+async fn windows_read_together_are_as_read_one_by_one() {
+    let w = world().await;
+    for span in [4000, 3000, 200, 40, 7] {
+        w.put(job()).await;
+        w.put(job_in("other")).await;
+        w.succeed(&w.claim_one().await).await;
+        w.advance(Millis::from_secs(span));
+        prune_all(&w).await;
+    }
+    // In no order, and one of them twice.
+    let since = [300, 86_400, 5, 3600, 300, 0].map(|ago| w.now() - Millis::from_secs(ago));
+    let windows = w.store.windows(&Scope::All, &since).await.unwrap();
+    assert_eq!(windows.len(), since.len());
+    for (window, since) in windows.iter().zip(since) {
+        assert_eq!(*window, w.store.tallies(&Scope::All, Some(since)).await.unwrap());
+    }
+    let enqueued = |window: &[(_, _, windlass::tally::Tally)]| window.iter().map(|(.., tally)| tally.enqueued).sum::<i64>();
+    assert_eq!(windows.iter().map(|window| enqueued(window)).collect::<Vec<_>>(), [6, 10, 0, 8, 6, 0]);
+    let acme = w.store.windows(&Scope::Tenant(tenant("acme")), &since).await.unwrap();
+    assert!(acme.iter().all(Vec::is_empty) && acme.len() == since.len());
+    assert!(w.store.windows(&Scope::All, &[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn counts_of_a_busy_second_are_all_there() {
+    let w = world().await;
+    // Enough commits for stores to fold them as they come.
+    for _ in 0..1200 {
+        w.put(job()).await;
+        w.advance(Millis::new(3));
+    }
+    let counted = async |since: Option<Millis>| {
+        let tallies = w.store.tallies(&Scope::All, since.map(|ago| w.now() - ago)).await.unwrap();
+        tallies.iter().map(|(_, _, tally)| tally.enqueued).sum::<i64>()
+    };
+    // 3.6 s in all: of the last second, the 600 ms that the second before it begins with count too.
+    assert_eq!([counted(None).await, counted(Some(Millis::from_secs(60))).await, counted(Some(SECOND)).await], [1200, 1200, 533]);
+    let depths = w.store.depths(&Scope::All).await.unwrap();
+    assert_eq!((depths[0].due, depths[0].later, depths[0].running), (1200, 0, 0));
+}
+
+#[tokio::test]
 async fn workers_that_are_long_gone_are_no_longer_listed() {
     let w = world().await;
     let report = |name: &str| windlass::store::WorkerReport {

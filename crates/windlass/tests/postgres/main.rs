@@ -10,5 +10,6 @@ mod proxy;
 mod prune;
 mod schema;
 mod sql_function;
+mod tallies;
 mod transactions;
 mod world;

@@ -4,7 +4,7 @@ use super::super::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope};
 use super::state::State;
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::Job;
-use crate::tally::Tally;
+use crate::tally::{Tally, window_start};
 use std::collections::BTreeMap;
 use windlass_core::job::Kind;
 use windlass_core::{Attempt, JobId, State as JobState, Timestamp};
@@ -88,6 +88,7 @@ impl State {
     }
 
     pub(super) fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Vec<(Queue, Kind, Tally)> {
+        let since = since.map(window_start);
         let mut sums: BTreeMap<(i64, Kind), Tally> = BTreeMap::new();
         for (at, queue, kind, delta) in &self.counts {
             if since.is_none_or(|since| *at >= since) {

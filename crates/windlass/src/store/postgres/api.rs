@@ -86,6 +86,10 @@ impl Store for PostgresStore {
         self.inner.job(scope, id).await
     }
 
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        self.inner.jobs_by_id(scope, ids).await
+    }
+
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         self.inner.jobs(scope, filter, page).await
     }
@@ -156,6 +160,10 @@ impl Store for PostgresStore {
 
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
         self.inner.tallies(scope, since).await
+    }
+
+    async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
+        self.inner.windows(scope, since).await
     }
 
     async fn put_token(&self, token: &Token) -> Result<()> {

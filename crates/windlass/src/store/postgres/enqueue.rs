@@ -255,7 +255,9 @@ impl Inner {
             kinds.push(kind.as_str());
             values.extend(tally.values());
         }
-        on.query(Sql::Tally, &[&self.fixed(), &queues, &kinds, &values]).await.map(drop)
+        on.query(Sql::Tally, &[&self.fixed(), &queues, &kinds, &values]).await?;
+        self.unfolded.wrote(queues.len() as u64);
+        Ok(())
     }
 }
 

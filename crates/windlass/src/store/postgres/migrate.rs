@@ -20,7 +20,7 @@ struct Migration {
     min_reader: i32,
 }
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration { number: 1, name: "tables", text: include_str!("sql/migrations/0001_tables.sql"), min_reader: 1 },
     Migration { number: 2, name: "views", text: include_str!("sql/migrations/0002_views.sql"), min_reader: 1 },
     Migration {
@@ -42,6 +42,7 @@ const MIGRATIONS: [Migration; 5] = [
         text: include_str!("sql/migrations/0005_queues_at_commit.sql"),
         min_reader: 4,
     },
+    Migration { number: 6, name: "balances", text: include_str!("sql/migrations/0006_balances.sql"), min_reader: 4 },
 ];
 
 /// The schema this program was written for.

@@ -6,8 +6,10 @@ mod claim;
 mod columns;
 mod commit;
 mod connect;
+mod depths;
 mod enqueue;
 mod fault;
+mod fold;
 mod frontier;
 mod gather;
 mod health;
@@ -25,6 +27,7 @@ mod retention;
 mod rows;
 mod schedules;
 mod sql;
+mod tallies;
 mod transitions;
 mod upkeep;
 
@@ -35,6 +38,7 @@ use crate::job::{LeaseId, NewJob};
 use crate::wake::Wake;
 use connect::{Connector, Link};
 use fault::again;
+use fold::{Last, Unfolded};
 use frontier::Frontier;
 use futures_util::join;
 use gather::Lanes;
@@ -63,7 +67,7 @@ const CHECKED: &str = "SELECT array_to_string(parameter_types::oid[], ' ') \
 pub struct PostgresStore {
     inner: Arc<Inner>,
     lanes: Lanes,
-    _listeners: Vec<AbortOnDropHandle<()>>,
+    _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -80,6 +84,9 @@ struct Inner {
     frontier: Frontier,
     remembered: Remembered,
     partitions: Partitions,
+    unfolded: Unfolded,
+    /// When this node last counted what is live.
+    recounted: Last,
 }
 
 impl PostgresStore {
@@ -108,6 +115,8 @@ impl PostgresStore {
             frontier: Frontier::default(),
             remembered: Remembered::default(),
             partitions: Partitions::default(),
+            unfolded: Unfolded::default(),
+            recounted: Last::default(),
         });
         match options.migrations {
             Migrations::Run => inner.migrate().await?,
@@ -115,8 +124,9 @@ impl PostgresStore {
         }
         inner.follow_server().await?;
         let lanes = Lanes::new(&inner);
-        let listeners = listen::tasks(&inner);
-        Ok(Arc::new(Self { inner, lanes, _listeners: listeners }))
+        let mut tasks = listen::tasks(&inner);
+        tasks.push(AbortOnDropHandle::new(tokio::spawn(fold::fold_many(inner.clone()))));
+        Ok(Arc::new(Self { inner, lanes, _tasks: tasks }))
     }
 
     /// Stores jobs in the caller's own transaction: they exist exactly if it commits. Their queues are registered at once.

@@ -12,7 +12,7 @@ use crate::store::replay::ACTION;
 use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::join;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use windlass_core::{JobId, Next, State, Timestamp};
 
 /// Live and archived jobs among some ids, those in scope.
@@ -24,16 +24,18 @@ struct Found {
 impl Inner {
     /// Locks the jobs of these ids, live ones first, then archived ones: in id order.
     async fn lock_jobs(&self, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Found, StoreError> {
-        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         let live = on.query(Sql::LiveLock, &[&ids]).await?;
-        let archived = on.query(Sql::ArchivedLock, &[&ids]).await?;
+        let live = self.jobs_in(on, &live, 0).await?;
+        let known: HashSet<i64> = live.iter().map(|job| job.id.0).collect();
+        // What is locked there stays there.
+        ids.retain(|id| !known.contains(id));
+        let archived = if ids.is_empty() { Vec::new() } else { on.query(Sql::ArchivedLock, &[&ids]).await? };
+        let archived = self.jobs_in(on, &archived, 0).await?;
         let by_id = |jobs: Vec<Job>| {
             jobs.into_iter().filter(|job| scope.covers(&job.tenant)).map(|job| (job.id, job)).collect()
         };
-        Ok(Found {
-            live: by_id(self.jobs_in(on, &live, 0).await?),
-            archived: by_id(self.jobs_in(on, &archived, 0).await?),
-        })
+        Ok(Found { live: by_id(live), archived: by_id(archived) })
     }
 
     pub(super) async fn now_on(&self, on: On<'_>) -> Result<Timestamp, StoreError> {

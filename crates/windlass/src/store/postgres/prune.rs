@@ -8,7 +8,6 @@ use super::retention::retention;
 use super::rows::Columns;
 use super::sql::Sql;
 use crate::store::{Keep, Queue, Retention, StoreError, WORKERS_FOR};
-use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before};
 use futures_util::join;
 use std::collections::BTreeMap;
 use windlass_core::{State, Timestamp};
@@ -50,6 +49,7 @@ impl Inner {
             }
         }
         self.sweep(now).await?;
+        self.recount().await;
         self.make_partitions_ahead(now).await?;
         Ok(gone)
     }
@@ -82,15 +82,12 @@ impl Inner {
 
     async fn sweep(&self, now: Timestamp) -> Result<(), StoreError> {
         let workers_before = (now - WORKERS_FOR).as_millis();
-        let minutes_before = fold_before(now, DELTAS_FOR, MINUTE).as_millis();
-        let hours_before = fold_before(now, MINUTES_FOR, HOUR).as_millis();
         again(|| async {
             let lent = self.pool.get().await?;
             let work = async {
                 lent.query(Sql::PruneKeys, &[&self.fixed(), &BATCH]).await?;
                 lent.query(Sql::PruneWorkers, &[&workers_before]).await?;
-                lent.query(Sql::TallyFold, &[&minutes_before]).await?;
-                lent.query(Sql::TallyFoldHours, &[&hours_before]).await
+                self.fold_all(On::Own(&lent), now).await
             };
             let (begun, swept) = join!(lent.begin(), work);
             lent.conclude(begun, swept).await.map(drop)

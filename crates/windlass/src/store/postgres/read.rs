@@ -1,16 +1,15 @@
-//! Reads: jobs, attempts, groups, depths, tallies.
+//! Reads: jobs, attempts, groups.
 
 use super::Inner;
 use super::fault::again;
 use super::pool::On;
 use super::rows::{self, Columns};
 use super::sql::Sql;
-use crate::job::{Job, QueueId};
-use crate::store::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope, StoreError};
-use crate::tally::Tally;
+use crate::job::Job;
+use crate::store::{DeadGroup, JobFilter, Order, Page, Queue, Scope, StoreError};
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{Attempt, Executor, JobId, State, Timestamp};
+use windlass_core::{Attempt, JobId, State, Timestamp};
 
 pub(super) fn tenant_of(scope: &Scope) -> Option<&str> {
     match scope {
@@ -22,32 +21,26 @@ pub(super) fn tenant_of(scope: &Scope) -> Option<&str> {
 /// A filter as the statements take it.
 struct Filter<'a> {
     states: Option<Vec<&'static str>>,
-    queue: Option<&'a str>,
-    /// All of these must be the job's tenant.
-    tenants: Option<Vec<&'a str>>,
+    /// The queues' numbers, if only some are meant.
+    queues: Option<Vec<i64>>,
     kind: Option<&'a str>,
     class: Option<&'a str>,
     since: Option<i64>,
     schedule: Option<i64>,
     parent: Option<i64>,
-    executor: Option<&'static str>,
     fingerprint: Option<&'a str>,
 }
 
 impl<'a> Filter<'a> {
-    fn new(scope: &'a Scope, filter: &'a JobFilter) -> Self {
-        let tenants: Vec<&str> =
-            tenant_of(scope).into_iter().chain(filter.tenant.as_ref().map(Tenant::as_str)).collect();
+    fn new(filter: &'a JobFilter, queues: Option<Vec<i64>>) -> Self {
         Self {
             states: (!filter.states.is_empty()).then(|| filter.states.iter().copied().map(State::as_str).collect()),
-            queue: filter.queue.as_ref().map(QueueName::as_str),
-            tenants: (!tenants.is_empty()).then_some(tenants),
+            queues,
             kind: filter.kind.as_ref().map(Kind::as_str),
             class: filter.error_class.as_deref(),
             since: filter.since.map(Timestamp::as_millis),
             schedule: filter.schedule.map(|id| id.0),
             parent: filter.parent.map(|id| id.0),
-            executor: filter.executor.map(Executor::as_str),
             fingerprint: filter.fingerprint.as_deref(),
         }
     }
@@ -71,8 +64,49 @@ impl Inner {
         .await
     }
 
+    pub(super) async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>, StoreError> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        again(|| async {
+            let lent = self.pool.get().await?;
+            let mut found: Vec<Job> = Vec::with_capacity(ids.len());
+            let mut missing = ids.clone();
+            // As for one job: one that moves between the two reads is found by looking at the first place again.
+            for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
+                if missing.is_empty() {
+                    break;
+                }
+                let rows = lent.query(sql, &[&missing]).await?;
+                found.extend(self.jobs_in(On::Own(&lent), &rows, 0).await?);
+                let known: HashSet<i64> = found.iter().map(|job| job.id.0).collect();
+                missing.retain(|id| !known.contains(id));
+            }
+            found.retain(|job| scope.covers(&job.tenant));
+            Ok(found)
+        })
+        .await
+    }
+
+    /// The numbers of the queues that scope and filter leave; `None` if that is all of them.
+    async fn queues_meant(&self, scope: &Scope, filter: &JobFilter) -> Result<Option<Vec<i64>>, StoreError> {
+        let is_narrowed = filter.queue.is_some() || filter.tenant.is_some() || filter.executor.is_some();
+        if *scope == Scope::All && !is_narrowed {
+            return Ok(None);
+        }
+        let is_meant = |queue: &Queue| {
+            scope.covers(&queue.tenant)
+                && filter.tenant.as_ref().is_none_or(|tenant| *tenant == queue.tenant)
+                && filter.queue.as_ref().is_none_or(|name| *name == queue.name)
+                && filter.executor.is_none_or(|executor| executor == queue.executor)
+        };
+        Ok(Some(self.queues().await?.iter().filter(|queue| is_meant(queue)).map(|queue| queue.id.0).collect()))
+    }
+
     pub(super) async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>, StoreError> {
-        let f = Filter::new(scope, filter);
+        let queues = self.queues_meant(scope, filter).await?;
+        if queues.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        let f = Filter::new(filter, queues);
         let after = page.after.map(|id| id.0);
         let limit = i64::from(page.limit);
         let wants_live = !filter.dead_letters
@@ -92,14 +126,12 @@ impl Inner {
                         &limit,
                         &wants_live,
                         &f.states,
-                        &f.queue,
-                        &f.tenants,
+                        &f.queues,
                         &f.kind,
                         &f.class,
                         &f.since,
                         &f.schedule,
                         &f.parent,
-                        &f.executor,
                         &filter.dead_letters,
                         &f.fingerprint,
                     ],
@@ -138,65 +170,12 @@ impl Inner {
         if !filter.states.is_empty() && !filter.states.contains(&State::Failed) {
             return Ok(Vec::new());
         }
-        let f = Filter::new(scope, filter);
+        let f = Filter::new(filter, self.queues_meant(scope, filter).await?);
         let limit = i64::from(limit);
-        let params: super::pool::Params<'_> = &[
-            &limit,
-            &f.queue,
-            &f.tenants,
-            &f.kind,
-            &f.class,
-            &f.since,
-            &f.schedule,
-            &f.parent,
-            &f.executor,
-            &f.fingerprint,
-        ];
+        let params: super::pool::Params<'_> =
+            &[&limit, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint];
         let rows = self.read(Sql::DeadGroups, params).await?;
         rows.iter().map(dead_group).collect()
-    }
-
-    pub(super) async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
-        let rows = self.read(Sql::Depths, &[&self.fixed(), &tenant_of(scope)]).await?;
-        let depth = |row| {
-            let mut c = Columns::new(row);
-            let queue = QueueId(c.next()?);
-            let mut count = || Ok::<u64, StoreError>(c.next::<i64>()?.max(0) as u64);
-            let (due, later, running, dead) = (count()?, count()?, count()?, count()?);
-            Ok(Depth { queue, due, later, running, dead, oldest_due: c.moment_if()? })
-        };
-        rows.iter().map(depth).collect()
-    }
-
-    pub(super) async fn tallies(
-        &self,
-        scope: &Scope,
-        since: Option<Timestamp>,
-    ) -> Result<Vec<(Queue, Kind, Tally)>, StoreError> {
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let on = On::Own(&lent);
-            let rows = on.query(Sql::Tallies, &[&since.map(Timestamp::as_millis), &tenant_of(scope)]).await?;
-            let ids = rows.iter().map(|row| Columns::new(row).next()).collect::<Result<HashSet<i64>, _>>()?;
-            self.look_up_queues(on, &ids).await?;
-            let mut tallies = Vec::with_capacity(rows.len());
-            for row in &rows {
-                let mut c = Columns::new(row);
-                let queue = self.names.queue(c.next()?);
-                let kind = Kind::new(c.text()?).map_err(|e| StoreError::corrupt("tally", e.to_string()))?;
-                let mut values = [0; Tally::COLUMNS.len()];
-                for value in &mut values {
-                    *value = c.next()?;
-                }
-                if let Some(queue) = queue {
-                    tallies.push(((*queue).clone(), kind, Tally::from_values(values)));
-                }
-            }
-            // As Rust orders names: the server's collation may not.
-            tallies.sort_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
-            Ok(tallies)
-        })
-        .await
     }
 }
 

@@ -31,6 +31,7 @@ statements! {
     Hasten = "hasten", Replay = "replay", Discard = "discard", Amend = "amend",
     JobLive = "job_live", JobArchived = "job_archived", JobsNewest = "jobs_newest", JobsOldest = "jobs_oldest",
     Attempts = "attempts", ScheduleAttempts = "schedule_attempts", DeadGroups = "dead_groups", Depths = "depths",
+    DepthDue = "depth_due", DepthLater = "depth_later",
     Queues = "queues", QueueFind = "queue_find", QueueAdd = "queue_add", QueuePause = "queue_pause",
     PolicyAdd = "policy_add", PolicyFind = "policy_find", Policies = "policies",
     Settings = "settings", SettingPut = "setting_put", SettingRemove = "setting_remove",
@@ -38,7 +39,9 @@ statements! {
     SchedulesOldest = "schedules_oldest", ScheduleLock = "schedule_lock", ScheduleChange = "schedule_change",
     ScheduleRemove = "schedule_remove", SchedulesDue = "schedules_due", SchedulesNext = "schedules_next",
     ScheduleFired = "schedule_fired", IsLive = "is_live",
-    Tallies = "tallies", TallyFold = "tally_fold", TallyFoldHours = "tally_fold_hours",
+    Tallies = "tallies", TallyTurn = "tally_turn", TallyTurnIfFree = "tally_turn_if_free",
+    TallyFoldSeconds = "tally_fold_seconds", TallyFoldMinutes = "tally_fold_minutes", TallyFoldHours = "tally_fold_hours",
+    BalancesRecount = "balances_recount",
     TokenPut = "token_put", Tokens = "tokens", TokenRevoke = "token_revoke",
     WorkerReport = "worker_report", Workers = "workers",
     Alerts = "alerts", AlertAdd = "alert_add", AlertChange = "alert_change", Audit = "audit", Audits = "audits",
@@ -175,6 +178,7 @@ pub(super) fn fill(text: &str, schema: &str) -> String {
         .replace("{live}", &job(&|(live, _, kind)| from("j", live, kind)))
         .replace("{archived}", &job(&|(_, archived, kind)| from("j", archived, kind)))
         .replace("{listed}", &job(&|(live, _, _)| format!("j.{}", bare(live))))
+        .replace("{late}", &job(&|(live, _, _)| format!("late.{}", bare(live))))
         .replace("{claimed}", &job(&|(live, _, _)| format!("c.{}", bare(live))))
         .replace("{attempt}", ATTEMPT)
         .replace("{schedule}", SCHEDULE)

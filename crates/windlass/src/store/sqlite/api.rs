@@ -75,6 +75,15 @@ impl Store for SqliteStore {
         self.read(move |reader| reader.job(&scope, id)).await
     }
 
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        let (scope, ids) = (scope.clone(), ids.to_vec());
+        self.read(move |reader| {
+            let found: Result<Vec<Option<Job>>> = ids.iter().map(|id| reader.job(&scope, *id)).collect();
+            Ok(found?.into_iter().flatten().collect())
+        })
+        .await
+    }
+
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.read(move |reader| reader.jobs(&scope, &filter, page)).await

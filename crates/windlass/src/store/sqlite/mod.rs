@@ -10,6 +10,7 @@ mod connect;
 mod enqueue;
 mod fault;
 mod finish;
+mod fold;
 mod health;
 mod lock;
 mod migrate;
@@ -101,6 +102,7 @@ impl SqliteStore {
             names: Names::default(),
             retentions: Retentions::default(),
             pace: Pace::default(),
+            folding: fold::Folding::default(),
         };
         let (sender, inbox) = mpsc::channel(writer::QUEUE);
         let spawned = std::thread::Builder::new().name("windlass-sqlite".into()).spawn(move || writer.run(inbox));

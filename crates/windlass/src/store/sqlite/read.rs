@@ -6,7 +6,7 @@ use super::sql::sql;
 use crate::fingerprint::normalise;
 use crate::job::{Job, QueueId};
 use crate::store::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope, StoreError};
-use crate::tally::Tally;
+use crate::tally::{Tally, window_start};
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
 use std::collections::HashMap;
@@ -158,7 +158,8 @@ impl Reader {
     pub(super) fn tallies(&mut self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
         let queues: HashMap<QueueId, Queue> = self.queues()?.into_iter().map(|queue| (queue.id, queue)).collect();
         let mut select = self.conn.prepare_cached(sql!("tally_sums"))?;
-        let sums = rows::all(select.query([since.map(Timestamp::as_millis)])?, |row| {
+        let since = since.map(|since| window_start(since).as_millis());
+        let sums = rows::all(select.query([since])?, |row| {
             let mut values = [0; Tally::COLUMNS.len()];
             for (place, value) in values.iter_mut().enumerate() {
                 *value = row.get(place + 2)?;

@@ -1,6 +1,7 @@
 //! The writer: one thread, one connection. While a commit is on its way to the disk, commands queue up; the next transaction
 //! takes them all. So an idle store commits at once and a busy one in hundreds, without a timer.
 
+use super::fold::Folding;
 use super::names::Names;
 use super::pace::Pace;
 use super::retention::Retentions;
@@ -100,6 +101,7 @@ pub(super) struct Writer {
     pub names: Names,
     pub retentions: Retentions,
     pub pace: Pace,
+    pub folding: Folding,
 }
 
 impl Writer {
@@ -218,7 +220,8 @@ impl Writer {
         let conn = self.conn.as_ref().expect("a transaction is open on the connection");
         let written = match &group.trouble {
             Some(error) => Err(fault::again(error)),
-            None => write_tallies(conn, &group.tallies, self.clock.now()),
+            None => write_tallies(conn, &group.tallies, self.clock.now())
+                .and_then(|()| self.folding.wrote(conn, group.tallies.iter().count())),
         };
         let fate = written.and_then(|()| commit(conn));
         if let Err(error) = &fate {

@@ -1,11 +1,15 @@
--- tallies: sums by queue and kind since a moment. A folded span counts if it began at or after it.
-SELECT t.queue_id, t.kind, {tally_sums}
+-- tallies: sums by queue and kind, and by the last of some moments (in their order) that they were counted at or after; what was
+-- counted before the first is left out. A folded span was counted when it began. And how many deltas wait to be folded.
+SELECT t.queue_id, t.kind, t.place, count(*) FILTER (WHERE t.is_delta), {tally_sums}
 FROM (
-    SELECT queue_id, kind, {tally_columns} FROM {schema}.tally_deltas WHERE $1::bigint IS NULL OR at >= $1::bigint
+    SELECT queue_id, kind, width_bucket(at, $1::bigint[]) AS place, true AS is_delta, {tally_columns}
+    FROM {schema}.tally_deltas
+    WHERE at >= ($1::bigint[])[1]
     UNION ALL
-    SELECT queue_id, kind, {tally_columns} FROM {schema}.tallies WHERE $1::bigint IS NULL OR start >= $1::bigint
+    SELECT queue_id, kind, width_bucket(start, $1::bigint[]), false, {tally_columns}
+    FROM {schema}.tallies
+    WHERE span_ms IN (1000, 60000, 3600000) AND start >= ($1::bigint[])[1]
 ) t
 JOIN {schema}.queues q ON q.id = t.queue_id
 WHERE $2::text IS NULL OR q.tenant = $2::text
-GROUP BY t.queue_id, t.kind
-ORDER BY t.queue_id, t.kind
+GROUP BY t.queue_id, t.kind, t.place

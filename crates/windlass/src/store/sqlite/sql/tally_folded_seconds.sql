@@ -1,0 +1,1 @@
+DELETE FROM windlass_tallies WHERE id > ?1 AND id <= ?2
