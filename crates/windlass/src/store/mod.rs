@@ -59,8 +59,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// `start_by` has passed before its first attempt.
     async fn claim(&self, claim: Claim) -> Result<Claimed>;
 
-    /// The running jobs under a lease: what a claim brought whose outcome was unknown.
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>>;
+    /// The running jobs under these leases: what a claim brought whose outcome was unknown.
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>>;
 
     /// Applies transitions whose attempts still hold, with ledger, tallies and follow-ups, and deletes the lease rows in
     /// `ended` (leases whose last job is in this batch), but for those of jobs that are to be decided again. A job that

@@ -119,13 +119,13 @@ async fn a_lease_holds_what_is_still_running_under_it() {
     w.put_all(vec![job(), job()]).await;
     let jobs = w.claim(&["default"], 2).await.jobs;
     let lease = jobs[0].lease.unwrap();
-    assert_eq!(w.store.held(lease).await.unwrap().len(), 2);
+    assert_eq!(w.store.held(vec![lease]).await.unwrap().len(), 2);
     w.succeed(&jobs[0]).await;
-    let held = w.store.held(lease).await.unwrap();
+    let held = w.store.held(vec![lease]).await.unwrap();
     assert_eq!(held.iter().map(|job| job.id).collect::<Vec<_>>(), [jobs[1].id]);
     w.advance(LEASE + SECOND);
     assert_eq!(w.reap().await.len(), 1, "only the one that did not finish is lost");
-    assert!(w.store.held(lease).await.unwrap().is_empty());
+    assert!(w.store.held(vec![lease]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

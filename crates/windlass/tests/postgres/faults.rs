@@ -81,7 +81,7 @@ async fn a_claim_with_an_unknown_outcome_can_be_asked_about() {
     proxy.arm();
     let error = w.store.claim(claim).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
-    let held: Vec<JobId> = w.store.held(lease).await.unwrap().iter().map(|job| job.id).collect();
+    let held: Vec<JobId> = w.store.held(vec![lease]).await.unwrap().iter().map(|job| job.id).collect();
     assert_eq!(held.len(), 1);
     w.end().await;
 }

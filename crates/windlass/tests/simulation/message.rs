@@ -44,7 +44,7 @@ impl Call {
     pub async fn send(self, store: &dyn Store) -> Answer {
         match self {
             Self::Claim(claim, lease) => Answer::Claimed(lease, sorted(store.claim(claim).await)),
-            Self::Held(lease) => Answer::Held(lease, sorted(store.held(lease).await)),
+            Self::Held(lease) => Answer::Held(lease, sorted(store.held(vec![lease]).await)),
             Self::Commit(commits, ended) => Answer::Committed(sorted(store.commit(commits, ended).await)),
             Self::Renew(worker, leases, span) => Answer::Renewed(sorted(store.renew(&worker, leases, span).await)),
             Self::Reap(contact) => heard(store.reap(Reap::Expired { contact }, BATCH).await),

@@ -30,8 +30,8 @@ impl Store for SqliteStore {
         self.write(move |tx| tx.claim(&claim)).await
     }
 
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        self.read(move |reader| claim::held(&reader.conn, &mut reader.names, lease)).await
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        self.read(move |reader| claim::held(&reader.conn, &mut reader.names, &leases)).await
     }
 
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

@@ -24,7 +24,7 @@ impl Tx<'_> {
         }
         let mut batch = self.batch()?;
         for (lease, worker) in leases {
-            for job in held(self.conn, self.names, lease)? {
+            for job in held(self.conn, self.names, &[lease])? {
                 let commit = settle::lost(&job, &worker, self.now, self.dice.roll());
                 self.commit_one(&commit, &mut batch)?;
                 settled.push(Settled::new(job, &commit));
