@@ -10,19 +10,21 @@ mod people;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod read;
+mod reap;
 pub(crate) mod replay;
 mod schedule;
 mod settings;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use claim::{Claim, Claimed, Leases, Reap, Renewed, Turn, WorkerId};
+pub use claim::{Claim, Claimed, Leases, Renewed, Turn, WorkerId};
 pub use commit::{Commit, Committed, Settled};
 pub use error::StoreError;
 pub use people::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
 };
 pub use read::{DeadGroup, Depth, JobFilter, Order, Page, Scope};
+pub use reap::{Reap, Spared};
 pub use replay::{Replay, ReplayOnly, Replayed, Spacing};
 pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Trigger};
 pub use settings::{Keep, Queue, Retention, SettingKey};

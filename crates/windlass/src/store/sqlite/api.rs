@@ -43,7 +43,8 @@ impl Store for SqliteStore {
     }
 
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
-        self.write(move |tx| tx.reap(&reap, limit)).await
+        let (clock, asked) = (self.clock.clone(), self.clock.monotonic());
+        self.write(move |tx| tx.reap(&reap.late(clock.monotonic() - asked), limit)).await
     }
 
     async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
