@@ -1,49 +1,78 @@
-//! Contact: for how long this process has been in unbroken contact with its store. A lease is only reaped by a node whose
-//! contact has lasted longer than the lease, so that after an outage every worker first gets to renew.
+//! Contact: when this process was out of touch with its store. A lease is only reaped by a node that has heard from the store
+//! throughout a time as long as the lease, so that after an outage every worker first gets to renew.
 
 use crate::clock::Clock;
-use crate::store::StoreError;
+use crate::store::{Spared, StoreError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_core::Millis;
 
-/// A silence longer than this is no contact: the process, or the machine, may have stood still.
-const MAX_SILENCE: Millis = Millis::from_secs(15);
+/// Silences kept apart; beyond it, the two oldest count as one.
+const SILENCES: usize = 32;
 
-/// When this process last heard from its store, and since when without a break.
+/// When this process heard from its store, and when it did not.
 #[derive(Debug, Default)]
-pub struct Contact(Mutex<Option<Span>>);
+pub struct Contact(Mutex<Heard>);
+
+#[derive(Debug, Default)]
+struct Heard {
+    /// The last answer; none before the first, and since a call that failed.
+    last: Option<Millis>,
+    /// The longest first: one that is shorter than a later one no longer matters.
+    silences: Vec<Silence>,
+}
 
 #[derive(Debug, Clone, Copy)]
-struct Span {
-    since: Millis,
-    seen: Millis,
+struct Silence {
+    length: Millis,
+    ended: Millis,
 }
 
 impl Contact {
     /// Learns from the result of a call to the store.
     pub fn heard<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
         let now = clock.monotonic();
-        let mut span = self.lock();
-        let is_answer = match result {
+        let mut heard = self.lock();
+        match result {
             // A store that refuses has answered: whoever sends it nonsense must not keep leases from being reaped.
-            Ok(_) | Err(StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Schema(_)) => true,
-            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => false,
-        };
-        *span = match *span {
-            _ if !is_answer => None,
-            Some(Span { since, seen }) if now - seen <= MAX_SILENCE => Some(Span { since, seen: now }),
-            Some(_) | None => Some(Span { since: now, seen: now }),
-        };
+            Ok(_) | Err(StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Schema(_)) => {
+                heard.answer(now);
+            }
+            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => heard.last = None,
+        }
     }
 
-    /// How long the contact has lasted.
+    /// The leases that must not be reaped now.
     #[must_use]
-    pub fn length(&self) -> Millis {
-        self.lock().map_or(Millis::ZERO, |span| span.seen - span.since)
+    pub fn spared(&self, clock: &Clock) -> Spared {
+        let now = clock.monotonic();
+        let heard = self.lock();
+        let Some(last) = heard.last else { return Spared::all() };
+        let mut spared = Spared::none();
+        for silence in &heard.silences {
+            spared.after(silence.length, now - silence.ended);
+        }
+        spared.after(now - last, Millis::ZERO);
+        spared
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Span>> {
+    fn lock(&self) -> MutexGuard<'_, Heard> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Heard {
+    fn answer(&mut self, now: Millis) {
+        let length = self.last.map_or(Millis::MAX, |last| now - last);
+        self.last = Some(now);
+        if length <= Spared::SHORT {
+            return;
+        }
+        self.silences.retain(|silence| silence.length > length);
+        self.silences.push(Silence { length, ended: now });
+        if self.silences.len() > SILENCES {
+            let oldest = self.silences.remove(0);
+            self.silences[0].length = oldest.length;
+        }
     }
 }
 
@@ -52,22 +81,80 @@ mod tests {
     use super::*;
     use windlass_core::Timestamp;
 
-    #[test]
-    fn an_error_or_a_long_silence_breaks_the_contact() {
-        let clock = Clock::manual(Timestamp::EPOCH);
-        let contact = Contact::default();
-        let hear = |result: Result<(), StoreError>, after: u64| {
-            clock.advance(Millis::from_secs(after));
+    /// Seconds of lease that may be reaped after calls that answered, or did not, each some milliseconds after the one before.
+    fn reapable(calls: &[(u64, bool)], leases: &[u64]) -> Vec<u64> {
+        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        for (after, answers) in calls {
+            clock.advance(Millis::new(*after));
+            let result = if *answers { Ok(()) } else { Err(StoreError::unavailable("away")) };
             contact.heard(&result, &clock);
-            contact.length()
-        };
-        assert_eq!(hear(Ok(()), 0), Millis::ZERO);
-        assert_eq!(hear(Ok(()), 10), Millis::from_secs(10));
-        assert_eq!(hear(Ok(()), 10), Millis::from_secs(20));
-        assert_eq!(hear(Err(StoreError::unavailable("away")), 1), Millis::ZERO);
-        assert_eq!(hear(Ok(()), 1), Millis::ZERO);
-        assert_eq!(hear(Ok(()), 5), Millis::from_secs(5));
-        assert_eq!(hear(Err(StoreError::Invalid("nonsense".into())), 5), Millis::from_secs(10));
-        assert_eq!(hear(Ok(()), 60), Millis::ZERO);
+        }
+        let spared = contact.spared(&clock);
+        leases.iter().copied().filter(|lease| !spared.holds(Millis::from_secs(*lease))).collect()
+    }
+
+    const SECOND: (u64, bool) = (1000, true);
+
+    #[test]
+    fn a_lease_is_spared_until_the_contact_has_lasted_as_long() {
+        assert!(reapable(&[], &[1, 3, 30]).is_empty(), "nothing was heard yet");
+        assert_eq!(reapable(&[SECOND; 1], &[1, 3, 30]), [0; 0]);
+        assert_eq!(reapable(&[SECOND; 4], &[1, 3, 30]), [1, 3]);
+        assert_eq!(reapable(&[SECOND; 31], &[1, 3, 30]), [1, 3, 30]);
+    }
+
+    #[test]
+    fn a_call_that_fails_breaks_the_contact_and_one_that_is_refused_does_not() {
+        let mut calls = vec![SECOND; 40];
+        calls.push((1, false));
+        assert_eq!(reapable(&calls, &[1, 3, 30]), [0; 0]);
+        calls.extend([SECOND; 4]);
+        assert_eq!(reapable(&calls, &[1, 3, 30]), [1, 3]);
+        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        for _ in 0..40 {
+            contact.heard(&Err::<(), _>(StoreError::Invalid("nonsense".into())), &clock);
+            clock.advance(Millis::from_secs(1));
+        }
+        assert!(!contact.spared(&clock).holds(Millis::from_secs(30)));
+    }
+
+    #[test]
+    fn a_silence_breaks_the_contact_for_leases_that_are_short_beside_it() {
+        let mut calls = vec![SECOND; 70];
+        calls.push((2000, true));
+        assert_eq!(reapable(&calls, &[1, 3, 4, 30]), [4, 30], "a call that hung hides an outage of its length");
+        calls.extend([SECOND; 3]);
+        assert_eq!(reapable(&calls, &[1, 3, 4, 30]), [1, 3, 4, 30]);
+        calls.push((16_000, true));
+        assert_eq!(reapable(&calls, &[1, 3, 4, 30, 40]), [40]);
+        calls.push((2000, true));
+        assert_eq!(reapable(&calls, &[1, 3, 4, 30, 40]), [40], "a short silence does not hide a longer one before it");
+        calls.extend([SECOND; 30]);
+        assert_eq!(reapable(&calls, &[1, 3, 4, 30, 40]), [1, 3, 4, 30, 40]);
+    }
+
+    #[test]
+    fn a_silence_that_goes_on_counts() {
+        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        for _ in 0..40 {
+            contact.heard(&Ok(()), &clock);
+            clock.advance(Millis::from_secs(1));
+        }
+        assert!(!contact.spared(&clock).holds(Millis::from_secs(3)));
+        clock.advance(Millis::from_secs(1));
+        assert!(contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!contact.spared(&clock).holds(Millis::from_secs(30)));
+    }
+
+    #[test]
+    fn many_silences_are_remembered_in_bounded_space() {
+        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        for length in (2000..3000).rev() {
+            clock.advance(Millis::new(length));
+            contact.heard(&Ok(()), &clock);
+        }
+        assert_eq!(contact.lock().silences.len(), SILENCES);
+        assert!(contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!contact.spared(&clock).holds(Millis::from_secs(60)), "the first answer is long ago");
     }
 }

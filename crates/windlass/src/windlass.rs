@@ -6,7 +6,7 @@ use crate::contact::Contact;
 use crate::dice::Dice;
 use crate::event::{AttemptLog, Events, Reporter};
 use crate::store::memory::MemoryStore;
-use crate::store::{Options, SettingKey, Store, StoreError};
+use crate::store::{Options, SettingKey, Spared, Store, StoreError};
 use crate::worker::Book;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use windlass_core::Millis;
@@ -213,9 +213,9 @@ impl Windlass {
         self.0.contact.heard(result, self.clock());
     }
 
-    /// For how long the contact with the store has been unbroken.
-    pub(crate) fn contact(&self) -> Millis {
-        self.0.contact.length()
+    /// The leases that this process must not reap now.
+    pub(crate) fn spared(&self) -> Spared {
+        self.0.contact.spared(self.clock())
     }
 
     pub(crate) fn reporter(&self, worker: Arc<str>) -> Reporter {

@@ -19,7 +19,6 @@ fn span(world: &World, cycle: u64) -> Duration {
 }
 
 #[test]
-#[ignore = "an open defect: now and then jobs of remote claims are charged; scripts/torture runs it"]
 fn a_database_that_is_cut_off_costs_no_job_an_attempt() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut place = Place::postgres();
@@ -55,7 +54,6 @@ fn a_database_that_is_cut_off_costs_no_job_an_attempt() {
 }
 
 #[test]
-#[ignore = "an open defect: now and then jobs of remote claims are charged; scripts/torture runs it"]
 fn a_database_that_is_stopped_and_started_costs_no_job_an_attempt() {
     let cluster = Cluster::start();
     let url = cluster.url("postgres");

@@ -115,7 +115,7 @@ async fn dead_letters_ring_after_five_minutes_and_fall_silent_after_a_replay() {
     };
     store.claim(claim).await.unwrap();
     clock.advance(MINUTE);
-    store.reap(crate::store::Reap::Expired { contact: MINUTE }, 1).await.unwrap();
+    store.reap(crate::store::Reap::Expired { spared: crate::store::Spared::none() }, 1).await.unwrap();
 
     let rules = [rule(Measure::DeadLetters)];
     let operators = [Operator { url: "https://ops.example/alerts".into(), secret: None }];

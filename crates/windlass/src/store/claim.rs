@@ -75,13 +75,3 @@ pub struct Renewed {
     /// Running jobs under these leases whose cancel was requested.
     pub cancel_requested: Vec<windlass_core::JobId>,
 }
-
-/// Whose leases to reap.
-#[derive(Debug, Clone)]
-pub enum Reap {
-    /// Leases that have run out, if they are no longer than the reaper's unbroken contact with the store: after an
-    /// outage every worker first gets the chance to renew.
-    Expired { contact: Millis },
-    /// The leases of a worker that is known to be gone, because the caller holds its lock.
-    Of(WorkerId),
-}

@@ -10,19 +10,21 @@ mod people;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod read;
+mod reap;
 pub(crate) mod replay;
 mod schedule;
 mod settings;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use claim::{Claim, Claimed, Leases, Reap, Renewed, Turn, WorkerId};
+pub use claim::{Claim, Claimed, Leases, Renewed, Turn, WorkerId};
 pub use commit::{Commit, Committed, Settled};
 pub use error::StoreError;
 pub use people::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
 };
 pub use read::{DeadGroup, Depth, JobFilter, Order, Page, Scope};
+pub use reap::{Reap, Spared};
 pub use replay::{Replay, ReplayOnly, Replayed, Spacing};
 pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Trigger};
 pub use settings::{Keep, Queue, Retention, SettingKey};
@@ -59,8 +61,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// `start_by` has passed before its first attempt.
     async fn claim(&self, claim: Claim) -> Result<Claimed>;
 
-    /// The running jobs under a lease: what a claim brought whose outcome was unknown.
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>>;
+    /// The running jobs under these leases: what a claim brought whose outcome was unknown.
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>>;
 
     /// Applies transitions whose attempts still hold, with ledger, tallies and follow-ups, and deletes the lease rows in
     /// `ended` (leases whose last job is in this batch), but for those of jobs that are to be decided again. A job that

@@ -145,8 +145,8 @@ impl Store for FaultyStore {
         faulty!(self, fault => self.inner.claim(claim))
     }
 
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        let held = faulty!(self, "held", self.inner.held(lease));
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        let held = faulty!(self, "held", self.inner.held(leases));
         self.claim_late().await?;
         held
     }

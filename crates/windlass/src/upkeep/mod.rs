@@ -12,9 +12,12 @@ use crate::event::Reporter;
 use crate::wake::Waker;
 use crate::windlass::Windlass;
 use tokio_util::sync::CancellationToken;
-use windlass_core::{Millis, Timestamp};
+use windlass_core::Millis;
 
-/// How often leases that ran out, jobs that expired and schedules that nobody told of are looked for.
+/// How often leases that ran out are looked for. It is also what keeps a node at rest in contact with its store: an outage between
+/// two looks is shorter than [`Spared::SHORT`](crate::store::Spared::SHORT).
+const REAP_EVERY: Millis = Millis::from_secs(1);
+/// How often jobs that expired, and schedules that nobody told of, are looked for.
 const TICK: Millis = Millis::from_secs(5);
 /// How often the archive is pruned.
 const PRUNE_EVERY: Millis = Millis::from_secs(60);
@@ -31,14 +34,13 @@ pub struct Keeper {
     windlass: Windlass,
     reporter: Reporter,
     waker: Waker,
-    next_firing: Option<Timestamp>,
     judge: Option<Judge>,
 }
 
 impl Keeper {
     pub(crate) fn new(windlass: Windlass, reporter: Reporter) -> Self {
         let waker = windlass.store().wake().subscribe();
-        Self { windlass, reporter, waker, next_firing: None, judge: None }
+        Self { windlass, reporter, waker, judge: None }
     }
 
     /// Upkeep for a process without a worker.
@@ -56,14 +58,19 @@ impl Keeper {
 
     pub async fn run(mut self, stop: CancellationToken) {
         let clock = self.windlass.clock().clone();
-        let mut next_tick = clock.now();
-        let mut next_prune = clock.now() + self.jittered(PRUNE_EVERY);
-        let mut next_alert = self.judge.is_some().then(|| clock.now());
+        let start = clock.now();
+        let (mut next_reap, mut next_expire, mut next_firing, mut looked_at) = (start, start, start, start);
+        let mut next_prune = start + self.jittered(PRUNE_EVERY);
+        let mut next_alert = self.judge.is_some().then_some(start);
         while !stop.is_cancelled() {
             let now = clock.now();
-            if now >= next_tick {
-                self.tick().await;
-                next_tick = clock.now() + self.jittered(TICK);
+            if now >= next_reap {
+                reap::reap(&self.windlass, &self.reporter).await;
+                next_reap = clock.now() + self.jittered(REAP_EVERY);
+            }
+            if now >= next_expire {
+                expire::expire(&self.windlass, &self.reporter).await;
+                next_expire = clock.now() + self.jittered(TICK);
             }
             if now >= next_prune {
                 prune::prune(&self.windlass).await;
@@ -73,15 +80,21 @@ impl Keeper {
                 self.judge().await;
                 next_alert = self.judge.as_ref().map(|judge| clock.now() + self.jittered(judge.every()));
             }
-            self.next_firing = schedules::fire_due(&self.windlass).await;
-            let looked_at = clock.now();
-            let wake_at = [Some(next_tick), Some(next_prune), next_alert, self.next_firing].into_iter().flatten().min();
+            if now >= next_firing {
+                let told = schedules::fire_due(&self.windlass).await;
+                looked_at = clock.now();
+                let untold = looked_at + self.jittered(TICK);
+                next_firing = told.map_or(untold, |at| at.min(untold));
+            }
+            let soonest = next_reap.min(next_expire).min(next_prune).min(next_firing);
+            let soonest = next_alert.map_or(soonest, |at| at.min(soonest));
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = clock.sleep_until(wake_at.unwrap_or(next_tick)) => continue,
+                () = clock.sleep_until(soonest) => continue,
                 () = self.waker.rung() => {}
             }
-            let soonest = wake_at.unwrap_or(next_tick).min(looked_at + WAKE_GAP);
+            next_firing = next_firing.min(looked_at + WAKE_GAP);
+            let soonest = soonest.min(next_firing);
             tokio::select! { () = stop.cancelled() => return, () = clock.sleep_until(soonest) => {} }
         }
     }

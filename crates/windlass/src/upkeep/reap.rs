@@ -9,7 +9,7 @@ use windlass_core::Next;
 
 pub(super) async fn reap(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {
-        let result = windlass.store().reap(Reap::Expired { contact: windlass.contact() }, BATCH).await;
+        let result = windlass.store().reap(Reap::Expired { spared: windlass.spared() }, BATCH).await;
         windlass.heard(&result);
         let settled = match result {
             Ok(settled) => settled,

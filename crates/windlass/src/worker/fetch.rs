@@ -187,7 +187,7 @@ impl Fetch {
     async fn held_under(&self, lease: LeaseId) -> Vec<Job> {
         let mut patience = Patience::default();
         loop {
-            let result = self.windlass.store().held(lease).await;
+            let result = self.windlass.store().held(vec![lease]).await;
             self.windlass.heard(&result);
             match result {
                 Ok(jobs) => return jobs,
@@ -204,7 +204,7 @@ impl Fetch {
         let mut doubts = std::mem::take(&mut self.doubts);
         doubts.retain(|(_, until)| now < *until);
         for (lease, until) in doubts {
-            let result = self.windlass.store().held(lease).await;
+            let result = self.windlass.store().held(vec![lease]).await;
             self.windlass.heard(&result);
             match result {
                 Ok(jobs) if !jobs.is_empty() => self.deliver(jobs),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
 
-/// How soon a renewal that failed is tried again.
+/// A renewal that failed is tried again after a quarter of the time between two, and after this at the latest.
 const SOON: Millis = Millis::from_secs(1);
 
 pub(crate) struct Renewer {
@@ -28,6 +28,7 @@ pub(crate) struct Renewer {
 impl Renewer {
     pub(crate) async fn run(self, stop: CancellationToken) {
         let every = Millis::new((self.lease_for.get() / 3).max(1));
+        let soon = Millis::new((every.get() / 4).max(1)).min(SOON);
         let mut pause = every;
         self.report().await;
         loop {
@@ -36,7 +37,7 @@ impl Renewer {
                 () = stop.cancelled() => return,
                 () = self.windlass.clock().sleep(pause) => {}
             }
-            pause = if self.renew().await { every } else { every.min(SOON) };
+            pause = if self.renew().await { every } else { soon };
             end_leases(&self.windlass, &self.book).await;
             self.report().await;
         }

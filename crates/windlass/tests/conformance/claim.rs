@@ -153,8 +153,11 @@ async fn remote_workers_get_a_lease_for_each_job() {
     let claimed = w.store.claim(request).await.unwrap();
     let given: Vec<_> = claimed.jobs.iter().map(|job| job.lease).collect();
     assert_eq!(given, [Some(LeaseId(1)), Some(LeaseId(2))]);
-    assert_eq!(w.store.held(LeaseId(2)).await.unwrap()[0].id, claimed.jobs[1].id);
-    assert!(w.store.held(LeaseId(3)).await.unwrap().is_empty());
+    assert_eq!(w.store.held(vec![LeaseId(2)]).await.unwrap()[0].id, claimed.jobs[1].id);
+    let all: Vec<_> = (1..=3).rev().map(LeaseId).collect();
+    let ids: Vec<_> = w.store.held(all).await.unwrap().iter().map(|job| job.id).collect();
+    assert_eq!(ids, [claimed.jobs[1].id, claimed.jobs[0].id], "lease by lease");
+    assert!(w.store.held(vec![LeaseId(3)]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

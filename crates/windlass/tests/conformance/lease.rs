@@ -2,7 +2,7 @@ use super::world;
 use crate::world::*;
 use windlass::core::{Delivery, Millis, Reason, State};
 use windlass::job::NewJob;
-use windlass::store::{Committed, Reap, Renewed, WorkerId};
+use windlass::store::{Committed, Reap, Renewed, Spared, WorkerId};
 
 #[tokio::test]
 async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {
@@ -14,7 +14,7 @@ async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {
     w.advance(Millis::new(1));
     let other = w.reopened().await;
     let reapers = [w.store.clone(), other.clone(), w.store.clone(), other].map(|store| {
-        tokio::spawn(async move { store.reap(Reap::Expired { contact: Millis::MAX }, 10).await.unwrap().len() })
+        tokio::spawn(async move { store.reap(Reap::Expired { spared: Spared::none() }, 10).await.unwrap().len() })
     });
     let mut reaped = 0;
     for reaper in reapers {
@@ -61,15 +61,22 @@ async fn a_lease_ends_when_it_is_reaped_not_when_the_clock_says_so() {
 }
 
 #[tokio::test]
-async fn a_node_reaps_only_leases_shorter_than_its_unbroken_contact() {
+async fn a_node_spares_leases_that_ran_out_while_it_was_out_of_touch() {
     let w = world().await;
     w.put(job()).await;
     w.claim_one().await;
     w.advance(LEASE + SECOND);
-    let brief = Reap::Expired { contact: LEASE - Millis::new(1) };
-    assert!(w.store.reap(brief, 10).await.unwrap().is_empty());
-    let enough = Reap::Expired { contact: LEASE };
-    assert_eq!(w.store.reap(enough, 10).await.unwrap().len(), 1);
+    let half = Millis::new(LEASE.get() / 2);
+    let mut hung = Spared::none();
+    hung.after(half + Millis::new(1), LEASE - Millis::new(1));
+    for spared in [Spared::all(), Spared::beyond(LEASE - Millis::new(1)), hung] {
+        assert!(w.store.reap(Reap::Expired { spared }, 10).await.unwrap().is_empty());
+    }
+    // Long enough ago, or too short to matter.
+    let mut spared = Spared::beyond(LEASE);
+    spared.after(half + SECOND, LEASE);
+    spared.after(half, Millis::ZERO);
+    assert_eq!(w.store.reap(Reap::Expired { spared }, 10).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -119,13 +126,13 @@ async fn a_lease_holds_what_is_still_running_under_it() {
     w.put_all(vec![job(), job()]).await;
     let jobs = w.claim(&["default"], 2).await.jobs;
     let lease = jobs[0].lease.unwrap();
-    assert_eq!(w.store.held(lease).await.unwrap().len(), 2);
+    assert_eq!(w.store.held(vec![lease]).await.unwrap().len(), 2);
     w.succeed(&jobs[0]).await;
-    let held = w.store.held(lease).await.unwrap();
+    let held = w.store.held(vec![lease]).await.unwrap();
     assert_eq!(held.iter().map(|job| job.id).collect::<Vec<_>>(), [jobs[1].id]);
     w.advance(LEASE + SECOND);
     assert_eq!(w.reap().await.len(), 1, "only the one that did not finish is lost");
-    assert!(w.store.held(lease).await.unwrap().is_empty());
+    assert!(w.store.held(vec![lease]).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use windlass::job::{Job, LeaseId, NewJob, QueueId};
 use windlass::settle::{Trace, settle};
 use windlass::store::{
     Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Scope,
-    Settled, Store, Turn, WorkerId, memory::MemoryStore,
+    Settled, Spared, Store, Turn, WorkerId, memory::MemoryStore,
 };
 
 pub const LEASE: Millis = Millis::from_secs(30);
@@ -151,7 +151,7 @@ impl World {
     }
 
     pub async fn reap(&self) -> Vec<Settled> {
-        self.store.reap(Reap::Expired { contact: Millis::MAX }, 100).await.unwrap()
+        self.store.reap(Reap::Expired { spared: Spared::none() }, 100).await.unwrap()
     }
 
     pub async fn get(&self, id: JobId) -> Job {

@@ -2,10 +2,11 @@
 
 use crate::proxy::{Cut, Proxy};
 use crate::world::{World, job, options, url};
-use windlass::core::JobId;
+use windlass::clock::Clock;
+use windlass::core::{JobId, Millis, Timestamp};
 use windlass::job::NewJob;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, Enqueued, Scope, Store, StoreError};
+use windlass::store::{Atomicity, Enqueued, Reap, Scope, Spared, Store, StoreError};
 
 async fn put(w: &World) -> Result<Vec<Enqueued>, StoreError> {
     w.store.enqueue(vec![job()], Atomicity::Each).await
@@ -81,8 +82,35 @@ async fn a_claim_with_an_unknown_outcome_can_be_asked_about() {
     proxy.arm();
     let error = w.store.claim(claim).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
-    let held: Vec<JobId> = w.store.held(lease).await.unwrap().iter().map(|job| job.id).collect();
+    let held: Vec<JobId> = w.store.held(vec![lease]).await.unwrap().iter().map(|job| job.id).collect();
     assert_eq!(held.len(), 1);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_reap_that_waited_for_the_server_spares_those_who_waited_too() {
+    let clock = Clock::manual(Timestamp::from_millis(1_767_268_800_000));
+    let w = World::with(&url(), clock.clone()).await;
+    put(&w).await.unwrap();
+    assert_eq!(w.claim(1).await.len(), 1);
+    clock.advance(Millis::from_secs(31));
+    let lock = format!("BEGIN; LOCK TABLE {}.leases", w.schema);
+    w.client.batch_execute(&lock).await.unwrap();
+    let reap = || Reap::Expired { spared: Spared::none() };
+    let waiting = tokio::spawn({
+        let store = w.store.clone();
+        async move { store.reap(reap(), 10).await }
+    });
+    let waits = format!(
+        "SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE NOT l.granted AND c.relname = 'leases' AND n.nspname = '{}'",
+        w.schema
+    );
+    while w.count(&waits).await == 0 {}
+    clock.advance(Millis::from_secs(16));
+    w.client.batch_execute("COMMIT").await.unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_empty(), "nobody could renew meanwhile");
+    assert_eq!(w.store.reap(reap(), 10).await.unwrap().len(), 1);
     w.end().await;
 }
 

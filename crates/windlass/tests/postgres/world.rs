@@ -1,6 +1,7 @@
 //! A schema of its own for each test, and a plain connection beside the store.
 
 use std::sync::Arc;
+use windlass::clock::Clock;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Policy};
@@ -30,8 +31,12 @@ impl World {
 
     /// The store reached by this URL; the plain connection goes straight to the server.
     pub async fn at(store_url: &str) -> Self {
+        Self::with(store_url, Clock::system()).await
+    }
+
+    pub async fn with(store_url: &str, clock: Clock) -> Self {
         let schema = format!("test_{:016x}", Dice::system().number());
-        let store = PostgresStore::open(store_url, options(&schema)).await.unwrap();
+        let store = PostgresStore::open(store_url, Options { clock, ..options(&schema) }).await.unwrap();
         Self { store, client: plain().await, schema }
     }
 

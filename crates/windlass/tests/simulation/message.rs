@@ -3,7 +3,7 @@
 use windlass::core::Millis;
 use windlass::job::{Job, LeaseId};
 use windlass::store::{
-    Claim, Claimed, Commit, Committed, Firing, Reap, Renewed, Schedule, Store, StoreError, WorkerId,
+    Claim, Claimed, Commit, Committed, Firing, Reap, Renewed, Schedule, Spared, Store, StoreError, WorkerId,
 };
 
 #[derive(Debug, Clone)]
@@ -12,7 +12,8 @@ pub enum Call {
     Held(LeaseId),
     Commit(Vec<Commit>, Vec<LeaseId>),
     Renew(WorkerId, Vec<LeaseId>, Millis),
-    Reap(Millis),
+    /// With the time it was asked.
+    Reap(Spared, Millis),
     Expire,
     Due,
     Fire(Firing),
@@ -44,14 +45,26 @@ impl Call {
     pub async fn send(self, store: &dyn Store) -> Answer {
         match self {
             Self::Claim(claim, lease) => Answer::Claimed(lease, sorted(store.claim(claim).await)),
-            Self::Held(lease) => Answer::Held(lease, sorted(store.held(lease).await)),
+            Self::Held(lease) => Answer::Held(lease, sorted(store.held(vec![lease]).await)),
             Self::Commit(commits, ended) => Answer::Committed(sorted(store.commit(commits, ended).await)),
             Self::Renew(worker, leases, span) => Answer::Renewed(sorted(store.renew(&worker, leases, span).await)),
-            Self::Reap(contact) => heard(store.reap(Reap::Expired { contact }, BATCH).await),
+            Self::Reap(spared, _) => heard(store.reap(Reap::Expired { spared }, BATCH).await),
             Self::Expire => heard(store.expire(BATCH).await),
             Self::Due => Answer::Due(sorted(store.due_schedules(BATCH).await).map(|(due, _)| due)),
             Self::Fire(firing) => heard(store.fire(firing).await),
             Self::Prune => heard(store.prune().await),
+        }
+    }
+
+    /// The same call as a store sees it that comes to it now.
+    pub fn arriving(self, now: Millis) -> Self {
+        match self {
+            Self::Reap(mut spared, asked) => {
+                spared.after(now - asked, Millis::ZERO);
+                Self::Reap(spared, asked)
+            }
+            Self::Claim(..) | Self::Held(_) | Self::Commit(..) | Self::Renew(..) | Self::Expire | Self::Due => self,
+            Self::Fire(_) | Self::Prune => self,
         }
     }
 
@@ -64,7 +77,7 @@ impl Call {
             Self::Commit(..) => Answer::Committed(Err(unknown)),
             Self::Renew(..) => Answer::Renewed(Err(unknown)),
             Self::Due => Answer::Due(Err(unknown)),
-            Self::Reap(_) | Self::Expire | Self::Fire(_) | Self::Prune => Answer::Heard(Err(unknown)),
+            Self::Reap(..) | Self::Expire | Self::Fire(_) | Self::Prune => Answer::Heard(Err(unknown)),
         }
     }
 }

@@ -245,7 +245,11 @@ impl Sim {
     fn check_orphans(&self) {
         let (lease, now) = (self.swarm.lease, self.clock.now());
         let bound = lease + lease + Millis::from_secs(30);
-        let could_reap = |node: &Node| node.is_up && node.contact.length() > bound;
+        // In touch all the while, with no silence that is long beside a lease.
+        let could_reap = |node: &Node| {
+            let spared = node.contact.spared(&self.ticks);
+            node.is_up && !spared.holds(bound) && !spared.holds(lease)
+        };
         if !self.is_calm || now <= self.quiet_since + bound || !self.nodes.iter().any(could_reap) {
             return;
         }

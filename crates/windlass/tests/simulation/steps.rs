@@ -11,10 +11,10 @@ use windlass::job::{Job, LeaseId};
 use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Store, Turn};
 use windlass::upkeep::schedules::firing;
 
-/// How often a node looks for work that nobody told it about. Slower than the real one, to save steps; still well within
-/// the silence that breaks a contact.
+/// How often a node looks for work that nobody told it about. Slower than the real one, to save steps.
 const POLL: Millis = Millis::from_secs(5);
-const UPKEEP: Millis = Millis::from_secs(5);
+/// Slower than the real one too; still well within the silence that breaks a contact.
+const UPKEEP: Millis = Millis::from_secs(2);
 /// When a caller gives up waiting for a late answer.
 const TIMEOUT: Millis = Millis::from_secs(2);
 
@@ -78,7 +78,7 @@ impl Sim {
 
     async fn arrive(&mut self, life: Life, call: Call, reply: Reply) {
         let store = self.nodes[life.node].store.clone();
-        let answer = call.send(&*store).await;
+        let answer = call.arriving(self.ticks.monotonic()).send(&*store).await;
         self.note(|| format!("  → {answer:?}"));
         let dies_meanwhile = self.nodes[life.node].life == life && self.strikes(Spice::Crashes, 150);
         if dies_meanwhile {
@@ -311,8 +311,8 @@ impl Sim {
     fn upkeep(&mut self, life: Life) {
         let next = UPKEEP + Millis::new(self.pick(1000));
         self.plan_in(next, Event::Upkeep(life));
-        let contact = self.nodes[life.node].contact.length();
-        self.send(life, Call::Reap(contact));
+        let spared = self.nodes[life.node].contact.spared(&self.ticks);
+        self.send(life, Call::Reap(spared, self.ticks.monotonic()));
         self.send(life, Call::Expire);
         if !self.schedules.is_empty() {
             self.send(life, Call::Due);
@@ -336,6 +336,6 @@ impl Sim {
 fn is_safe_to_double(call: &Call) -> bool {
     match call {
         Call::Commit(..) | Call::Renew(..) | Call::Expire | Call::Fire(_) | Call::Prune | Call::Due => true,
-        Call::Claim(..) | Call::Held(_) | Call::Reap(_) => false,
+        Call::Claim(..) | Call::Held(_) | Call::Reap(..) => false,
     }
 }

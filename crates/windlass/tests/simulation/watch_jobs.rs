@@ -46,15 +46,15 @@ impl Watched {
         Ok(claimed)
     }
 
-    pub async fn watch_held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        let held = self.inner.held(lease).await?;
+    pub async fn watch_held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        let held = self.inner.held(leases.clone()).await?;
         let mut record = self.record();
         record.counts.calls += 1;
-        let expected: Vec<JobId> =
-            record.jobs.values().filter(|known| known.open == Some(lease)).map(|known| known.id).collect();
+        let is_held = |known: &&crate::record::Known| known.open.is_some_and(|lease| leases.contains(&lease));
+        let expected: Vec<JobId> = record.jobs.values().filter(is_held).map(|known| known.id).collect();
         let mut said: Vec<JobId> = held.iter().map(|job| job.id).collect();
         said.sort();
-        record.demand(said == expected, || format!("lease {lease} holds {expected:?}, but the store says {said:?}"));
+        record.demand(said == expected, || format!("{leases:?} hold {expected:?}, but the store says {said:?}"));
         Ok(held)
     }
 

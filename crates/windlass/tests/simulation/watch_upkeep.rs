@@ -121,7 +121,7 @@ impl Record {
     /// The leases that a reap must end.
     fn over(&self, reap: &Reap, now: Timestamp) -> Vec<LeaseId> {
         let is_over = |lease: &crate::record::Lease| match reap {
-            Reap::Expired { contact } => lease.expires_at <= now && lease.length <= *contact,
+            Reap::Expired { spared } => lease.expires_at <= now && !spared.holds(lease.length),
             Reap::Of(worker) => lease.worker == *worker,
         };
         self.leases.iter().filter(|(_, lease)| is_over(lease)).map(|(id, _)| *id).collect()

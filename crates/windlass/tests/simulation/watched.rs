@@ -42,8 +42,8 @@ impl Store for Watched {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         self.watch_claim(claim).await
     }
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        self.watch_held(lease).await
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        self.watch_held(leases).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         self.watch_commit(commits, ended).await

@@ -13,7 +13,7 @@ use windlass::core::job::{QueueName, Tenant};
 use windlass::dice::Dice;
 use windlass::event::Event;
 use windlass::job::Job;
-use windlass::store::{Options, Reap, Scope, Store};
+use windlass::store::{Options, Reap, Scope, Spared, Store};
 use windlass::testing::{Fault, FaultyStore, START};
 use windlass::{JobId, Millis, What, Windlass, Worker, WorkerError};
 
@@ -209,7 +209,7 @@ impl World {
     /// As if another node, long in contact with the store, had found the leases that ran out.
     pub(crate) async fn reap_expired(&self) {
         self.clock.advance(LEASE);
-        let reaped = self.inner.reap(Reap::Expired { contact: LEASE }, 100).await.expect("the store answers");
+        let reaped = self.inner.reap(Reap::Expired { spared: Spared::none() }, 100).await.expect("the store answers");
         assert!(!reaped.is_empty(), "no lease had run out");
     }
 

@@ -159,7 +159,7 @@ async fn find(app: &App, item: &Item) -> Result<Option<Found>, Problem> {
     if let Some(job) = app.leased().find(item.lease).filter(is_it) {
         return Ok(Some(Found { job, held: true }));
     }
-    if let Some(job) = app.store().held(item.lease).await?.into_iter().find(is_it) {
+    if let Some(job) = app.store().held(vec![item.lease]).await?.into_iter().find(is_it) {
         return Ok(Some(Found { job, held: true }));
     }
     let job = app.store().job(&Scope::All, item.job).await?;

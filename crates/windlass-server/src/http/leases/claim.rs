@@ -4,7 +4,7 @@ use super::read::Wish;
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use tokio::sync::oneshot;
-use windlass::job::{Job, LeaseId};
+use windlass::job::{Job, LeaseId, QueueId};
 use windlass::settle::{Trace, settle};
 use windlass::store::{Claim, Claimed, Commit, Leases, Queue, StoreError, Turn, WorkerId};
 use windlass_core::{Executor, Millis, Outcome, Progress};
@@ -27,68 +27,77 @@ pub(super) fn queues_of(wish: &Wish, all: Vec<Queue>, app: &App) -> Vec<Queue> {
     queues
 }
 
-/// Takes up to `max` jobs: an equal share from each queue first, then what is left from any.
+/// Takes up to `max` jobs for a worker.
 pub(super) async fn claim(app: &App, wish: &Wish, queues: &[Queue]) -> Result<Claimed, Problem> {
-    let share = wish.max.div_ceil(queues.len().max(1) as u32);
-    let mut claimed = claim_once(app, wish, queues, share, wish.max).await?;
-    let left = wish.max - claimed.jobs.len() as u32;
-    if left > 0 && share < wish.max && !claimed.jobs.is_empty() {
-        let more = claim_once(app, wish, queues, left, left).await?;
-        claimed.jobs.extend(more.jobs);
-    }
+    let taker = Taker { app: app.clone(), worker: wish.worker.clone(), lease_for: wish.lease_for };
+    let (max, queues) = (wish.max, queues.iter().map(|queue| queue.id).collect::<Vec<_>>());
+    let (told, heard) = oneshot::channel();
+    // The request may be dropped at any moment, its client gone; what it took must not be dropped with it, or those jobs would
+    // wait for their leases to run out.
+    app.tasks().spawn(async move {
+        let claimed = taker.take(&queues, max).await;
+        if let Err(Ok(unheard)) = told.send(claimed) {
+            taker.give_back(unheard.jobs).await;
+        }
+    });
+    let Ok(claimed) = heard.await else {
+        return Err(StoreError::unavailable("the server is stopping").into());
+    };
+    let claimed = claimed?;
     app.leased().keep(&claimed.jobs);
     app.windlass().remote_started(&wish.worker.0, &claimed.jobs);
     Ok(claimed)
 }
 
-async fn claim_once(app: &App, wish: &Wish, queues: &[Queue], slots: u32, limit: u32) -> Result<Claimed, Problem> {
-    let leases: Vec<LeaseId> = (0..limit).map(|_| LeaseId::draw(app.dice())).collect();
-    let turns = queues.iter().map(|queue| Turn { queue: queue.id, slots, ahead: 0 }).collect();
-    let (worker, lease_for) = (wish.worker.clone(), wish.lease_for);
-    let claim = Claim {
-        worker: worker.clone(),
-        leases: Leases::Each(leases.clone()),
-        lease_for,
-        turns,
-        limit,
-        suspects: SUSPECTS,
-    };
-    let finder = Finder { app: app.clone(), worker, lease_for, leases };
-    let (told, heard) = oneshot::channel();
-    // The request may be dropped at any moment, its client gone; the claim must not be dropped with it, or its jobs would
-    // wait for their leases to run out.
-    app.tasks().spawn(async move {
-        let claimed = finder.app.store().claim(claim).await;
-        finder.app.windlass().heard(&claimed);
-        let is_unknown = matches!(claimed, Err(StoreError::Unknown(_)));
-        match told.send(claimed) {
-            Err(Ok(unheard)) => finder.give_back(unheard.jobs).await,
-            // The client was told that nobody knows, and takes nothing for its own.
-            Ok(()) | Err(Err(_)) if is_unknown => finder.find_and_give_back().await,
-            Ok(()) | Err(Err(_)) => {}
-        }
-    });
-    match heard.await {
-        Ok(claimed) => Ok(claimed?),
-        Err(_) => Err(StoreError::unavailable("the server is stopping").into()),
-    }
-}
-
-/// Finds what a claim brought that nobody will run, and gives it back, however long the store is away: an outage must cost no job
-/// an attempt.
-struct Finder {
+/// Takes jobs, and gives back those that nobody will run, however long the store is away: an outage must cost no job an attempt.
+#[derive(Clone)]
+struct Taker {
     app: App,
     worker: WorkerId,
     lease_for: Millis,
-    leases: Vec<LeaseId>,
 }
 
-impl Finder {
+impl Taker {
+    /// An equal share from each queue first, then what is left from any.
+    async fn take(&self, queues: &[QueueId], max: u32) -> Result<Claimed, StoreError> {
+        let share = max.div_ceil(queues.len().max(1) as u32);
+        let mut claimed = self.take_once(queues, share, max).await?;
+        let left = max - claimed.jobs.len() as u32;
+        if left > 0 && share < max && !claimed.jobs.is_empty() {
+            match self.take_once(queues, left, left).await {
+                Ok(more) => claimed.jobs.extend(more.jobs),
+                // The worker gets what is in hand: nobody else would know of it.
+                Err(error) => tracing::warn!(%error, worker = %self.worker, "no more jobs could be taken"),
+            }
+        }
+        Ok(claimed)
+    }
+
+    async fn take_once(&self, queues: &[QueueId], slots: u32, limit: u32) -> Result<Claimed, StoreError> {
+        let leases: Vec<LeaseId> = (0..limit).map(|_| LeaseId::draw(self.app.dice())).collect();
+        let claim = Claim {
+            worker: self.worker.clone(),
+            leases: Leases::Each(leases.clone()),
+            lease_for: self.lease_for,
+            turns: queues.iter().map(|queue| Turn { queue: *queue, slots, ahead: 0 }).collect(),
+            limit,
+            suspects: SUSPECTS,
+        };
+        let claimed = self.app.store().claim(claim).await;
+        self.app.windlass().heard(&claimed);
+        if matches!(claimed, Err(StoreError::Unknown(_))) {
+            // The worker hears that nobody knows, and takes nothing for its own.
+            let finder = self.clone();
+            self.app.tasks().spawn(async move { finder.find_and_give_back(leases).await });
+        }
+        claimed
+    }
+
     /// A database may finish a claim after its connection was lost, and after it was asked: whoever finds nothing asks again for
     /// the length of the lease.
-    async fn find_and_give_back(&self) {
+    async fn find_and_give_back(&self, leases: Vec<LeaseId>) {
         let mut until = None;
-        while let Some(jobs) = self.until_answered(|| self.find()).await {
+        while let Some(jobs) = self.until_answered(|| self.find(&leases)).await {
             let now = self.app.now();
             if !jobs.is_empty() || now >= *until.get_or_insert(now + self.lease_for) {
                 return self.give_back(jobs).await;
@@ -100,15 +109,11 @@ impl Finder {
         }
     }
 
-    /// The jobs under the claim's leases. Renewing tells which of them there are, and keeps others from reaping them meanwhile.
-    async fn find(&self) -> Result<Vec<Job>, StoreError> {
+    /// The jobs under these leases. Renewing keeps others from reaping them meanwhile.
+    async fn find(&self, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
         let store = self.app.store();
-        let renewed = store.renew(&self.worker, self.leases.clone(), self.lease_for).await?;
-        let mut jobs = Vec::new();
-        for lease in self.leases.iter().filter(|lease| !renewed.lost.contains(lease)) {
-            jobs.extend(store.held(*lease).await?);
-        }
-        Ok(jobs)
+        store.renew(&self.worker, leases.to_vec(), self.lease_for).await?;
+        store.held(leases.to_vec()).await
     }
 
     /// Gives jobs back that nobody will run.

@@ -1,5 +1,7 @@
 use super::world::World;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass::testing::Fault;
 use windlass::upkeep::Keeper;
 
@@ -137,6 +139,37 @@ async fn jobs_of_a_claim_that_happens_after_it_was_asked_about_are_given_back() 
     let history = world.get(&format!("/api/v1/jobs/{id}/history")).await.is(200);
     assert_eq!(history["items"][0]["status"], "RELEASED", "{history}");
     assert_eq!(world.get(&format!("/api/v1/jobs/{id}")).await.is(200)["failures"], 0);
+}
+
+#[tokio::test]
+async fn jobs_in_hand_are_delivered_when_the_store_goes_away_before_the_rest_is_taken() {
+    for fault in [Fault::Unavailable, Fault::UnknownNotDone, Fault::UnknownDone] {
+        let (world, faults) = World::faulty();
+        for queue in ["email", "email", "email", "sms"] {
+            world.enqueue(queue).await;
+        }
+        // Each queue's share first, then the rest.
+        let shares = Arc::new(AtomicUsize::new(1));
+        faults.choose(move |call| match call {
+            "claim" if shares.swap(0, Ordering::Relaxed) == 0 => fault,
+            _ => Fault::None,
+        });
+        let leased = world.post("/api/v1/leases", r#"{"worker":"w1","queues":["email","sms"],"max":4}"#).await.is(200);
+        let jobs = leased["jobs"].as_array().unwrap().clone();
+        assert_eq!(jobs.len(), 3, "{fault:?}: {leased}");
+        for _ in 0..20 {
+            world.advance(100);
+            tokio::task::yield_now().await;
+        }
+        let states: Vec<Value> = world.get("/api/v1/jobs").await.is(200)["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|job| job["state"].clone())
+            .collect();
+        assert_eq!(states.iter().filter(|state| *state == "running").count(), 3, "{fault:?}: {states:?}");
+        assert_eq!(states.iter().filter(|state| *state == "queued").count(), 1, "{fault:?}: {states:?}");
+    }
 }
 
 #[tokio::test]

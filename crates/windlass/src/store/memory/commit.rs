@@ -68,8 +68,8 @@ impl State {
 
     pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Settled> {
         let over = self.leases.iter().filter(|(_, lease)| match reap {
-            Reap::Expired { contact } => {
-                lease.expires_at <= now && (lease.length <= *contact || sabotaged("outage-costs-attempts"))
+            Reap::Expired { spared } => {
+                lease.expires_at <= now && (!spared.holds(lease.length) || sabotaged("outage-costs-attempts"))
             }
             Reap::Of(worker) => lease.worker == *worker,
         });

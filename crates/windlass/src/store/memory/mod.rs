@@ -68,8 +68,9 @@ impl Store for MemoryStore {
         Ok(self.state().claim(&claim, self.now()))
     }
 
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        Ok(self.state().held(lease))
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        let state = self.state();
+        Ok(leases.into_iter().flat_map(|lease| state.held(lease)).collect())
     }
 
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

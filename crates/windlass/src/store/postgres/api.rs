@@ -35,8 +35,8 @@ impl Store for PostgresStore {
         self.inner.claim(&claim).await
     }
 
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        self.inner.held(lease).await
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        self.inner.held(&leases).await
     }
 
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

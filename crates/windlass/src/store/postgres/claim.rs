@@ -128,10 +128,11 @@ impl Inner {
         rows.first().map_or(Ok(None), |row| Columns::new(row).moment_if())
     }
 
-    pub(super) async fn held(&self, lease: LeaseId) -> Result<Vec<Job>, StoreError> {
+    pub(super) async fn held(&self, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
+        let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
         again(|| async {
             let lent = self.pool.get().await?;
-            let rows = lent.query(Sql::Held, &[&lease.0]).await?;
+            let rows = lent.query(Sql::Held, &[&ids]).await?;
             self.jobs_in(On::Own(&lent), &rows, 0).await
         })
         .await

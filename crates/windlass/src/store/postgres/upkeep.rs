@@ -11,29 +11,37 @@ use crate::store::{Commit, Reap, Settled, StoreError};
 use futures_util::join;
 use std::collections::HashMap;
 use tokio_postgres::Row;
-use windlass_core::Timestamp;
+use windlass_core::{Millis, Timestamp};
 
 impl Inner {
     pub(super) async fn reap(&self, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
+        let asked = self.clock.monotonic();
         self.finishing(|| async {
             self.ensure_partitions(Class::ALL).await?;
             let lent = self.pool.get().await?;
-            let (begun, settled) = join!(lent.begin(), self.reap_on(On::Own(&lent), reap, limit));
+            let (begun, settled) = join!(lent.begin(), self.reap_on(On::Own(&lent), reap, limit, asked));
             lent.conclude(begun, settled).await
         })
         .await
     }
 
-    async fn reap_on(&self, on: On<'_>, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
+    async fn reap_on(&self, on: On<'_>, reap: &Reap, limit: u32, asked: Millis) -> Result<Vec<Settled>, StoreError> {
         let (now, limit) = (self.fixed(), i64::from(limit));
         let rows = match reap {
-            Reap::Expired { contact } => on.query(Sql::ReapExpired, &[&now, &(contact.get() as i64), &limit]).await?,
+            Reap::Expired { spared } => {
+                let (above, below) = spared.bounds();
+                on.query(Sql::ReapExpired, &[&now, &above, &below, &limit]).await?
+            }
             Reap::Of(worker) => on.query(Sql::ReapWorker, &[&now, &&*worker.0, &limit]).await?,
         };
-        if rows.is_empty() {
+        let mut leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
+        // The question may have waited for a database that was away: its workers have not had their chance to renew.
+        if let Reap::Expired { spared } = reap.clone().late(self.clock.monotonic() - asked) {
+            leases.retain(|lease| !spared.holds(lease.length));
+        }
+        if leases.is_empty() {
             return Ok(Vec::new());
         }
-        let leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
         let lost = self.lost(on, &leases).await?;
         let commits: Vec<Commit> = lost.iter().map(|(_, commit)| commit.clone()).collect();
         let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
@@ -99,11 +107,13 @@ struct LeaseRow {
     worker: String,
     jobs: Vec<i64>,
     now: Timestamp,
+    length: Millis,
 }
 
 impl LeaseRow {
     fn read(row: &Row) -> Result<Self, StoreError> {
         let mut c = Columns::new(row);
-        Ok(Self { id: c.next()?, worker: c.next()?, jobs: c.next()?, now: c.moment()? })
+        let (id, worker, jobs, now) = (c.next()?, c.next()?, c.next()?, c.moment()?);
+        Ok(Self { id, worker, jobs, now, length: Millis::new(c.next::<i64>()? as u64) })
     }
 }

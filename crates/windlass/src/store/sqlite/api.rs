@@ -30,8 +30,8 @@ impl Store for SqliteStore {
         self.write(move |tx| tx.claim(&claim)).await
     }
 
-    async fn held(&self, lease: LeaseId) -> Result<Vec<Job>> {
-        self.read(move |reader| claim::held(&reader.conn, &mut reader.names, lease)).await
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+        self.read(move |reader| claim::held(&reader.conn, &mut reader.names, &leases)).await
     }
 
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
@@ -43,7 +43,8 @@ impl Store for SqliteStore {
     }
 
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
-        self.write(move |tx| tx.reap(&reap, limit)).await
+        let (clock, asked) = (self.clock.clone(), self.clock.monotonic());
+        self.write(move |tx| tx.reap(&reap.late(clock.monotonic() - asked), limit)).await
     }
 
     async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {

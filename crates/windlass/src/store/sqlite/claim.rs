@@ -207,15 +207,17 @@ impl Tx<'_> {
     }
 }
 
-/// The running jobs under a lease.
-pub(super) fn held(conn: &Connection, names: &mut Names, lease: LeaseId) -> Result<Vec<Job>, StoreError> {
+/// The running jobs under leases.
+pub(super) fn held(conn: &Connection, names: &mut Names, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
     let mut covered = conn.prepare_cached(sql!("lease_jobs"))?;
-    let ids: Option<String> = covered.query_row([lease.0], |row| row.get(0)).optional()?;
     let mut select = conn.prepare_cached(sql!("live_select", "held"))?;
     let mut jobs = Vec::new();
-    for id in ids.iter().flat_map(|ids| ids.split(',')) {
-        let id: i64 = id.parse().map_err(|_| StoreError::corrupt(format!("lease {lease}"), "it lists job ids"))?;
-        jobs.extend(rows::all(select.query([id, lease.0])?, |row| rows::live(row, conn, names))?);
+    for lease in leases {
+        let ids: Option<String> = covered.query_row([lease.0], |row| row.get(0)).optional()?;
+        for id in ids.iter().flat_map(|ids| ids.split(',')) {
+            let id: i64 = id.parse().map_err(|_| StoreError::corrupt(format!("lease {lease}"), "it lists job ids"))?;
+            jobs.extend(rows::all(select.query([id, lease.0])?, |row| rows::live(row, conn, names))?);
+        }
     }
     Ok(jobs)
 }

@@ -1,7 +1,6 @@
 //! What the store settles by itself: lost attempts, jobs that were not started in time, waiting jobs that are cancelled.
 
 use super::claim::held;
-use super::enqueue::millis;
 use super::finish::Batch;
 use super::retention::keep;
 use super::rows;
@@ -13,7 +12,7 @@ use crate::store::{Keep, Reap, Settled, StoreError};
 use crate::tally::Tally;
 use rusqlite::params;
 use std::iter;
-use windlass_core::{Next, Reason, State};
+use windlass_core::{Millis, Next, Reason, State};
 
 impl Tx<'_> {
     pub(super) fn reap(&mut self, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
@@ -24,7 +23,7 @@ impl Tx<'_> {
         }
         let mut batch = self.batch()?;
         for (lease, worker) in leases {
-            for job in held(self.conn, self.names, lease)? {
+            for job in held(self.conn, self.names, &[lease])? {
                 let commit = settle::lost(&job, &worker, self.now, self.dice.roll());
                 self.commit_one(&commit, &mut batch)?;
                 settled.push(Settled::new(job, &commit));
@@ -37,9 +36,18 @@ impl Tx<'_> {
     fn leases_over(&self, reap: &Reap, limit: u32) -> Result<Vec<(LeaseId, String)>, StoreError> {
         let read = |row: &rusqlite::Row<'_>| Ok((LeaseId(row.get(0)?), row.get(1)?));
         match reap {
-            Reap::Expired { contact } => {
+            Reap::Expired { spared } => {
                 let mut select = self.conn.prepare_cached(sql!("leases_expired"))?;
-                rows::all(select.query(params![self.now.as_millis(), millis(*contact), limit])?, read)
+                let mut found = select.query([self.now.as_millis()])?;
+                let mut over = Vec::new();
+                while over.len() < limit as usize
+                    && let Some(row) = found.next()?
+                {
+                    if !spared.holds(Millis::new(row.get::<_, i64>(2)? as u64)) {
+                        over.push(read(row)?);
+                    }
+                }
+                Ok(over)
             }
             Reap::Of(worker) => {
                 let mut select = self.conn.prepare_cached(sql!("leases_of"))?;

@@ -5,8 +5,8 @@ use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
 use crate::settle::{Trace, settle};
 use crate::store::{
-    Atomicity, Claim, Committed, Enqueued, JobFilter, Leases, Migrations, Options, Order, Page, Scope, SettingKey,
-    Store, StoreError, Turn, WorkerId,
+    Atomicity, Claim, Committed, Enqueued, JobFilter, Leases, Migrations, Options, Order, Page, Reap, Scope,
+    SettingKey, Spared, Store, StoreError, Turn, WorkerId,
 };
 use rusqlite::Connection;
 use std::sync::Arc;

@@ -1,1 +1,1 @@
-SELECT id, worker FROM windlass_leases WHERE expires_at <= ?1 AND length <= ?2 ORDER BY id LIMIT ?3
+SELECT id, worker, length FROM windlass_leases WHERE expires_at <= ?1 ORDER BY id

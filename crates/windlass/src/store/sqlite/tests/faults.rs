@@ -51,6 +51,27 @@ async fn a_lock_held_too_long_is_unavailable_and_a_freed_one_is_taken() {
 }
 
 #[tokio::test]
+async fn a_reap_that_waited_for_the_file_spares_those_who_waited_too() {
+    let home = Home::new();
+    let store = home.open().await;
+    put(&store).await;
+    claim(&store, 1).await;
+    home.clock.advance(Millis::from_secs(31));
+    let other = home.connect();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let reap = || Reap::Expired { spared: Spared::none() };
+    let waiting = tokio::spawn({
+        let store = store.clone();
+        async move { store.reap(reap(), 10).await }
+    });
+    tokio::task::yield_now().await;
+    home.clock.advance(Millis::from_secs(16));
+    other.execute_batch("COMMIT").unwrap();
+    assert!(waiting.await.unwrap().unwrap().is_empty(), "nobody could renew meanwhile");
+    assert_eq!(store.reap(reap(), 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_file_that_is_no_database_is_refused() {
     let home = Home::new();
     std::fs::write(home.path(), "not a database, but long enough to be looked at ".repeat(40)).unwrap();

@@ -86,7 +86,7 @@ async fn a_callers_transaction_stores_and_completes_jobs_with_its_effects() {
     conn.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(matches!(store.commit_in(&conn, &commits, &[lease]).unwrap()[0], Committed::Applied(_)));
     conn.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(store.held(lease).await.unwrap().len(), 1, "still running");
+    assert_eq!(store.held(vec![lease]).await.unwrap().len(), 1, "still running");
 
     conn.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(matches!(store.commit_in(&conn, &commits, &[lease]).unwrap()[0], Committed::Applied(_)));
