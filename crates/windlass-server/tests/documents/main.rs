@@ -2,6 +2,7 @@
 //! `WINDLASS_TEST_REWRITE=1` writes what is printed into the documents instead; look at the difference before keeping it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod calls;
 mod chance;
 mod page;
 mod place;
@@ -44,6 +45,19 @@ fn the_quickstart_is_real() {
 #[test]
 fn the_retry_guide_is_real() {
     assert!(follow("docs/guides/retry.md") >= 5);
+}
+
+#[test]
+fn the_api_guide_is_real() {
+    let page = Page::read("docs/guides/api.md");
+    let mut place = Place::new();
+    place.run("windlass serve &", "");
+    let calls = calls::made(&mut place, &page);
+    let wrong = calls.iter().filter(|call| call.status != calls::expected(&call.arguments));
+    let told: Vec<String> =
+        wrong.map(|call| format!("{} curl {}\n{}", call.status, call.arguments, call.body)).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(calls.len() >= 25, "{}", calls.len());
 }
 
 /// Policies that the guides write inline, such as `http:jitter=full`.

@@ -61,6 +61,11 @@ impl Page {
         own.map(|line| line.replace("cargo run --release -- ", "windlass ")).collect()
     }
 
+    /// All `sh` blocks, as one script.
+    pub(crate) fn script(&self) -> String {
+        self.blocks("sh").concat()
+    }
+
     /// Puts what was printed in the place of what was shown.
     pub(crate) fn replace(&mut self, example: &Example, printed: &str) {
         let (shown, printed) = (example.shown.trim_end(), printed.trim_end());

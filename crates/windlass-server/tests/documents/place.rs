@@ -59,6 +59,16 @@ impl Place {
         self.shell(line).stdout(Stdio::null()).status().unwrap().success()
     }
 
+    /// Where the server of this place listens.
+    pub(crate) fn server(&self) -> String {
+        format!("127.0.0.1:{}", self.windlass)
+    }
+
+    /// What a file of this place holds.
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.directory.path().join(name)).unwrap()
+    }
+
     fn start(&mut self, line: &str) {
         let port = if line.contains(RECEIVER) { self.receiver } else { self.windlass };
         // The shell becomes the command, so that its id is the command's.
