@@ -63,13 +63,14 @@ async fn one_by_one(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> R
     let meter = gauge.start().await?;
     let mut callers = JoinSet::new();
     for _ in 0..CONNECTIONS {
-        let (caller, left, body) = (caller.clone(), left.clone(), body.clone());
+        let (caller, left, body, pace) = (caller.clone(), left.clone(), body.clone(), gauge.pace.clone());
         let url = format!("{base}/jobs");
         callers.spawn(async move {
             let mut waits = Vec::new();
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
                 let watch = Stopwatch::start();
                 post(&caller, &url, body.clone()).await?;
+                pace.moved(1);
                 waits.push(watch.elapsed().as_secs_f64() * 1000.0);
             }
             anyhow::Ok(waits)
@@ -92,6 +93,7 @@ async fn in_batches(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> R
     for start in (0..load.jobs).step_by(BATCH) {
         let jobs = vec![job.as_str(); BATCH.min(load.jobs - start)].join(",");
         post(caller, &url, format!(r#"{{"jobs":[{jobs}],"atomic":false}}"#)).await?;
+        gauge.pace.moved(BATCH.min(load.jobs - start));
     }
     Ok(Figure::rate(format!("API enqueue, batches of {BATCH}"), load.jobs, meter.read().await?))
 }
@@ -109,6 +111,7 @@ async fn work(caller: &Caller, base: &str, jobs: usize, gauge: &Gauge) -> Result
         let results: Vec<Value> =
             leased.iter().map(|j| json!({"id": j["id"], "attempt": j["attempt"], "lease": j["lease"]})).collect();
         done += results.len();
+        gauge.pace.moved(results.len());
         post(caller, &complete, json!({"worker": "bench", "results": results}).to_string()).await?;
     }
     Ok(Figure::rate(format!("API remote worker, {LEASED} leases at a time"), jobs, meter.read().await?))

@@ -1,6 +1,7 @@
 //! What a run cost: time, processor time and bytes written, of this process and of the Postgres server it talks to, and how much
 //! memory this process held at most.
 
+use super::pace::Pace;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use windlass::clock::Stopwatch;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gauge {
     server: Option<Arc<Server>>,
+    pub(crate) pace: Pace,
 }
 
 /// A Postgres server, asked on a connection of its own.
@@ -54,11 +56,16 @@ const LOG: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 
 impl Gauge {
     /// A gauge that also reads the Postgres server at `url`.
-    pub(crate) async fn of_server(url: &str) -> Result<Self> {
+    pub(crate) async fn of_server(url: &str, pace: Pace) -> Result<Self> {
         let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
         // Ends when the client is dropped.
         let connection = tokio::spawn(async move { drop(connection.await) });
-        Ok(Self { server: Some(Arc::new(Server { client, _connection: connection })) })
+        Ok(Self { server: Some(Arc::new(Server { client, _connection: connection })), pace })
+    }
+
+    /// A gauge that reads this process only.
+    pub(crate) fn own(pace: Pace) -> Self {
+        Self { server: None, pace }
     }
 
     pub(crate) async fn start(&self) -> Result<Meter> {

@@ -1,6 +1,7 @@
 //! The store by itself: the whole life of a job through `trait Store`, in batches, by several callers at once.
 
 use super::cost::{Cost, Gauge};
+use super::pace::Pace;
 use super::{Load, report::Figure};
 use anyhow::Result;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ pub(crate) async fn cycle(
 ) -> Result<[Figure; 2]> {
     let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
     let meter = gauge.start().await?;
-    fill(store, load, batch, callers, RunAt::Now).await?;
+    fill(store, load, batch, callers, RunAt::Now, &gauge.pace).await?;
     let filled = meter.read().await?;
     let drained = drain(store, queue, load.jobs, batch, callers, gauge).await?;
     let figure =
@@ -54,7 +55,7 @@ pub(crate) async fn enqueue_singly(
     gauge: &Gauge,
 ) -> Result<Figure> {
     let meter = gauge.start().await?;
-    fill(store, load, 1, callers, RunAt::Now).await?;
+    fill(store, load, 1, callers, RunAt::Now, &gauge.pace).await?;
     Ok(Figure::rate(format!("enqueue one by one, callers: {callers}"), load.jobs, meter.read().await?))
 }
 
@@ -67,21 +68,29 @@ pub(super) async fn empty(store: &Arc<dyn Store>, jobs: usize, gauge: &Gauge) ->
 /// Enqueues jobs for tomorrow: a load that claims must not feel.
 pub(crate) async fn future_load(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Figure> {
     let meter = gauge.start().await?;
-    fill(store, load, 1000, 2, RunAt::After(Millis::from_secs(86_400))).await?;
+    fill(store, load, 1000, 2, RunAt::After(Millis::from_secs(86_400)), &gauge.pace).await?;
     Ok(Figure::rate("enqueue for tomorrow".into(), load.jobs, meter.read().await?))
 }
 
-async fn fill(store: &Arc<dyn Store>, load: Load, batch: usize, callers: usize, run_at: RunAt) -> Result<()> {
+async fn fill(
+    store: &Arc<dyn Store>,
+    load: Load,
+    batch: usize,
+    callers: usize,
+    run_at: RunAt,
+    pace: &Pace,
+) -> Result<()> {
     let left = Arc::new(AtomicUsize::new(load.jobs));
     let (policy, payload) = (policy(), load.text());
     let mut tasks = JoinSet::new();
     for _ in 0..callers {
-        let (store, left) = (store.clone(), left.clone());
+        let (store, left, pace) = (store.clone(), left.clone(), pace.clone());
         let (policy, payload) = (policy.clone(), payload.clone());
         tasks.spawn(async move {
             while let Some(count) = take(&left, batch) {
                 let jobs = (0..count).map(|_| NewJob { run_at, ..new_job(&payload, &policy) }).collect();
                 store.enqueue(jobs, Atomicity::Each).await?;
+                pace.moved(count);
             }
             anyhow::Ok(())
         });
@@ -101,7 +110,7 @@ async fn drain(
     let meter = gauge.start().await?;
     let mut tasks = JoinSet::new();
     for caller in 0..callers {
-        let (store, left) = (store.clone(), left.clone());
+        let (store, left, pace) = (store.clone(), left.clone(), gauge.pace.clone());
         tasks.spawn(async move {
             let worker = WorkerId::new(&format!("bench-{caller}"));
             let dice = Dice::system();
@@ -118,6 +127,7 @@ async fn drain(
                 let claimed = store.claim(claim).await?.jobs;
                 let commits = claimed.iter().map(|job| succeed(job, &worker)).collect::<Vec<_>>();
                 let done = store.commit(commits, vec![lease]).await?.len();
+                pace.moved(done);
                 let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(done)));
             }
             anyhow::Ok(())

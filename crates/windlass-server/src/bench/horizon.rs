@@ -42,6 +42,7 @@ pub(crate) async fn claims(
         while watch.elapsed() < STRETCH.to_std() {
             let beat = Stopwatch::start();
             waits.push(one_beat(store, queue, load).await?);
+            gauge.pace.moved(JOBS);
             tokio::time::sleep(BEAT.to_std().saturating_sub(beat.elapsed())).await;
         }
         let (jobs, cost) = (waits.len() * JOBS, meter.read().await?);

@@ -1,6 +1,7 @@
 //! Jobs that call URLs: a receiver on loopback that answers 200 at once, and the whole path from claim to commit.
 
 use super::cost::Gauge;
+use super::pace::Pace;
 use super::{Load, report::Figure};
 use anyhow::Result;
 use bytes::Bytes;
@@ -27,7 +28,7 @@ pub(crate) async fn calls(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> 
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("http://{}/", listener.local_addr()?);
     let over = Arc::new(Notify::new());
-    let receiver = tokio::spawn(receive(listener, load.jobs, over.clone()));
+    let receiver = tokio::spawn(receive(listener, load.jobs, over.clone(), gauge.pace.clone()));
     let call = Arc::new(HttpCall { method: "POST".into(), url, headers: Vec::new(), secret: None, webhook_id: None });
     for start in (0..load.jobs).step_by(BATCH) {
         let job = |_| NewJob {
@@ -54,11 +55,12 @@ pub(crate) async fn calls(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> 
     Ok(Figure::rate(format!("HTTP jobs, {CALLS} calls at once"), load.jobs, cost))
 }
 
-async fn receive(listener: TcpListener, jobs: usize, over: Arc<Notify>) {
+async fn receive(listener: TcpListener, jobs: usize, over: Arc<Notify>, pace: Pace) {
     let left = Arc::new(AtomicUsize::new(jobs));
     while let Ok((stream, _)) = listener.accept().await {
-        let (left, over) = (left.clone(), over.clone());
+        let (left, over, pace) = (left.clone(), over.clone(), pace.clone());
         let answer = service_fn(move |_| {
+            pace.moved(1);
             if left.fetch_sub(1, Ordering::Relaxed) == 1 {
                 over.notify_one();
             }

@@ -9,11 +9,13 @@ mod cost;
 mod cycle;
 mod horizon;
 mod http;
+mod pace;
 mod plot;
 mod report;
 mod target;
 mod work;
 
+pub(crate) use pace::Pace;
 pub(crate) use report::Report;
 pub(crate) use target::Target;
 
@@ -91,9 +93,9 @@ const SHALLOW: usize = 10_000;
 /// Callers, or plain connections, that enqueue one job at a time.
 const SINGLE_CALLERS: [usize; 3] = [1, 16, 64];
 
-/// Runs the plan, telling `begin` what comes next. The ceiling is measured before and after, because machines change their pace
+/// Runs the plan, telling `begin` what comes next and `pace` how fast it goes. The ceiling is measured before and after, because machines change their pace
 /// meanwhile.
-pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, begin: impl Fn(&str)) -> Result<Report> {
+pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, pace: Pace, begin: impl Fn(&str)) -> Result<Report> {
     if plan.scenarios.contains(&Scenario::Horizon) && target.url().is_none() {
         bail!("the scenario `horizon` is about Postgres: give --store postgres://…");
     }
@@ -102,8 +104,8 @@ pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, begin: impl F
         target::refuse_used(&*store).await?;
     }
     let gauge = match target.url() {
-        Some(url) => Gauge::of_server(url).await?,
-        None => Gauge::default(),
+        Some(url) => Gauge::of_server(url, pace).await?,
+        None => Gauge::own(pace),
     };
     begin("raw ceiling of the database");
     let before = ceiling::ceiling(target, plan.load, CEILING_BATCH).await?;

@@ -2,6 +2,7 @@
 
 use super::cost::Gauge;
 use super::cycle::new_job;
+use super::pace::Pace;
 use super::{Load, report::Figure};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -30,14 +31,15 @@ impl JobKind for Bench {
 
 /// Counts down to the last job.
 #[derive(Clone)]
-struct Countdown(Arc<(AtomicUsize, Notify)>);
+struct Countdown(Arc<(AtomicUsize, Notify)>, Pace);
 
 impl Countdown {
-    fn from(jobs: usize) -> Self {
-        Self(Arc::new((AtomicUsize::new(jobs), Notify::new())))
+    fn from(jobs: usize, gauge: &Gauge) -> Self {
+        Self(Arc::new((AtomicUsize::new(jobs), Notify::new())), gauge.pace.clone())
     }
 
     fn tick(&self) {
+        self.1.moved(1);
         if self.0.0.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.0.1.notify_one();
         }
@@ -52,11 +54,13 @@ fn worker(windlass: &Windlass, concurrency: u32) -> Worker {
     Worker::new(windlass).queue("bench", concurrency).attempt_log(AttemptLog::Off)
 }
 
-async fn fill(store: &Arc<dyn Store>, load: Load, policy: &Arc<Policy>) -> Result<()> {
+async fn fill(store: &Arc<dyn Store>, load: Load, policy: &Arc<Policy>, pace: &Pace) -> Result<()> {
     let payload = load.text();
     for start in (0..load.jobs).step_by(BATCH) {
         let jobs: Vec<NewJob> = (start..load.jobs.min(start + BATCH)).map(|_| new_job(&payload, policy)).collect();
+        let count = jobs.len();
         store.enqueue(jobs, Atomicity::Each).await?;
+        pace.moved(count);
     }
     Ok(())
 }
@@ -68,9 +72,9 @@ fn policy(line: &str) -> Result<Arc<Policy>> {
 /// A backlog worked off by no-op handlers. Two figures: enqueue in bulk, drain.
 pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<[Figure; 2]> {
     let meter = gauge.start().await?;
-    fill(store, load, &policy("exponential")?).await?;
+    fill(store, load, &policy("exponential")?, &gauge.pace).await?;
     let filled = meter.read().await?;
-    let left = Countdown::from(load.jobs);
+    let left = Countdown::from(load.jobs, gauge);
     let done = left.clone();
     let windlass = Windlass::from_store(store.clone());
     let meter = gauge.start().await?;
@@ -86,13 +90,13 @@ pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32, 
 
 /// Producers and the worker together.
 pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<Figure> {
-    let left = Countdown::from(load.jobs);
+    let left = Countdown::from(load.jobs, gauge);
     let done = left.clone();
     let windlass = Windlass::from_store(store.clone());
     let meter = gauge.start().await?;
     let producer = {
-        let (store, policy) = (store.clone(), policy("exponential")?);
-        tokio::spawn(async move { fill(&store, load, &policy).await })
+        let (store, policy, pace) = (store.clone(), policy("exponential")?, gauge.pace.clone());
+        tokio::spawn(async move { fill(&store, load, &policy, &pace).await })
     };
     let handler = move |_: Bench, _: Attempt| {
         left.tick();
@@ -105,8 +109,8 @@ pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u
 
 /// Every job fails once and is retried at once.
 pub(crate) async fn storm(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<Figure> {
-    fill(store, load, &policy("fixed:base=0s,jitter=none,cap=none,retries=3")?).await?;
-    let left = Countdown::from(load.jobs);
+    fill(store, load, &policy("fixed:base=0s,jitter=none,cap=none,retries=3")?, &gauge.pace).await?;
+    let left = Countdown::from(load.jobs, gauge);
     let done = left.clone();
     let windlass = Windlass::from_store(store.clone());
     let meter = gauge.start().await?;
@@ -132,7 +136,7 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) ->
     };
     let over = Arc::new(Notify::new());
     let stop = over.clone();
-    let (policy, payload, store) = (policy("exponential")?, load.text(), store.clone());
+    let (policy, payload, store, pace) = (policy("exponential")?, load.text(), store.clone(), gauge.pace.clone());
     let meter = gauge.start().await?;
     let probes = async move {
         let mut waits = Vec::with_capacity(PICKUPS);
@@ -143,6 +147,7 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) ->
             // Started before the caller had its answer: no wait at all.
             let wait = acknowledged.elapsed().saturating_sub(start.elapsed());
             waits.push(wait.as_secs_f64() * 1000.0);
+            pace.moved(1);
             // An idle system: let the commit settle before the next one.
             tokio::time::sleep(Millis::new(5).to_std()).await;
         }

@@ -1,11 +1,13 @@
 //! `windlass bench`: measures this build on this machine.
 
 use super::Error;
-use crate::bench::{self, Load, Plan, Scenario, Target};
+use super::words::grouped;
+use crate::bench::{self, Load, Pace, Plan, Scenario, Target};
 use clap::ValueEnum as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use windlass::core::Millis;
 
@@ -62,7 +64,8 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
         deep: args.deep as usize,
         horizon_for: Millis::from_secs(args.horizon_for.into()),
     };
-    let bar = progress(plan.scenarios.len() as u64 + 2);
+    let pace = Pace::default();
+    let bar = progress(plan.scenarios.len() as u64 + 2, &pace);
     let begun = Cell::new(0);
     let begin = |what: &str| {
         // What has begun is not done yet: the remaining time is judged by what is.
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
         bar.set_message(what.to_owned());
     };
     let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from)?;
-    let report = runtime.block_on(bench::run(&target, &plan, args.force, begin));
+    let report = runtime.block_on(bench::run(&target, &plan, args.force, pace, begin));
     bar.finish_and_clear();
     let report = report?;
     if let Some(path) = &args.svg {
@@ -90,9 +93,17 @@ impl Args {
     }
 }
 
-fn progress(steps: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:24.cyan/blue} {pos}/{len} {msg} ({elapsed} gone, about {eta} left)")
-        .expect("the template is well formed");
+fn progress(steps: u64, pace: &Pace) -> ProgressBar {
+    let template = "{bar:24.cyan/blue} {pos}/{len} {msg}{rate} ({elapsed} gone, about {eta} left)";
+    let watch = Arc::new(pace.watch());
+    let style = ProgressStyle::with_template(template).expect("the template is well formed");
+    let style = style.with_key("rate", move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let rate = watch.rate();
+        if rate > 0.0 {
+            // A bar that cannot be drawn is no reason to stop the work.
+            let _ = write!(out, " at {} jobs/s", grouped(rate as u64));
+        }
+    });
     let bar = ProgressBar::new(steps).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
