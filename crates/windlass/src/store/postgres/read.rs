@@ -87,7 +87,7 @@ impl Inner {
     }
 
     /// The numbers of the queues that scope and filter leave; `None` if that is all of them.
-    async fn queues_meant(&self, scope: &Scope, filter: &JobFilter) -> Result<Option<Vec<i64>>, StoreError> {
+    pub(super) async fn queues_meant(&self, scope: &Scope, filter: &JobFilter) -> Result<Option<Vec<i64>>, StoreError> {
         let is_narrowed = filter.queue.is_some() || filter.tenant.is_some() || filter.executor.is_some();
         if *scope == Scope::All && !is_narrowed {
             return Ok(None);

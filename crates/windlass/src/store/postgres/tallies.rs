@@ -3,10 +3,9 @@
 use super::Inner;
 use super::fault::again;
 use super::pool::On;
-use super::read::tenant_of;
 use super::rows::Columns;
 use super::sql::Sql;
-use crate::store::{Queue, Scope, StoreError};
+use crate::store::{JobFilter, Queue, Scope, StoreError};
 use crate::tally::{Tally, window_start};
 use std::collections::{BTreeMap, HashSet};
 use tokio_postgres::Row;
@@ -29,10 +28,11 @@ impl Inner {
     async fn windows_of(&self, scope: &Scope, since: &[i64]) -> Result<Vec<Sums>, StoreError> {
         let mut moments = since.to_vec();
         moments.sort_unstable();
+        let queues = self.queues_meant(scope, &JobFilter::default()).await?;
         again(|| async {
             let lent = self.pool.get().await?;
             let on = On::Own(&lent);
-            let rows = on.query(Sql::Tallies, &[&moments, &tenant_of(scope)]).await?;
+            let rows = on.query(Sql::Tallies, &[&moments, &queues]).await?;
             let ids = rows.iter().map(|row| Columns::new(row).next()).collect::<Result<HashSet<i64>, _>>()?;
             self.look_up_queues(on, &ids).await?;
             let mut windows = vec![BTreeMap::new(); since.len()];

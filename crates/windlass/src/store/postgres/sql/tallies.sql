@@ -4,12 +4,10 @@ SELECT t.queue_id, t.kind, t.place, count(*) FILTER (WHERE t.is_delta), {tally_s
 FROM (
     SELECT queue_id, kind, width_bucket(at, $1::bigint[]) AS place, true AS is_delta, {tally_columns}
     FROM {schema}.tally_deltas
-    WHERE at >= ($1::bigint[])[1]
+    WHERE at >= ($1::bigint[])[1] AND ($2::bigint[] IS NULL OR queue_id = ANY ($2::bigint[]))
     UNION ALL
     SELECT queue_id, kind, width_bucket(start, $1::bigint[]), false, {tally_columns}
     FROM {schema}.tallies
-    WHERE span_ms IN (1000, 60000, 3600000) AND start >= ($1::bigint[])[1]
+    WHERE span_ms IN (1000, 60000, 3600000) AND start >= ($1::bigint[])[1] AND ($2::bigint[] IS NULL OR queue_id = ANY ($2::bigint[]))
 ) t
-JOIN {schema}.queues q ON q.id = t.queue_id
-WHERE $2::text IS NULL OR q.tenant = $2::text
 GROUP BY t.queue_id, t.kind, t.place
