@@ -15,6 +15,8 @@ use windlass_core::Timestamp;
 
 /// Jobs of one queue and priority that are counted before the other part is tried: a few milliseconds.
 const FEW: i64 = 10_000;
+/// If both parts are larger, so many times more are counted of each.
+const MORE: i64 = 10;
 
 /// Every statement sees the same jobs.
 const ONE_MOMENT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
@@ -64,41 +66,48 @@ impl Inner {
                 oldest_due: c.moment_if()?,
             });
         }
-        let later = self.many_for_later(on, now, &mut queues).await?;
+        let later = self.many_for_later(on, now, &queues).await?;
         Ok(queues.iter().map(|known| known.depth(later.get(&known.queue).copied())).collect())
     }
 
-    /// Of queues with many jobs for later, how many those are: what is left of the due ones, or else counted.
-    async fn many_for_later(
-        &self,
-        on: On<'_>,
-        now: i64,
-        queues: &mut [Known],
-    ) -> Result<HashMap<i64, i64>, StoreError> {
-        let many: Vec<i64> = queues.iter().filter(|known| known.is_many).map(|known| known.queue).collect();
-        let mut later = HashMap::new();
-        if many.is_empty() {
-            return Ok(later);
-        }
-        let live: HashMap<i64, i64> = queues.iter().map(|known| (known.queue, known.live)).collect();
-        let mut both = Vec::new();
-        for row in on.query(Sql::DepthDue, &[&now, &many, &FEW]).await? {
-            let mut c = Columns::new(&row);
-            let (queue, due, is_many): (i64, i64, bool) = (c.next()?, c.next()?, c.next()?);
-            if is_many {
-                both.push(queue);
-            } else {
-                later.insert(queue, live[&queue] - due);
+    /// Of queues with many jobs for later, how many those are: all but the due ones, or counted, whichever is sooner known.
+    async fn many_for_later(&self, on: On<'_>, now: i64, queues: &[Known]) -> Result<HashMap<i64, i64>, StoreError> {
+        let mut many: HashMap<i64, i64> =
+            queues.iter().filter(|known| known.is_many).map(|known| (known.queue, known.live)).collect();
+        let (mut later, mut limit) = (HashMap::new(), FEW);
+        while !many.is_empty() {
+            for (queue, due) in side(on, Sql::DepthDue, now, &many, limit).await? {
+                later.extend(many.remove(&queue).map(|live| (queue, live - due)));
             }
-        }
-        if !both.is_empty() {
-            for row in on.query(Sql::DepthLater, &[&now, &both]).await? {
-                let mut c = Columns::new(&row);
-                later.insert(c.next()?, c.next()?);
+            limit = limit.saturating_mul(MORE);
+            if !many.is_empty() {
+                for (queue, count) in side(on, Sql::DepthLater, now, &many, limit).await? {
+                    later.extend(many.remove(&queue).map(|_| (queue, count)));
+                }
             }
         }
         Ok(later)
     }
+}
+
+/// The queues of which one part is not larger than the limit, and how large it is.
+async fn side(
+    on: On<'_>,
+    sql: Sql,
+    now: i64,
+    queues: &HashMap<i64, i64>,
+    limit: i64,
+) -> Result<Vec<(i64, i64)>, StoreError> {
+    let ids: Vec<i64> = queues.keys().copied().collect();
+    let mut counted = Vec::new();
+    for row in on.query(sql, &[&now, &ids, &limit]).await? {
+        let mut c = Columns::new(&row);
+        let (queue, count, is_many): (i64, i64, bool) = (c.next()?, c.next()?, c.next()?);
+        if !is_many {
+            counted.push((queue, count));
+        }
+    }
+    Ok(counted)
 }
 
 impl Known {
