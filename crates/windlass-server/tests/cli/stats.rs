@@ -4,7 +4,8 @@ use crate::world::World;
 use serde_json::Value;
 use windlass::store::{Options, Store as _};
 
-const TABLES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
+const IN_SQLITE: [&str; 5] = ["jobs", "waiting", "running", "attempts", "archive"];
+const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
 
 /// Stats without the means, which need attempts.
 fn counted(stats: &Value) -> (Value, Value, Value) {
@@ -30,7 +31,7 @@ fn sqlite_needs_no_jobs_to_tell_the_stats() {
     let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
     let views = "SELECT group_concat('DROP VIEW ' || name, ';') FROM sqlite_schema WHERE type = 'view'";
     file.execute_batch(&file.query_row(views, [], |row| row.get::<_, String>(0)).unwrap()).unwrap();
-    for table in TABLES {
+    for table in IN_SQLITE {
         file.execute_batch(&format!("DROP TABLE windlass_{table}")).unwrap();
     }
     drop(file);
@@ -55,7 +56,7 @@ fn postgres_needs_no_jobs_to_tell_the_stats() {
             talk.await.unwrap().unwrap();
         });
     };
-    sql(TABLES.map(|table| format!("DROP TABLE {schema}.{table} CASCADE")).join(";"));
+    sql(IN_POSTGRES.map(|table| format!("DROP TABLE {schema}.{table} CASCADE")).join(";"));
     let after = world.json(&["stats", "--store", &url]);
     let jobs = world.run("100", &["jobs", "--store", &url]);
     sql(format!("DROP SCHEMA {schema} CASCADE"));

@@ -70,6 +70,12 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// one-shot.
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>>;
 
+    /// How many commits one caller had best have under way. One, where a single writer takes them in turn: then the next gathers
+    /// more.
+    fn commits_at_once(&self) -> usize {
+        1
+    }
+
     /// Extends leases that have not been reaped, even if their time has run out, to `lease_for` from now.
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed>;
 

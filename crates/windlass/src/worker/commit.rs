@@ -21,9 +21,6 @@ use windlass_core::{Next, Outcome, Timestamp, Transition};
 /// The most outcomes in one commit.
 const MAX_COMMIT: usize = 2000;
 
-/// Commits under way at once: while the store writes one, the next is decided.
-const MAX_UNDER_WAY: usize = 2;
-
 pub(crate) struct Committer {
     pub writer: Writer,
     pub done: UnboundedReceiver<Done>,
@@ -40,12 +37,13 @@ impl Committer {
     /// Commits until every job that was held has its outcome committed and nobody can hold another.
     pub(crate) async fn run(self) {
         let Self { writer, mut done } = self;
+        let most = writer.windlass.store().commits_at_once();
         let mut under_way = FuturesUnordered::new();
         let mut batch = Vec::new();
         let mut is_open = true;
         while is_open || !under_way.is_empty() {
             tokio::select! {
-                count = done.recv_many(&mut batch, MAX_COMMIT), if is_open && under_way.len() < MAX_UNDER_WAY => {
+                count = done.recv_many(&mut batch, MAX_COMMIT), if is_open && under_way.len() < most => {
                     is_open = count > 0;
                     if is_open {
                         under_way.push(writer.commit(std::mem::take(&mut batch)));

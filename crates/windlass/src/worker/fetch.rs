@@ -2,7 +2,7 @@
 
 use super::book::Book;
 use super::held::{DoneSender, hold};
-use super::lanes::{Group, MAX_AHEAD, Room};
+use super::lanes::{Demand, Group, MAX_AHEAD, Room};
 use super::patience::Patience;
 use super::turns::Turns;
 use super::wish::Wish;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
 
 /// The most jobs of one claim.
-const MAX_CLAIM: u32 = 1000;
+const MAX_CLAIM: u32 = 2000;
 /// The most jobs held beyond the slots: waiting for one, or for their outcomes to be committed.
 const MAX_UNCOMMITTED: usize = 4 * MAX_AHEAD as usize;
 /// Jobs with lost leases in a row that one worker runs at a time: what kills one process must not take others along.
@@ -62,13 +62,6 @@ impl Fetch {
         let mut look = true;
         let mut had_suspect = false;
         while !stop.is_cancelled() {
-            if look && self.find_queues().await {
-                self.turns.refresh();
-            }
-            if look {
-                self.ask_again().await;
-            }
-            look = false;
             let has_suspect = self.book.suspects() >= MAX_SUSPECTS;
             if had_suspect && !has_suspect {
                 // Suspects that were passed over can have their turn now.
@@ -78,7 +71,16 @@ impl Fetch {
             if let Some(due) = self.book.take_due() {
                 self.turns.expect(due, self.windlass.clock().now());
             }
-            match self.claim_once(has_suspect).await {
+            let claimed = self.claim_once(has_suspect).await;
+            // After the claim: a job of a queue that is known does not wait for the list of queues.
+            if std::mem::take(&mut look) {
+                self.ask_again().await;
+                if self.find_queues().await {
+                    self.turns.refresh();
+                    continue;
+                }
+            }
+            match claimed {
                 Ok(Some(_)) => {
                     patience.reset();
                     continue;
@@ -150,8 +152,9 @@ impl Fetch {
         let limit = turns.iter().map(|turn| turn.slots + turn.ahead).sum::<u32>().min(MAX_CLAIM);
         let claimed = self.claim(turns.clone(), limit, u32::from(!has_suspect)).await?;
         self.turns.learn(&turns, limit, &claimed);
+        let demand = if claimed.jobs.len() as u32 == limit { Demand::More } else { Demand::Met };
         for (group, before) in self.groups.iter().zip(finished) {
-            group.adapt(group.finished() - before);
+            group.adapt(group.finished() - before, demand);
         }
         let count = claimed.jobs.len();
         self.deliver(claimed.jobs);

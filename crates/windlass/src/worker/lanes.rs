@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The most jobs that one group holds ahead of its free slots.
-pub(crate) const MAX_AHEAD: u32 = 1000;
+/// The most jobs that one group holds ahead of its free slots: what no-op handlers finish in some hundredths of a second.
+pub(crate) const MAX_AHEAD: u32 = 4000;
 
 /// What every lane of a worker needs.
 #[derive(Debug)]
@@ -39,8 +39,15 @@ struct Inner {
     /// Held jobs that wait for a lane.
     backlog: VecDeque<Held>,
     lanes: u32,
-    /// How many to hold ahead of free slots: about what is finished while a claim is under way.
+    /// How many to hold ahead of free slots: enough that none is idle while a claim is under way.
     ahead: u32,
+}
+
+/// Whether a claim brought all it asked for, so that there may be more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Demand {
+    Met,
+    More,
 }
 
 /// What a group can take.
@@ -71,11 +78,14 @@ impl Group {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// Learns how much to hold ahead from how much was finished while a claim was under way.
-    pub(crate) fn adapt(&self, finished: u64) {
+    /// Learns how much to hold ahead from how much was finished while a claim was under way. If that was all there was, though the
+    /// store has more, slots stood idle and the store had little to write at a time: then it is doubled.
+    pub(crate) fn adapt(&self, finished: u64, demand: Demand) {
         let wanted = u32::try_from(finished.saturating_mul(2)).unwrap_or(MAX_AHEAD);
         let mut inner = self.lock();
-        inner.ahead = wanted.max(inner.ahead / 4 * 3).min(MAX_AHEAD);
+        let was_short = demand == Demand::More && finished > 0 && inner.backlog.is_empty();
+        let kept = if was_short { inner.ahead * 2 } else { inner.ahead / 4 * 3 };
+        inner.ahead = wanted.max(kept).min(MAX_AHEAD);
     }
 
     /// Takes held jobs and starts lanes for them where slots are free.

@@ -53,6 +53,11 @@ impl Store for PostgresStore {
         Ok(if is_due { self.ringing(committed) } else { committed })
     }
 
+    /// While one is written, the next is decided and sent.
+    fn commits_at_once(&self) -> usize {
+        2
+    }
+
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         self.inner.renew(&leases, lease_for).await
     }

@@ -6,12 +6,15 @@ use super::names::Names;
 use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
-use crate::job::{Job, LeaseId};
+use crate::job::{Job, LeaseId, QueueId};
 use crate::store::{Claim, Claimed, Leases, Renewed, StoreError, Turn};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use windlass_core::{Delivery, JobId, Millis, State, Timestamp};
+use windlass_core::{Delivery, JobId, Millis, Priority, State, Timestamp};
+
+/// Lanes of one queue.
+const LANES: i64 = 20;
 
 /// A lane that has due jobs, by its place among the queue's twenty: see the column `lane`.
 #[derive(Debug, Clone, Copy)]
@@ -31,9 +34,16 @@ impl Level {
         self.0 % 2 == 1
     }
 
-    const fn lane(self, turn: &Turn) -> i64 {
-        turn.queue.0 * 20 + self.0
+    const fn lane(self, queue: QueueId) -> i64 {
+        queue.0 * LANES + self.0
     }
+}
+
+/// The lane of a waiting job: what the column `lane` says.
+pub(super) fn lane(queue: QueueId, priority: Priority, delivery: Delivery, crashes: u32) -> i64 {
+    let level =
+        (2 - i64::from(priority.rank())) * 4 + i64::from(delivery == Delivery::AtMostOnce) * 2 + i64::from(crashes > 0);
+    Level(level).lane(queue)
 }
 
 /// What is still to be taken.
@@ -96,23 +106,29 @@ impl Tx<'_> {
             job.claimed_at = Some(self.now);
             job.first_attempt_at.get_or_insert(self.now);
         }
-        self.write_taken(&taken, &claim.leases)?;
+        self.write_taken(&taken)?;
         Ok(taken)
     }
 
-    fn write_taken(&self, taken: &[Job], leases: &Leases) -> Result<(), StoreError> {
-        let now = self.now.as_millis();
-        let mut take = self.conn.prepare_cached(sql!("bulk_take"))?;
-        match leases {
-            Leases::Shared(lease) => {
-                take.execute(params![list(taken.iter().map(|job| job.id)), lease.0, now])?;
-            }
-            Leases::Each(_) => {
-                for job in taken {
-                    let lease = job.lease.expect("a claimed job has a lease");
-                    take.execute(params![list([job.id].into_iter()), lease.0, now])?;
-                }
-            }
+    /// Taken jobs wait no longer, and run.
+    fn write_taken(&self, taken: &[Job]) -> Result<(), StoreError> {
+        let mut leave = self.conn.prepare_cached(sql!("waiting_take"))?;
+        let mut by_lane: BTreeMap<i64, Vec<&Job>> = BTreeMap::new();
+        for job in taken {
+            let lane = lane(job.queue_id, job.priority, job.delivery, job.crashes);
+            by_lane.entry(lane).or_default().push(job);
+        }
+        for (lane, jobs) in by_lane {
+            // Taken in the lane's order.
+            let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { continue };
+            let (from, to) = (first.due_at.as_millis(), last.due_at.as_millis());
+            let ids = list(jobs.iter().map(|job| job.id));
+            leave.execute(params![lane, from, first.id.0, to, last.id.0, ids])?;
+        }
+        let mut enter = self.conn.prepare_cached(sql!("running_put"))?;
+        for job in taken {
+            let lease = job.lease.expect("a claimed job has a lease");
+            enter.execute([job.id.0, lease.0, self.now.as_millis()])?;
         }
         Ok(())
     }
@@ -161,8 +177,8 @@ impl Tx<'_> {
     }
 
     fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
-        let mut select = self.conn.prepare_cached(sql!("live_select", "claim_due"))?;
-        let found = select.query(params![level.lane(turn), self.now.as_millis(), most as i64])?;
+        let mut select = self.conn.prepare_cached(sql!("claim_due"))?;
+        let found = select.query(params![level.lane(turn.queue), self.now.as_millis(), most as i64])?;
         rows::all(found, |row| rows::live(row, self.conn, self.names))
     }
 

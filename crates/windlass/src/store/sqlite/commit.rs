@@ -1,5 +1,6 @@
 //! Commit: transitions whose attempts still hold, with ledger, tallies and follow-ups.
 
+use super::bulk::Bulk;
 use super::enqueue::millis;
 use super::finish::Batch;
 use super::sql::sql;
@@ -8,7 +9,7 @@ use crate::job::LeaseId;
 use crate::store::{Commit, Committed, Enqueued, StoreError};
 use crate::tally::Tally;
 use rusqlite::{CachedStatement, params};
-use windlass_core::{JobId, Next, State, Timestamp, Why};
+use windlass_core::{JobId, Next, Why};
 
 /// The one word that most attempts end with, ready to store.
 const SUCCEEDED: &str = "succeeded";
@@ -18,9 +19,13 @@ impl Tx<'_> {
         let mut batch = self.batch()?;
         let mut kept_leases = Vec::new();
         let mut results = Vec::with_capacity(commits.len());
-        let in_bulk = self.finish_bulk(commits, &batch)?;
-        for (commit, is_applied) in commits.iter().zip(in_bulk) {
-            let result = if is_applied { self.applied(commit)? } else { self.commit_one(commit, &mut batch)? };
+        let in_bulk = self.bulk(commits, &batch)?;
+        for (commit, in_bulk) in commits.iter().zip(in_bulk) {
+            let result = match in_bulk {
+                Some(Bulk::Applied) => self.applied(commit)?,
+                Some(Bulk::Refused(refused)) => refused,
+                None => self.commit_one(commit, &mut batch)?,
+            };
             if result == Committed::CancelRequested {
                 // The job still runs under its lease: without it, nobody would miss a worker that dies now.
                 kept_leases.push(commit.lease);
@@ -36,11 +41,7 @@ impl Tx<'_> {
 
     pub(super) fn commit_one(&mut self, commit: &Commit, batch: &mut Batch<'_>) -> Result<Committed, StoreError> {
         let refused = match commit.transition.next {
-            Next::Wait { state, due_at, delay } => {
-                // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
-                let previous = (state == State::Retrying).then(|| millis(delay));
-                self.wait(commit, state, due_at, previous)?
-            }
+            Next::Wait { .. } => self.wait_all(&[commit])?.pop().flatten(),
             Next::Succeeded | Next::Cancelled => self.end(commit, None, batch)?,
             Next::Failed(reason) => self.end(commit, Some(reason), batch)?,
         };
@@ -67,43 +68,6 @@ impl Tx<'_> {
             Enqueued::KeyConflict(_) | Enqueued::NotStored => Ok(None),
             Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(Some(id)),
         }
-    }
-
-    fn wait(
-        &mut self,
-        commit: &Commit,
-        state: State,
-        due_at: Timestamp,
-        previous: Option<i64>,
-    ) -> Result<Option<Committed>, StoreError> {
-        let mut update = self.conn.prepare_cached(sql!("commit_wait"))?;
-        let changed = update.execute(params![
-            commit.job.0,
-            commit.attempt,
-            commit.lease.0,
-            state.as_str(),
-            due_at.as_millis(),
-            commit.transition.failures,
-            commit.transition.crashes,
-            previous,
-            commit.error_class,
-            commit.error,
-        ])?;
-        if changed == 0 {
-            return self.not_applied(commit).map(Some);
-        }
-        self.rings |= due_at <= self.now;
-        insert_attempt(&mut self.conn.prepare_cached(sql!("attempts_insert"))?, commit)?;
-        Ok(None)
-    }
-
-    /// Why a commit changed nothing.
-    fn not_applied(&self, commit: &Commit) -> Result<Committed, StoreError> {
-        let fence = params![commit.job.0, commit.attempt, commit.lease.0];
-        if self.conn.prepare_cached(sql!("commit_fence"))?.exists(fence)? {
-            return Ok(Committed::CancelRequested);
-        }
-        self.not_held(commit)
     }
 
     /// The attempt is not running under this lease: did this very result end it before?

@@ -1,13 +1,27 @@
 //! Enqueue: new jobs and their idempotency keys.
 
+use super::claim::lane;
 use super::fault;
 use super::sql::sql;
 use super::tx::{Fate, Tx};
 use crate::job::{Idempotency, KeyWindow, NewJob};
 use crate::store::{Atomicity, Enqueued, StoreError, json};
 use crate::tally::Tally;
-use rusqlite::{CachedStatement, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use windlass_core::{Delivery, JobId, Millis, Timestamp};
+
+/// What stores a job, ready to run again and again.
+struct Inserts<'t> {
+    job: CachedStatement<'t>,
+    waiting: CachedStatement<'t>,
+}
+
+impl<'t> Inserts<'t> {
+    fn new(conn: &'t Connection) -> Result<Self, StoreError> {
+        let (job, waiting) = (conn.prepare_cached(sql!("job_insert"))?, conn.prepare_cached(sql!("waiting_put"))?);
+        Ok(Self { job, waiting })
+    }
+}
 
 impl Tx<'_> {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
@@ -25,7 +39,7 @@ impl Tx<'_> {
         let conn = self.conn;
         let last: i64 = conn.prepare_cached(sql!("ids_last"))?.query_row([], |row| row.get(0))?;
         let mut next = JobId(last + 1);
-        let mut insert = conn.prepare_cached(sql!("job_insert"))?;
+        let mut insert = Inserts::new(conn)?;
         let mut stored = Vec::with_capacity(jobs.len());
         for job in jobs {
             let known = match &job.idempotency {
@@ -49,16 +63,15 @@ impl Tx<'_> {
     /// Stores a job unasked: its key, if any, is free.
     pub(super) fn store(&mut self, job: &NewJob) -> Result<Enqueued, StoreError> {
         let id = self.draw_ids(1)?;
-        let conn = self.conn;
-        let mut insert = conn.prepare_cached(sql!("job_insert"))?;
+        let mut insert = Inserts::new(self.conn)?;
         self.insert(&mut insert, id, job)
     }
 
-    fn insert(&mut self, insert: &mut CachedStatement<'_>, id: JobId, job: &NewJob) -> Result<Enqueued, StoreError> {
+    fn insert(&mut self, insert: &mut Inserts<'_>, id: JobId, job: &NewJob) -> Result<Enqueued, StoreError> {
         let queue = self.names.queue_id(self.conn, (&job.tenant, &job.queue, job.executor), self.now)?;
         let policy = self.names.policy_id(self.conn, &job.policy)?;
         let due_at = job.run_at.moment(self.now);
-        let inserted = insert.execute(params![
+        let inserted = insert.job.execute(params![
             id.0,
             queue.0,
             job.priority.rank(),
@@ -83,6 +96,8 @@ impl Tx<'_> {
             Err(error) if fault::is_refusal(&error) => return Ok(Enqueued::Refused(error.to_string())),
             Err(error) => return Err(error.into()),
         }
+        let lane = lane(queue, job.priority, job.delivery, 0);
+        insert.waiting.execute([lane, due_at.as_millis(), id.0])?;
         if let Some(idempotency) = &job.idempotency {
             self.put_key(job, idempotency, id)?;
         }

@@ -1,6 +1,5 @@
-//! Finish: a running job ends and moves to the archive with its attempts, or away if its queue keeps none.
+//! Finish: a running job ends and moves to the archive, or away with its attempts if its queue keeps none.
 
-use super::bulk::list;
 use super::commit::insert_attempt;
 use super::retention::keep;
 use super::rows;
@@ -12,7 +11,6 @@ use crate::store::{Commit, Committed, Keep, StoreError};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{CachedStatement, Row, params};
 use std::collections::HashSet;
-use std::iter;
 use windlass_core::job::Kind;
 use windlass_core::{JobId, Reason};
 
@@ -32,6 +30,7 @@ pub(super) struct Batch<'t> {
     archive: CachedStatement<'t>,
     delete: CachedStatement<'t>,
     attempt: CachedStatement<'t>,
+    stop: CachedStatement<'t>,
 }
 
 impl<'t> Tx<'t> {
@@ -44,7 +43,8 @@ impl<'t> Tx<'t> {
             row: conn.prepare_cached(sql!("commit_row"))?,
             archive: conn.prepare_cached(sql!("archive_insert"))?,
             delete: conn.prepare_cached(sql!("job_delete"))?,
-            attempt: conn.prepare_cached(sql!("archive_attempts_insert"))?,
+            attempt: conn.prepare_cached(sql!("attempts_insert"))?,
+            stop: conn.prepare_cached(sql!("running_drop"))?,
         })
     }
 
@@ -68,12 +68,11 @@ impl<'t> Tx<'t> {
         }
         drop(found);
         batch.delete.execute([commit.job.0])?;
+        batch.stop.execute([commit.job.0])?;
         if is_kept {
             insert_attempt(&mut batch.attempt, commit)?;
         }
-        if commit.attempt > 1 && is_kept {
-            self.archive_attempts(iter::once(commit.job))?;
-        } else if commit.attempt > 1 {
+        if commit.attempt > 1 && !is_kept {
             self.drop_attempts(commit.job)?;
         }
         if let Some(schedule) = schedule.filter(|schedule| batch.ending.contains(schedule)) {
@@ -116,18 +115,9 @@ impl<'t> Tx<'t> {
         Ok(())
     }
 
-    /// Earlier attempts move along with their jobs.
-    pub(super) fn archive_attempts(&self, jobs: impl Iterator<Item = JobId>) -> Result<(), StoreError> {
-        let ids = list(jobs);
-        if self.conn.prepare_cached(sql!("attempts_archive"))?.execute([&ids])? > 0 {
-            self.conn.prepare_cached(sql!("attempts_delete"))?.execute([ids])?;
-        }
-        Ok(())
-    }
-
     /// Attempts of a job whose queue keeps none.
     pub(super) fn drop_attempts(&self, job: JobId) -> Result<(), StoreError> {
-        self.conn.prepare_cached(sql!("attempts_delete"))?.execute([list(iter::once(job))])?;
+        self.conn.prepare_cached(sql!("attempts_delete"))?.execute([job.0])?;
         Ok(())
     }
 

@@ -25,6 +25,13 @@ const MIGRATIONS: &[Migration] = &[
         // Older code would not find the attempts.
         min_reader: 3,
     },
+    Migration {
+        number: 4,
+        name: "running",
+        text: include_str!("migrations/0004_running.sql"),
+        // Older code would take running jobs for waiting ones.
+        min_reader: 4,
+    },
 ];
 
 /// The schema this code is made for.
@@ -38,8 +45,12 @@ struct Applied {
 
 /// Brings the tables up to date, in one transaction. Repeating it changes nothing.
 pub(super) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), StoreError> {
+    migrate_to(conn, now, SCHEMA)
+}
+
+pub(super) fn migrate_to(conn: &Connection, now: Timestamp, last: u32) -> Result<(), StoreError> {
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    let done = steps(conn, now);
+    let done = steps(conn, now, last);
     match done {
         Ok(()) => Ok(conn.execute_batch("COMMIT")?),
         Err(error) => {
@@ -51,10 +62,10 @@ pub(super) fn migrate(conn: &Connection, now: Timestamp) -> Result<(), StoreErro
     }
 }
 
-fn steps(conn: &Connection, now: Timestamp) -> Result<(), StoreError> {
+fn steps(conn: &Connection, now: Timestamp, last: u32) -> Result<(), StoreError> {
     conn.execute_batch(sql!("migrations_table"))?;
     let applied = check(&applied(conn)?)?;
-    for step in MIGRATIONS.iter().filter(|step| step.number > applied) {
+    for step in MIGRATIONS.iter().filter(|step| step.number > applied && step.number <= last) {
         conn.execute_batch(step.text)?;
         conn.execute(
             sql!("migration_record"),

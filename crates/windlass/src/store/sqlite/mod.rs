@@ -29,6 +29,7 @@ mod sql;
 #[cfg(test)]
 mod tests;
 mod tx;
+mod wait;
 mod watch;
 mod writer;
 

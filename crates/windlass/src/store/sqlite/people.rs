@@ -92,7 +92,8 @@ impl Tx<'_> {
             State::Running => return Ok(Replayed::Running),
             State::Queued | State::Retrying => {
                 if only == ReplayOnly::Any {
-                    self.conn.prepare_cached(sql!("job_due"))?.execute([id.0, self.now.as_millis()])?;
+                    let now = self.now.as_millis();
+                    self.moving(id, |tx| Ok(tx.conn.prepare_cached(sql!("job_due"))?.execute([id.0, now])?))?;
                 }
                 return Ok(Replayed::AlreadyLive);
             }
@@ -103,9 +104,9 @@ impl Tx<'_> {
         }
         let mut restore = self.conn.prepare_cached(sql!("replay_restore"))?;
         restore.execute([id.0, due_at.as_millis(), self.now.as_millis()])?;
+        self.conn.prepare_cached(sql!("waiting_enter"))?.execute([id.0])?;
         self.conn.prepare_cached(sql!("attempts_restore"))?.execute([id.0])?;
         self.conn.prepare_cached(sql!("archive_delete"))?.execute([id.0])?;
-        self.conn.prepare_cached(sql!("archive_attempts_delete"))?.execute([id.0])?;
         self.count(place.queue, &place.kind, Tally { replayed: 1, ..Tally::default() });
         Ok(Replayed::Queued)
     }
@@ -140,9 +141,19 @@ impl Tx<'_> {
             }
         }
         let (priority, run_at) = (change.priority.map(Priority::rank), change.run_at.map(Timestamp::as_millis));
-        self.conn.prepare_cached(sql!("job_amend"))?.execute(params![id.0, priority, run_at])?;
+        self.moving(id, |tx| {
+            Ok(tx.conn.prepare_cached(sql!("job_amend"))?.execute(params![id.0, priority, run_at])?)
+        })?;
         self.rings = true;
         Ok(Amended::Done)
+    }
+
+    /// Changes when or in which lane a job waits.
+    fn moving(&self, id: JobId, change: impl FnOnce(&Self) -> Result<usize, StoreError>) -> Result<(), StoreError> {
+        self.conn.prepare_cached(sql!("waiting_leave"))?.execute([id.0])?;
+        change(self)?;
+        self.conn.prepare_cached(sql!("waiting_enter"))?.execute([id.0])?;
+        Ok(())
     }
 
     /// An audit line, unless nothing was done.

@@ -56,7 +56,7 @@ impl Tx<'_> {
         let past: Vec<i64> =
             rows::column(select.query(params![queue.0, state.as_str(), before.as_millis(), most as i64])?)?;
         let mut job = self.conn.prepare_cached(sql!("archive_delete"))?;
-        let mut attempts = self.conn.prepare_cached(sql!("archive_attempts_delete"))?;
+        let mut attempts = self.conn.prepare_cached(sql!("attempts_delete"))?;
         for id in &past {
             job.execute([id])?;
             attempts.execute([id])?;

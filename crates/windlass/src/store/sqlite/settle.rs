@@ -11,7 +11,6 @@ use crate::settle;
 use crate::store::{Keep, Reap, Settled, StoreError};
 use crate::tally::Tally;
 use rusqlite::params;
-use std::iter;
 use windlass_core::{Millis, Next, Reason, State};
 
 impl Tx<'_> {
@@ -102,8 +101,8 @@ impl Tx<'_> {
                 reason.map(Reason::as_str),
                 print
             ])?;
-            self.archive_attempts(iter::once(job.id))?;
         }
+        self.conn.prepare_cached(sql!("waiting_leave"))?.execute([job.id.0])?;
         self.conn.prepare_cached(sql!("job_delete"))?.execute([job.id.0])?;
         Ok(())
     }

@@ -1,1 +1,1 @@
-DELETE FROM windlass_attempts WHERE job_id IN (SELECT value FROM json_each(?1))
+DELETE FROM windlass_attempts WHERE job_id = ?1

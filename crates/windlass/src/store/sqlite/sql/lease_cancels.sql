@@ -2,6 +2,7 @@
 SELECT j.id
 FROM windlass_leases l
 CROSS JOIN json_each('[' || l.jobs || ']') covered
-CROSS JOIN windlass_jobs j ON j.id = covered.value
-WHERE l.id = ?1 AND j.cancel_requested = 1 AND j.lease_id = l.id AND j.state = 'running'
+CROSS JOIN windlass_running r ON r.id = covered.value AND r.lease_id = l.id
+CROSS JOIN windlass_jobs j ON j.id = r.id
+WHERE l.id = ?1 AND j.cancel_requested = 1
 ORDER BY covered.key

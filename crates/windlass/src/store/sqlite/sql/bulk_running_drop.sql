@@ -1,0 +1,1 @@
+DELETE FROM windlass_running WHERE id IN (SELECT value FROM json_each(?1))

@@ -1,0 +1,1 @@
+DELETE FROM windlass_running WHERE id = ?1
