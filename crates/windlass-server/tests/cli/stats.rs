@@ -4,7 +4,7 @@ use crate::world::World;
 use serde_json::Value;
 use windlass::store::{Options, Store as _};
 
-const IN_SQLITE: [&str; 5] = ["jobs", "waiting", "running", "attempts", "archive"];
+const IN_SQLITE: [&str; 5] = ["live_jobs", "waiting", "running", "attempts", "archive"];
 const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
 
 /// Stats without the means, which need attempts.

@@ -5,9 +5,8 @@ DROP VIEW windlass_all_jobs;
 DROP VIEW windlass_messages;
 DROP VIEW windlass_all_attempts;
 DROP VIEW windlass_ended_attempts;
-ALTER TABLE windlass_jobs RENAME TO windlass_jobs_before;
-
-CREATE TABLE windlass_jobs (
+-- Under another name, so that a program of before, still running, cannot store a job that nobody would claim.
+CREATE TABLE windlass_live_jobs (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
     priority INTEGER NOT NULL,
@@ -58,25 +57,25 @@ CREATE TABLE windlass_running (
 ) STRICT;
 
 INSERT INTO windlass_waiting (lane, due_at, id)
-SELECT lane, due_at, id FROM windlass_jobs_before WHERE state <> 'running';
+SELECT lane, due_at, id FROM windlass_jobs WHERE state <> 'running';
 
 INSERT INTO windlass_running (id, lease_id, claimed_at)
-SELECT id, lease_id, claimed_at FROM windlass_jobs_before WHERE state = 'running';
+SELECT id, lease_id, claimed_at FROM windlass_jobs WHERE state = 'running';
 
-INSERT INTO windlass_jobs (id, queue_id, priority, once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays,
+INSERT INTO windlass_live_jobs (id, queue_id, priority, once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays,
     previous_delay, cancel_requested, created_at, policy_id, kind, start_by, timeout, idempotency_key, schedule_id, parent_id, traceparent,
     error_class, error, http, webhook, payload)
 SELECT id, queue_id, priority, once, iif(state <> 'running', state, iif(failures > 0, 'retrying', 'queued')), due_at,
     attempt - (state = 'running'), claimed_at, first_attempt_at, failures, crashes, replays, previous_delay, cancel_requested, created_at,
     policy_id, kind, start_by, timeout, idempotency_key, schedule_id, parent_id, traceparent, error_class, error, http, webhook, payload
-FROM windlass_jobs_before;
-DROP TABLE windlass_jobs_before;
+FROM windlass_jobs;
+DROP TABLE windlass_jobs;
 
 -- Every index costs every insert and finish: there are no others than these.
-CREATE INDEX windlass_jobs_start_by ON windlass_jobs (start_by)
+CREATE INDEX windlass_jobs_start_by ON windlass_live_jobs (start_by)
     WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
-CREATE INDEX windlass_jobs_schedule ON windlass_jobs (schedule_id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX windlass_jobs_parent ON windlass_jobs (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX windlass_jobs_schedule ON windlass_live_jobs (schedule_id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX windlass_jobs_parent ON windlass_live_jobs (parent_id) WHERE parent_id IS NOT NULL;
 
 INSERT INTO windlass_archive_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note, worker,
     next_run_at, delay, why)
@@ -113,7 +112,7 @@ SELECT j.id, j.queue_id, j.priority, j.once, iif(r.id IS NULL, j.state, 'running
     coalesce(j.first_attempt_at, r.claimed_at) AS first_attempt_at, j.failures, j.crashes, j.replays, j.previous_delay,
     j.cancel_requested, j.created_at, j.policy_id, j.kind, j.start_by, j.timeout, j.idempotency_key, j.schedule_id, j.parent_id,
     j.traceparent, j.error_class, j.error, j.http, j.webhook, j.payload, r.lease_id
-FROM windlass_jobs j
+FROM windlass_live_jobs j
 LEFT JOIN windlass_running r ON r.id = j.id;
 
 CREATE VIEW windlass_all_jobs AS
@@ -147,7 +146,7 @@ SELECT q.tenant, q.name AS queue, j.id AS msg_id,
     strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS enqueued_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(l.expires_at, j.due_at) / 1000.0, 'unixepoch') AS vt,
     j.payload AS message
-FROM windlass_jobs j
+FROM windlass_live_jobs j
 JOIN windlass_queues q ON q.id = j.queue_id
 LEFT JOIN windlass_running r ON r.id = j.id
 LEFT JOIN windlass_leases l ON l.id = r.lease_id;

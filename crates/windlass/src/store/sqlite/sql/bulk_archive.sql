@@ -10,5 +10,5 @@ SELECT j.id, j.queue_id, j.priority, j.once, 'succeeded', j.due_at, j.attempt + 
     CAST(CAST(substr(?3, listed.key * 20 + 1, 20) AS TEXT) AS INTEGER),
     CAST(CAST(substr(?4, listed.key * 20 + 1, 20) AS TEXT) AS INTEGER), r.lease_id, ?5
 FROM json_each(?1) listed
-CROSS JOIN windlass_jobs j ON j.id = listed.value
+CROSS JOIN windlass_live_jobs j ON j.id = listed.value
 CROSS JOIN windlass_running r ON r.id = j.id

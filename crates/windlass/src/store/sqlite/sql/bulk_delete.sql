@@ -1,1 +1,1 @@
-DELETE FROM windlass_jobs WHERE id IN (SELECT value FROM json_each(?1))
+DELETE FROM windlass_live_jobs WHERE id IN (SELECT value FROM json_each(?1))

@@ -2,4 +2,4 @@
 SELECT listed.key, j.attempt + 1, r.lease_id, j.failures, j.schedule_id
 FROM json_each(?1) listed
 CROSS JOIN windlass_running r ON r.id = listed.value
-CROSS JOIN windlass_jobs j ON j.id = r.id
+CROSS JOIN windlass_live_jobs j ON j.id = r.id

@@ -1,1 +1,1 @@
-UPDATE windlass_jobs SET cancel_requested = 1 WHERE id = ?1
+UPDATE windlass_live_jobs SET cancel_requested = 1 WHERE id = ?1

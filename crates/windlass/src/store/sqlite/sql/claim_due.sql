@@ -4,7 +4,7 @@ SELECT j.id, j.queue_id, j.priority, j.once, j.state, j.due_at, j.attempt, j.cla
     j.timeout, j.idempotency_key, j.schedule_id, j.parent_id, j.traceparent, j.error_class, j.error, j.http, j.webhook,
     j.payload, NULL
 FROM windlass_waiting w
-CROSS JOIN windlass_jobs j ON j.id = w.id
+CROSS JOIN windlass_live_jobs j ON j.id = w.id
 WHERE w.lane = ?1 AND w.due_at <= ?2 AND (j.start_by IS NULL OR j.start_by > ?2 OR j.first_attempt_at IS NOT NULL)
 ORDER BY w.due_at, w.id
 LIMIT ?3

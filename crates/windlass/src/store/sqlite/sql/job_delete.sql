@@ -1,1 +1,1 @@
-DELETE FROM windlass_jobs WHERE id = ?1
+DELETE FROM windlass_live_jobs WHERE id = ?1

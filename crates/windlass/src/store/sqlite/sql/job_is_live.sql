@@ -1,1 +1,1 @@
-SELECT 1 FROM windlass_jobs WHERE id = ?1
+SELECT 1 FROM windlass_live_jobs WHERE id = ?1

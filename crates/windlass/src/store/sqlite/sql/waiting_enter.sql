@@ -1,2 +1,2 @@
 -- waiting_enter: a job waits, as its row says.
-INSERT INTO windlass_waiting (lane, due_at, id) SELECT lane, due_at, id FROM windlass_jobs WHERE id = ?1
+INSERT INTO windlass_waiting (lane, due_at, id) SELECT lane, due_at, id FROM windlass_live_jobs WHERE id = ?1

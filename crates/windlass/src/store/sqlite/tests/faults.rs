@@ -128,6 +128,8 @@ async fn jobs_that_wait_and_run_go_on_after_an_upgrade() {
     let home = Home::new();
     before_running(&home);
     let store = home.open().await;
+    let refused = home.connect().prepare("SELECT 1 FROM windlass_jobs").unwrap_err();
+    assert!(refused.to_string().contains("no such table"), "a program of before would store jobs that nobody claims");
     let mut states = Vec::new();
     for id in 1..=3 {
         let job = store.job(&Scope::All, JobId(id)).await.unwrap().unwrap();
