@@ -102,7 +102,8 @@ impl Tx<'_> {
             self.put_key(job, idempotency, id)?;
         }
         self.count(queue, &job.kind, Tally { enqueued: 1, ..Tally::default() });
-        self.rings |= due_at <= self.now;
+        // For one that is due later too: a worker at rest must learn until when to sleep.
+        self.rings = true;
         Ok(Enqueued::Created { id, created_at: self.now, due_at })
     }
 
