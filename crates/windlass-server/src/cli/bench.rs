@@ -105,6 +105,8 @@ fn progress(steps: u64, pace: &Pace) -> ProgressBar {
         }
     });
     let bar = ProgressBar::new(steps).with_style(style);
+    // At once: work that is soon over would never show it.
+    bar.tick();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -25,6 +25,8 @@ pub(crate) fn bar(total: u64, what: &'static str, unit: Unit) -> ProgressBar {
         let _ = write!(out, "{:.0}/s", state.per_sec());
     });
     let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style).with_message(what);
+    // At once: work that is soon over would never show it.
+    bar.tick();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
