@@ -88,6 +88,8 @@ impl SqliteStore {
     fn open_now(path: PathBuf, options: Options) -> Result<Self, StoreError> {
         let conn = connect::writer(&path)?;
         match options.migrations {
+            // Only if it must: on a file that others are busy with, the lock may be long in coming.
+            Migrations::Run if migrate::verify(&conn).is_ok() => {}
             Migrations::Run => migrate::migrate(&conn, options.clock.now())?,
             Migrations::LeaveToOperator => migrate::verify(&conn)?,
         }
