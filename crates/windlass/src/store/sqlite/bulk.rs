@@ -1,5 +1,6 @@
 //! Commits in bulk. Most jobs succeed and leave nothing but that: a batch of them moves to the archive in four statements
-//! instead of five per job. Whatever is not that simple takes the way of `finish`.
+//! instead of five per job. Jobs that are to wait again are read together (`wait`). Whatever is not that simple takes the way of
+//! `finish`.
 
 use super::finish::Batch;
 use super::retention::keep;
