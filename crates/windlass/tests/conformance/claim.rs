@@ -209,6 +209,21 @@ async fn a_paused_queue_gives_nothing_until_resumed() {
 }
 
 #[tokio::test]
+async fn a_late_job_among_others_is_passed_over_and_waits_to_expire() {
+    let w = world().await;
+    let first = w.put(job()).await;
+    let late = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;
+    let last = w.put(job()).await;
+    w.advance(SECOND);
+    let taken = w.claim(&["default"], 5).await.jobs;
+    assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [first, last]);
+    let depths = w.store.depths(&Scope::All).await.unwrap();
+    assert_eq!((depths[0].due, depths[0].running), (1, 2));
+    let expired = w.store.expire(10).await.unwrap();
+    assert_eq!(expired.iter().map(|settled| settled.job.id).collect::<Vec<_>>(), [late]);
+}
+
+#[tokio::test]
 async fn a_job_not_started_in_time_expires_and_is_never_claimed() {
     let w = world().await;
     let id = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;

@@ -23,7 +23,7 @@ impl Store for SqliteStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        self.write(move |tx| tx.enqueue(&jobs, atomicity)).await
+        self.write_all(jobs, move |tx, jobs| tx.enqueue(jobs, atomicity)).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -35,7 +35,7 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
-        self.write(move |tx| tx.commit(&commits, &ended)).await
+        self.write_all(commits, move |tx, commits| tx.commit(commits, &ended)).await
     }
 
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {

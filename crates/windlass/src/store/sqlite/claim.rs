@@ -112,23 +112,35 @@ impl Tx<'_> {
 
     /// Taken jobs wait no longer, and run.
     fn write_taken(&self, taken: &[Job]) -> Result<(), StoreError> {
-        let mut leave = self.conn.prepare_cached(sql!("waiting_take"))?;
         let mut by_lane: BTreeMap<i64, Vec<&Job>> = BTreeMap::new();
         for job in taken {
             let lane = lane(job.queue_id, job.priority, job.delivery, job.crashes);
             by_lane.entry(lane).or_default().push(job);
         }
         for (lane, jobs) in by_lane {
-            // Taken in the lane's order.
-            let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { continue };
-            let (from, to) = (first.due_at.as_millis(), last.due_at.as_millis());
-            let ids = list(jobs.iter().map(|job| job.id));
-            leave.execute(params![lane, from, first.id.0, to, last.id.0, ids])?;
+            self.leave(lane, &jobs)?;
         }
         let mut enter = self.conn.prepare_cached(sql!("running_put"))?;
         for job in taken {
             let lease = job.lease.expect("a claimed job has a lease");
             enter.execute([job.id.0, lease.0, self.now.as_millis()])?;
+        }
+        Ok(())
+    }
+
+    /// Jobs taken from a lane, in its order, wait no longer.
+    fn leave(&self, lane: i64, jobs: &[&Job]) -> Result<(), StoreError> {
+        let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Ok(()) };
+        let (from, to) = (first.due_at.as_millis(), last.due_at.as_millis());
+        let between = [lane, from, first.id.0, to, last.id.0];
+        let count: i64 = self.conn.prepare_cached(sql!("waiting_count"))?.query_row(between, |row| row.get(0))?;
+        if count == jobs.len() as i64 {
+            // Nobody between them was passed over: many times faster than one by one.
+            self.conn.prepare_cached(sql!("waiting_take_all"))?.execute(between)?;
+        } else {
+            let ids = list(jobs.iter().map(|job| job.id));
+            let [lane, from, first, to, last] = between;
+            self.conn.prepare_cached(sql!("waiting_take"))?.execute(params![lane, from, first, to, last, ids])?;
         }
         Ok(())
     }

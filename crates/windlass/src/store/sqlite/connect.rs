@@ -16,8 +16,6 @@ const BUSY_STEP: Duration = Duration::from_millis(1);
 /// Pages kept in memory, in KiB. The system keeps the file in memory too; and a commit after pages were split looks at every page
 /// here, so that more costs more than it brings.
 const CACHE_KIB: i32 = 8 * 1024;
-/// WAL pages after which a commit also checkpoints: 16 MiB. Rarer than SQLite's default, so that a batch seldom pays for it.
-const CHECKPOINT_PAGES: i32 = 4_000;
 
 /// The connection that writes.
 pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
@@ -27,7 +25,6 @@ pub(super) fn writer(path: &Path) -> Result<Connection, StoreError> {
     prepare(&mut conn)?;
     conn.pragma_update(None, "journal_mode", "WAL")?;
     conn.pragma_update(None, "synchronous", "FULL")?;
-    conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     Ok(conn)
 }
 

@@ -4,6 +4,7 @@
 mod api;
 mod bulk;
 mod callers;
+mod checkpoint;
 mod claim;
 mod commit;
 mod connect;
@@ -37,6 +38,7 @@ use super::{Migrations, Options, StoreError};
 use crate::clock::Clock;
 use crate::dice::Dice;
 use crate::wake::Wake;
+use checkpoint::Checkpoints;
 use names::Names;
 use pace::Pace;
 use readers::{Reader, Readers};
@@ -93,11 +95,13 @@ impl SqliteStore {
             Migrations::Run => migrate::migrate(&conn, options.clock.now())?,
             Migrations::LeaveToOperator => migrate::verify(&conn)?,
         }
+        let checkpoints = Checkpoints::start(path.clone()).map_err(StoreError::unavailable)?;
         let wake = Wake::default();
         let commits = Arc::new(AtomicU64::new(0));
         let writer = Writer {
             path: path.clone(),
-            conn: Some(conn),
+            conn: Some(checkpoints.of(conn)?),
+            checkpoints,
             clock: options.clock.clone(),
             dice: options.dice.clone(),
             wake: wake.clone(),
@@ -157,6 +161,16 @@ impl SqliteStore {
             return Err(StoreError::unavailable("the writer has stopped"));
         }
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("the writer stopped before it answered")))
+    }
+
+    /// The same for a batch, which comes back to be dropped here: everybody waits for the writer.
+    async fn write_all<I: Send + 'static, T: Send + 'static>(
+        &self,
+        batch: Vec<I>,
+        work: impl FnOnce(&mut Tx<'_>, &[I]) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (done, _batch) = self.write(move |tx| Ok((work(tx, &batch)?, batch))).await?;
+        Ok(done)
     }
 
     /// Runs `read` on a snapshot of the database.

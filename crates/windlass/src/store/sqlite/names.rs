@@ -5,7 +5,9 @@ use super::sql::sql;
 use crate::job::QueueId;
 use crate::store::StoreError;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, Policy, Timestamp};
@@ -17,11 +19,11 @@ type QueueKey = (Tenant, QueueName, Executor);
 
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    queues: HashMap<QueueId, Arc<QueueKey>>,
+    queues: Known<QueueId, Arc<QueueKey>>,
     queue_ids: HashMap<QueueKey, QueueId>,
-    policies: HashMap<i64, Arc<Policy>>,
+    policies: Known<i64, Arc<Policy>>,
     policy_ids: HashMap<Arc<Policy>, i64>,
-    kinds: HashMap<String, Kind>,
+    kinds: Known<Arc<str>, Kind>,
     /// The last of each: batches are mostly of one queue and policy.
     last_queue: Option<(QueueKey, QueueId)>,
     last_policy: Option<(Arc<Policy>, i64)>,
@@ -60,7 +62,7 @@ impl Names {
     /// Whose a queue is, and what it is called.
     pub(super) fn queue(&mut self, conn: &Connection, id: QueueId) -> Result<Arc<QueueKey>, StoreError> {
         if let Some(key) = self.queues.get(&id) {
-            return Ok(key.clone());
+            return Ok(key);
         }
         let mut select = conn.prepare_cached(sql!("queue_select", "queue_by_id"))?;
         let key = one(&mut select, id.0, |row| Ok((text(row, 1)?, text(row, 2)?, text(row, 3)?)))?;
@@ -68,8 +70,7 @@ impl Names {
             Some((Tenant::new(&tenant).ok()?, QueueName::new(&name).ok()?, Executor::parse(&executor)?))
         });
         let key = Arc::new(key.ok_or_else(|| StoreError::corrupt(format!("queue {}", id.0), "jobs name real queues"))?);
-        limit(&mut self.queues);
-        self.queues.insert(id, key.clone());
+        self.queues.add(id, &key);
         Ok(key)
     }
 
@@ -92,26 +93,58 @@ impl Names {
 
     pub(super) fn policy(&mut self, conn: &Connection, id: i64) -> Result<Arc<Policy>, StoreError> {
         if let Some(policy) = self.policies.get(&id) {
-            return Ok(policy.clone());
+            return Ok(policy);
         }
         let mut select = conn.prepare_cached(sql!("policy_line"))?;
         let line = one(&mut select, id, |row| text(row, 0))?;
         let policy = line.and_then(|line| Policy::parse_canonical(&line).ok());
         let policy =
             Arc::new(policy.ok_or_else(|| StoreError::corrupt(format!("policy {id}"), "jobs name real policies"))?);
-        limit(&mut self.policies);
-        self.policies.insert(id, policy.clone());
+        self.policies.add(id, &policy);
         Ok(policy)
     }
 
     pub(super) fn kind(&mut self, text: &str) -> Result<Kind, StoreError> {
         if let Some(kind) = self.kinds.get(text) {
-            return Ok(kind.clone());
+            return Ok(kind);
         }
         let kind = Kind::new(text).map_err(|error| StoreError::corrupt("a job's kind", error.to_string()))?;
-        limit(&mut self.kinds);
-        self.kinds.insert(text.to_owned(), kind.clone());
+        self.kinds.add(text.into(), &kind);
         Ok(kind)
+    }
+}
+
+/// What was looked up before, and the last of it at hand: batches are mostly of one queue, kind and policy.
+#[derive(Debug)]
+struct Known<K, V> {
+    all: HashMap<K, V>,
+    last: Option<(K, V)>,
+}
+
+impl<K, V> Default for Known<K, V> {
+    fn default() -> Self {
+        Self { all: HashMap::new(), last: None }
+    }
+}
+
+impl<K: Clone + Eq + Hash, V: Clone> Known<K, V> {
+    fn get<Q: ?Sized + Eq + Hash>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        if let Some((last, value)) = &self.last
+            && last.borrow() == key
+        {
+            return Some(value.clone());
+        }
+        let (key, value) = self.all.get_key_value(key)?;
+        self.last = Some((key.clone(), value.clone()));
+        Some(value.clone())
+    }
+
+    fn add(&mut self, key: K, value: &V) {
+        limit(&mut self.all);
+        self.all.insert(key, value.clone());
     }
 }
 

@@ -16,6 +16,7 @@ use windlass_core::policy::Partial;
 use windlass_core::{JobId, Millis, Outcome, Roll, State, Timestamp};
 
 mod faults;
+mod log;
 mod sharing;
 
 /// A store in a directory of its own, with a clock that stands still.

@@ -1,6 +1,7 @@
 //! The writer: one thread, one connection. While a commit is on its way to the disk, commands queue up; the next transaction
 //! takes them all. So an idle store commits at once and a busy one in hundreds, without a timer.
 
+use super::checkpoint::Checkpoints;
 use super::fold::Folding;
 use super::names::Names;
 use super::pace::Pace;
@@ -94,6 +95,8 @@ pub(super) struct Writer {
     pub path: PathBuf,
     /// `None` after an error that a connection does not get over; opened anew by the next transaction.
     pub conn: Option<Connection>,
+    /// After the connection: closed last, it tidies up.
+    pub checkpoints: Checkpoints,
     pub clock: Clock,
     pub dice: Dice,
     pub wake: Wake,
@@ -112,6 +115,7 @@ impl Writer {
                 Message::Look => self.look(),
                 Message::Write(first) => {
                     self.transact(first, &mut inbox);
+                    self.conn.iter().for_each(|conn| self.checkpoints.see_to(conn));
                     self.pace.rest(inbox.is_empty());
                 }
             }
@@ -157,7 +161,7 @@ impl Writer {
     fn begin(&mut self) -> Result<(), StoreError> {
         if self.conn.is_none() {
             self.names.forget();
-            self.conn = Some(connect::writer(&self.path)?);
+            self.conn = Some(self.checkpoints.of(connect::writer(&self.path)?)?);
         }
         self.retentions.refresh();
         let conn = self.conn.as_ref().expect("the connection was just opened");
