@@ -33,26 +33,31 @@ pub(super) enum Bulk {
     Refused(Committed),
 }
 
-impl Tx<'_> {
+impl<'t> Tx<'t> {
     /// Applies what can be applied in bulk; answers for each commit what became of it, if that was tried.
-    pub(super) fn bulk(&mut self, commits: &[Commit], batch: &Batch<'_>) -> Result<Vec<Option<Bulk>>, StoreError> {
+    pub(super) fn bulk(&mut self, commits: &[Commit], batch: &mut Batch<'t>) -> Result<Vec<Option<Bulk>>, StoreError> {
         let mut answers = vec![None; commits.len()];
         self.finish_bulk(commits, batch, &mut answers)?;
-        self.wait_bulk(commits, &mut answers)?;
+        self.wait_bulk(commits, batch, &mut answers)?;
         Ok(answers)
     }
 
-    fn wait_bulk(&mut self, commits: &[Commit], answers: &mut [Option<Bulk>]) -> Result<(), StoreError> {
+    fn wait_bulk(
+        &mut self,
+        commits: &[Commit],
+        batch: &mut Batch<'t>,
+        answers: &mut [Option<Bulk>],
+    ) -> Result<(), StoreError> {
         let waits = |place: &usize| commits[*place].transition.next.wait().is_some();
         let mut places: Vec<usize> = (0..commits.len()).filter(waits).collect();
         // In the order of the table, and each job once.
         places.sort_by_key(|place| commits[*place].job);
         places.dedup_by_key(|place| commits[*place].job);
-        if places.len() < FEWEST {
+        if places.is_empty() {
             return Ok(());
         }
         let waiting: Vec<&Commit> = places.iter().map(|place| &commits[*place]).collect();
-        for (place, refused) in places.into_iter().zip(self.wait_all(&waiting)?) {
+        for (place, refused) in places.into_iter().zip(self.wait_all(&waiting, &mut batch.attempt)?) {
             answers[place] = Some(refused.map_or(Bulk::Applied, Bulk::Refused));
         }
         Ok(())

@@ -14,12 +14,12 @@ use windlass_core::{JobId, Next, Why};
 /// The one word that most attempts end with, ready to store.
 const SUCCEEDED: &str = "succeeded";
 
-impl Tx<'_> {
+impl<'t> Tx<'t> {
     pub(super) fn commit(&mut self, commits: &[Commit], ended: &[LeaseId]) -> Result<Vec<Committed>, StoreError> {
         let mut batch = self.batch()?;
         let mut kept_leases = Vec::new();
         let mut results = Vec::with_capacity(commits.len());
-        let in_bulk = self.bulk(commits, &batch)?;
+        let in_bulk = self.bulk(commits, &mut batch)?;
         for (commit, in_bulk) in commits.iter().zip(in_bulk) {
             let result = match in_bulk {
                 Some(Bulk::Applied) => self.applied(commit)?,
@@ -39,9 +39,9 @@ impl Tx<'_> {
         Ok(results)
     }
 
-    pub(super) fn commit_one(&mut self, commit: &Commit, batch: &mut Batch<'_>) -> Result<Committed, StoreError> {
+    pub(super) fn commit_one(&mut self, commit: &Commit, batch: &mut Batch<'t>) -> Result<Committed, StoreError> {
         let refused = match commit.transition.next {
-            Next::Wait { .. } => self.wait_all(&[commit])?.pop().flatten(),
+            Next::Wait { .. } => self.wait_all(&[commit], &mut batch.attempt)?.pop().flatten(),
             Next::Succeeded | Next::Cancelled => self.end(commit, None, batch)?,
             Next::Failed(reason) => self.end(commit, Some(reason), batch)?,
         };

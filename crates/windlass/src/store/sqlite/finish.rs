@@ -22,14 +22,14 @@ const SCHEDULE: usize = 17;
 /// Class and message of a failure.
 type Told<'a> = (Option<&'a str>, Option<&'a str>);
 
-/// What a batch of endings needs, looked up once.
+/// What a batch of outcomes needs, looked up once.
 pub(super) struct Batch<'t> {
     /// One-shot schedules that end with their run: hardly ever any.
     pub ending: HashSet<JobId>,
+    pub attempt: CachedStatement<'t>,
     row: CachedStatement<'t>,
     archive: CachedStatement<'t>,
     delete: CachedStatement<'t>,
-    attempt: CachedStatement<'t>,
     stop: CachedStatement<'t>,
 }
 
@@ -40,10 +40,10 @@ impl<'t> Tx<'t> {
         let ids: Vec<i64> = rows::column(select.query([])?)?;
         Ok(Batch {
             ending: ids.into_iter().map(JobId).collect(),
+            attempt: conn.prepare_cached(sql!("attempts_insert"))?,
             row: conn.prepare_cached(sql!("commit_row"))?,
             archive: conn.prepare_cached(sql!("archive_insert"))?,
             delete: conn.prepare_cached(sql!("job_delete"))?,
-            attempt: conn.prepare_cached(sql!("attempts_insert"))?,
             stop: conn.prepare_cached(sql!("running_drop"))?,
         })
     }

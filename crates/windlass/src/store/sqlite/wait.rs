@@ -8,7 +8,7 @@ use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
 use crate::store::{Commit, Committed, StoreError};
-use rusqlite::{CachedStatement, Connection, params};
+use rusqlite::{CachedStatement, params};
 use windlass_core::{Delivery, Next, Priority, State};
 
 /// A running job, as far as waiting anew must know it.
@@ -24,27 +24,23 @@ struct Held {
 }
 
 /// The statements of each job, ready to run again and again.
-struct Waits<'t> {
+struct Waits<'w, 't> {
     job: CachedStatement<'t>,
     waiting: CachedStatement<'t>,
-    attempt: CachedStatement<'t>,
+    attempt: &'w mut CachedStatement<'t>,
 }
 
-impl<'t> Waits<'t> {
-    fn new(conn: &'t Connection) -> Result<Self, StoreError> {
-        Ok(Self {
-            job: conn.prepare_cached(sql!("commit_wait"))?,
-            waiting: conn.prepare_cached(sql!("waiting_put"))?,
-            attempt: conn.prepare_cached(sql!("attempts_insert"))?,
-        })
-    }
-}
-
-impl Tx<'_> {
+impl<'t> Tx<'t> {
     /// Lets jobs wait as their commits say, each job once. Answers what was refused: the others are done.
-    pub(super) fn wait_all(&mut self, commits: &[&Commit]) -> Result<Vec<Option<Committed>>, StoreError> {
+    pub(super) fn wait_all(
+        &mut self,
+        commits: &[&Commit],
+        attempt: &mut CachedStatement<'t>,
+    ) -> Result<Vec<Option<Committed>>, StoreError> {
         let mut answers: Vec<Option<Option<Committed>>> = vec![None; commits.len()];
-        let mut waits = Waits::new(self.conn)?;
+        let (job, waiting) =
+            (self.conn.prepare_cached(sql!("commit_wait"))?, self.conn.prepare_cached(sql!("waiting_put"))?);
+        let mut waits = Waits { job, waiting, attempt };
         let mut done = Vec::new();
         for held in self.wait_held(commits)? {
             let commit = commits[held.place];
@@ -82,7 +78,7 @@ impl Tx<'_> {
         })
     }
 
-    fn wait_one(&mut self, commit: &Commit, held: &Held, waits: &mut Waits<'_>) -> Result<(), StoreError> {
+    fn wait_one(&mut self, commit: &Commit, held: &Held, waits: &mut Waits<'_, '_>) -> Result<(), StoreError> {
         let Next::Wait { state, due_at, delay } = commit.transition.next else {
             return Err(StoreError::Invalid("only a job that is to wait can wait".into()));
         };
@@ -90,7 +86,7 @@ impl Tx<'_> {
         let previous = (state == State::Retrying).then(|| millis(delay));
         waits.job.execute(params![
             commit.job.0,
-            state.as_str(),
+            state == State::Retrying,
             due_at.as_millis(),
             commit.attempt,
             held.claimed_at,
@@ -106,6 +102,6 @@ impl Tx<'_> {
         let lane = lane(commit.queue, priority, delivery, commit.transition.crashes);
         waits.waiting.execute([lane, due_at.as_millis(), commit.job.0])?;
         self.rings |= due_at <= self.now;
-        insert_attempt(&mut waits.attempt, commit)
+        insert_attempt(waits.attempt, commit)
     }
 }
