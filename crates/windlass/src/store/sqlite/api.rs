@@ -27,7 +27,12 @@ impl Store for SqliteStore {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        self.write(move |tx| tx.claim(&claim)).await
+        let taken = self.write(move |tx| tx.claim(&claim)).await?;
+        let jobs = match taken.read {
+            Some(jobs) => jobs,
+            None => self.read_claimed(taken.jobs).await?,
+        };
+        Ok(Claimed { jobs, next_due: taken.next_due })
     }
 
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {

@@ -7,11 +7,11 @@ use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
 use crate::job::{Job, LeaseId, QueueId};
-use crate::store::{Claim, Claimed, Leases, Renewed, StoreError, Turn};
+use crate::store::{Claim, Leases, Renewed, StoreError, Turn};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use windlass_core::{Delivery, JobId, Millis, Priority, State, Timestamp};
+use windlass_core::{Delivery, JobId, Millis, Priority, Timestamp};
 
 /// Lanes of one queue.
 const LANES: i64 = 20;
@@ -54,27 +54,64 @@ struct Room {
     suspects: usize,
 }
 
+/// A waiting job that is due, as far as its lane knows it.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    level: Level,
+    due_at: i64,
+    id: JobId,
+}
+
+/// What a claim took.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    pub jobs: Vec<(JobId, LeaseId)>,
+    pub next_due: Option<Timestamp>,
+    /// The jobs themselves, if they are few. Many are read beside the writer, for which everybody waits.
+    pub read: Option<Vec<Job>>,
+}
+
+/// The most jobs that the writer reads itself: up to here that is sooner done than handed on.
+const MAX_READ: usize = 64;
+
 impl Tx<'_> {
-    pub(super) fn claim(&mut self, claim: &Claim) -> Result<Claimed, StoreError> {
-        let mut claimed = Claimed::default();
+    pub(super) fn claim(&mut self, claim: &Claim) -> Result<Taken, StoreError> {
+        let mut taken = Taken::default();
         let mut suspects = claim.suspects as usize;
+        let has_late = self.has_late()?;
         for turn in &claim.turns {
             if self.is_paused(turn)? {
                 continue;
             }
             let whole = turn.slots as usize + turn.ahead as usize;
-            let left = claim.limit as usize - claimed.jobs.len();
+            let left = claim.limit as usize - taken.jobs.len();
             let room = Room { want: whole.min(left), slots: turn.slots as usize, suspects };
-            let taken = self.take_turn(turn, room, claim, claimed.jobs.len())?;
-            suspects -= taken.iter().filter(|job| job.crashes > 0).count();
-            let is_filled = taken.len() == whole;
-            claimed.jobs.extend(taken);
-            if !is_filled {
-                claimed.next_due = [claimed.next_due, self.next_due(turn)?].into_iter().flatten().min();
+            let due = self.take_turn(turn, room, has_late)?;
+            suspects -= due.iter().filter(|due| due.level.is_suspect()).count();
+            for job in &due {
+                let lease = match &claim.leases {
+                    Leases::Shared(lease) => *lease,
+                    Leases::Each(leases) => *leases
+                        .get(taken.jobs.len())
+                        .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
+                };
+                taken.jobs.push((job.id, lease));
+            }
+            if due.len() < whole {
+                taken.next_due = [taken.next_due, self.next_due(turn)?].into_iter().flatten().min();
             }
         }
-        self.grant(claim, &claimed.jobs)?;
-        Ok(claimed)
+        self.enter(&taken.jobs)?;
+        self.grant(claim, &taken.jobs)?;
+        if taken.jobs.len() <= MAX_READ {
+            taken.read = Some(running(self.conn, self.names, &taken.jobs)?);
+        }
+        Ok(taken)
+    }
+
+    /// Whether there are jobs that should have started by now, and are to be passed over until they are expired.
+    fn has_late(&self) -> Result<bool, StoreError> {
+        Ok(self.conn.prepare_cached(sql!("claim_late"))?.query_row([self.now.as_millis()], |row| row.get(0))?)
     }
 
     fn is_paused(&self, turn: &Turn) -> Result<bool, StoreError> {
@@ -82,65 +119,52 @@ impl Tx<'_> {
         Ok(select.query_row([turn.queue.0], |row| row.get(0)).optional()?.unwrap_or(true))
     }
 
-    fn take_turn(&mut self, turn: &Turn, room: Room, claim: &Claim, before: usize) -> Result<Vec<Job>, StoreError> {
+    /// Jobs of a queue, which no longer wait.
+    fn take_turn(&mut self, turn: &Turn, room: Room, has_late: bool) -> Result<Vec<Due>, StoreError> {
         let mut taken = Vec::new();
         if room.want == 0 {
             return Ok(taken);
         }
         let levels = self.levels(turn)?;
         for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
-            self.pick(turn, same, &room, &mut taken)?;
+            self.pick(turn, same, &room, has_late, &mut taken)?;
             if taken.len() == room.want {
                 break;
             }
         }
-        for (position, job) in taken.iter_mut().enumerate() {
-            job.lease = Some(match &claim.leases {
-                Leases::Shared(lease) => *lease,
-                Leases::Each(leases) => *leases
-                    .get(before + position)
-                    .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
-            });
-            job.state = State::Running;
-            job.attempt += 1;
-            job.claimed_at = Some(self.now);
-            job.first_attempt_at.get_or_insert(self.now);
+        let mut by_lane: BTreeMap<i64, Vec<Due>> = BTreeMap::new();
+        for due in &taken {
+            by_lane.entry(due.level.lane(turn.queue)).or_default().push(*due);
         }
-        self.write_taken(&taken)?;
+        for (lane, taken) in by_lane {
+            self.leave(lane, &taken, has_late)?;
+        }
         Ok(taken)
     }
 
-    /// Taken jobs wait no longer, and run.
-    fn write_taken(&self, taken: &[Job]) -> Result<(), StoreError> {
-        let mut by_lane: BTreeMap<i64, Vec<&Job>> = BTreeMap::new();
-        for job in taken {
-            let lane = lane(job.queue_id, job.priority, job.delivery, job.crashes);
-            by_lane.entry(lane).or_default().push(job);
+    /// Jobs taken from a lane, in its order, wait no longer.
+    fn leave(&self, lane: i64, taken: &[Due], has_late: bool) -> Result<(), StoreError> {
+        let Some(last) = taken.last() else { return Ok(()) };
+        let count = if has_late {
+            let ids = list(taken.iter().map(|due| due.id));
+            let mut leave = self.conn.prepare_cached(sql!("waiting_take_listed"))?;
+            leave.execute(params![lane, last.due_at, last.id.0, ids])?
+        } else {
+            // Nobody before the last was passed over, and one stretch goes much faster than one by one.
+            self.conn.prepare_cached(sql!("waiting_take"))?.execute([lane, last.due_at, last.id.0])?
+        };
+        if count == taken.len() {
+            Ok(())
+        } else {
+            Err(StoreError::corrupt(format!("lane {lane}"), "a claim takes its first jobs, or those it names"))
         }
-        for (lane, jobs) in by_lane {
-            self.leave(lane, &jobs)?;
-        }
-        let mut enter = self.conn.prepare_cached(sql!("running_put"))?;
-        for job in taken {
-            let lease = job.lease.expect("a claimed job has a lease");
-            enter.execute([job.id.0, lease.0, self.now.as_millis()])?;
-        }
-        Ok(())
     }
 
-    /// Jobs taken from a lane, in its order, wait no longer.
-    fn leave(&self, lane: i64, jobs: &[&Job]) -> Result<(), StoreError> {
-        let (Some(first), Some(last)) = (jobs.first(), jobs.last()) else { return Ok(()) };
-        let (from, to) = (first.due_at.as_millis(), last.due_at.as_millis());
-        let between = [lane, from, first.id.0, to, last.id.0];
-        let count: i64 = self.conn.prepare_cached(sql!("waiting_count"))?.query_row(between, |row| row.get(0))?;
-        if count == jobs.len() as i64 {
-            // Nobody between them was passed over: many times faster than one by one.
-            self.conn.prepare_cached(sql!("waiting_take_all"))?.execute(between)?;
-        } else {
-            let ids = list(jobs.iter().map(|job| job.id));
-            let [lane, from, first, to, last] = between;
-            self.conn.prepare_cached(sql!("waiting_take"))?.execute(params![lane, from, first, to, last, ids])?;
+    /// Taken jobs run.
+    fn enter(&self, jobs: &[(JobId, LeaseId)]) -> Result<(), StoreError> {
+        let mut enter = self.conn.prepare_cached(sql!("running_put"))?;
+        for (job, lease) in jobs {
+            enter.execute([job.0, lease.0, self.now.as_millis()])?;
         }
         Ok(())
     }
@@ -153,10 +177,17 @@ impl Tx<'_> {
         Ok(levels.into_iter().map(Level).collect())
     }
 
-    /// Takes from the streams of one priority, by due time and id.
-    fn pick(&mut self, turn: &Turn, levels: &[Level], room: &Room, taken: &mut Vec<Job>) -> Result<(), StoreError> {
-        let mut suspects = room.suspects - taken.iter().filter(|job| job.crashes > 0).count();
-        let mut due = Vec::new();
+    /// Takes from the streams of one priority, by due time and id; from each stream its first ones.
+    fn pick(
+        &self,
+        turn: &Turn,
+        levels: &[Level],
+        room: &Room,
+        has_late: bool,
+        taken: &mut Vec<Due>,
+    ) -> Result<(), StoreError> {
+        let mut suspects = room.suspects - taken.iter().filter(|due| due.level.is_suspect()).count();
+        let mut found = Vec::new();
         for level in levels {
             // More than this could not be taken from the stream, whatever the others bring.
             let mut most = room.want - taken.len();
@@ -167,15 +198,15 @@ impl Tx<'_> {
                 most = most.min(suspects);
             }
             if most > 0 {
-                due.extend(self.due(turn, *level, most)?);
+                found.extend(self.due(turn, *level, most, has_late)?);
             }
         }
         if levels.len() > 1 {
-            due.sort_by_key(|job| (job.due_at, job.id));
+            found.sort_by_key(|due| (due.due_at, due.id));
         }
-        for job in due {
-            let is_once_without_slot = job.delivery == Delivery::AtMostOnce && taken.len() >= room.slots;
-            let is_suspect = job.crashes > 0;
+        for due in found {
+            let is_once_without_slot = due.level.is_once() && taken.len() >= room.slots;
+            let is_suspect = due.level.is_suspect();
             if taken.len() == room.want {
                 break;
             }
@@ -183,15 +214,16 @@ impl Tx<'_> {
                 continue;
             }
             suspects -= usize::from(is_suspect);
-            taken.push(job);
+            taken.push(due);
         }
         Ok(())
     }
 
-    fn due(&mut self, turn: &Turn, level: Level, most: usize) -> Result<Vec<Job>, StoreError> {
-        let mut select = self.conn.prepare_cached(sql!("claim_due"))?;
+    fn due(&self, turn: &Turn, level: Level, most: usize, has_late: bool) -> Result<Vec<Due>, StoreError> {
+        let statement = if has_late { sql!("claim_due_in_time") } else { sql!("claim_due") };
+        let mut select = self.conn.prepare_cached(statement)?;
         let found = select.query(params![level.lane(turn.queue), self.now.as_millis(), most as i64])?;
-        rows::all(found, |row| rows::live(row, self.conn, self.names))
+        rows::all(found, |row| Ok(Due { level, id: JobId(row.get(0)?), due_at: row.get(1)? }))
     }
 
     fn next_due(&self, turn: &Turn) -> Result<Option<Timestamp>, StoreError> {
@@ -200,14 +232,13 @@ impl Tx<'_> {
         Ok(next.map(Timestamp::from_millis))
     }
 
-    fn grant(&self, claim: &Claim, jobs: &[Job]) -> Result<(), StoreError> {
+    fn grant(&self, claim: &Claim, jobs: &[(JobId, LeaseId)]) -> Result<(), StoreError> {
         let mut covered: BTreeMap<LeaseId, String> = BTreeMap::new();
-        for job in jobs {
-            let lease = job.lease.expect("a claimed job has a lease");
-            let ids = covered.entry(lease).or_default();
+        for (job, lease) in jobs {
+            let ids = covered.entry(*lease).or_default();
             let comma = if ids.is_empty() { "" } else { "," };
             // Writing to a String cannot fail.
-            let _ = write!(ids, "{comma}{}", job.id);
+            let _ = write!(ids, "{comma}{job}");
         }
         let mut grant = self.conn.prepare_cached(sql!("lease_grant"))?;
         let expires_at = self.now + claim.lease_for;
@@ -238,14 +269,31 @@ impl Tx<'_> {
 /// The running jobs under leases.
 pub(super) fn held(conn: &Connection, names: &mut Names, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
     let mut covered = conn.prepare_cached(sql!("lease_jobs"))?;
-    let mut select = conn.prepare_cached(sql!("live_select", "held"))?;
     let mut jobs = Vec::new();
     for lease in leases {
         let ids: Option<String> = covered.query_row([lease.0], |row| row.get(0)).optional()?;
         for id in ids.iter().flat_map(|ids| ids.split(',')) {
             let id: i64 = id.parse().map_err(|_| StoreError::corrupt(format!("lease {lease}"), "it lists job ids"))?;
-            jobs.extend(rows::all(select.query([id, lease.0])?, |row| rows::live(row, conn, names))?);
+            jobs.push((JobId(id), *lease));
         }
     }
-    Ok(jobs)
+    running(conn, names, &jobs)
+}
+
+/// Those of the jobs that run under their leases, in order.
+pub(super) fn running(conn: &Connection, names: &mut Names, jobs: &[(JobId, LeaseId)]) -> Result<Vec<Job>, StoreError> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut select = conn.prepare_cached(sql!("running_select"))?;
+    let mut found = select.query([list(jobs.iter().map(|(job, _)| *job))])?;
+    let mut running = Vec::with_capacity(jobs.len());
+    while let Some(row) = found.next()? {
+        let place: i64 = row.get(29)?;
+        let job = rows::live(row, conn, names)?;
+        if job.lease == Some(jobs[place as usize].1) {
+            running.push(job);
+        }
+    }
+    Ok(running)
 }

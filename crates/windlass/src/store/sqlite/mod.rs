@@ -37,6 +37,7 @@ mod writer;
 use super::{Migrations, Options, StoreError};
 use crate::clock::Clock;
 use crate::dice::Dice;
+use crate::job::{Job, LeaseId};
 use crate::wake::Wake;
 use checkpoint::Checkpoints;
 use names::Names;
@@ -50,6 +51,7 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 use tx::Tx;
 use watch::Watch;
+use windlass_core::JobId;
 use writer::{Message, Work, Writer};
 
 /// Jobs in a SQLite file.
@@ -63,6 +65,8 @@ pub struct SqliteStore {
     thread: Option<JoinHandle<()>>,
     watch: Watch,
     readers: Arc<Readers>,
+    /// What reads claimed jobs: they must not wait for whoever reads a lot.
+    claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
     /// How far pruning has come among the keys.
     keys_pruned: Arc<AtomicI64>,
@@ -117,6 +121,7 @@ impl SqliteStore {
         let watch = Watch::start(sender.downgrade(), wake.clone()).map_err(StoreError::unavailable)?;
         Ok(Self {
             readers: Readers::new(path.clone()),
+            claimed: Readers::new(path.clone()),
             path,
             clock: options.clock,
             dice: options.dice,
@@ -180,6 +185,12 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         self.readers.read(read).await
     }
+
+    /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
+    async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<Job>, StoreError> {
+        let read = self.claimed.read(move |reader| claim::running(&reader.conn, &mut reader.names, &jobs)).await;
+        read.map_err(|error| StoreError::unknown(format!("what was claimed could not be read ({error})")))
+    }
 }
 
 impl Drop for SqliteStore {
@@ -187,6 +198,7 @@ impl Drop for SqliteStore {
         self.watch.stop();
         // Readers first: the last connection of a file writes its log back and removes it, which one that only reads cannot.
         self.readers.close();
+        self.claimed.close();
         // Closing the queue ends the writer, after what is in it.
         drop(self.writer.take());
         if let Some(thread) = self.thread.take() {

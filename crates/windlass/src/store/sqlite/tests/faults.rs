@@ -167,3 +167,28 @@ async fn a_migration_with_another_text_is_refused() {
     let refused = home.try_open(Migrations::Run).await;
     assert!(matches!(refused, Err(StoreError::Schema(_))), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_large_claim_that_cannot_be_read_is_in_doubt_and_can_be_asked_for() {
+    let home = Home::new();
+    let store = home.open().await;
+    let stored = store.enqueue(vec![job(); 100], Atomicity::Each).await.unwrap();
+    let ids: Vec<JobId> = stored.iter().filter_map(Enqueued::id).collect();
+    let lease = LeaseId::draw(&store.dice);
+    let request = Claim {
+        worker: WorkerId::new("w1"),
+        leases: Leases::Shared(lease),
+        lease_for: Millis::from_secs(30),
+        turns: vec![Turn { queue: store.queues().await.unwrap()[0].id, slots: 100, ahead: 0 }],
+        limit: 100,
+        suspects: 1,
+    };
+    // The writer has the file open; nobody can open it anew.
+    let away = home.dir.path().join("away.db");
+    std::fs::rename(store.path(), &away).unwrap();
+    let claimed = store.claim(request).await;
+    assert!(matches!(claimed, Err(StoreError::Unknown(_))), "{claimed:?}");
+    std::fs::rename(&away, store.path()).unwrap();
+    let held: Vec<JobId> = store.held(vec![lease]).await.unwrap().iter().map(|job| job.id).collect();
+    assert_eq!(held, ids);
+}

@@ -1,1 +1,0 @@
-WHERE id = ?1 AND lease_id = ?2 AND state = 'running'
