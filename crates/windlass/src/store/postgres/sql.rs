@@ -52,6 +52,9 @@ statements! {
 }
 
 /// What opens a transaction of the store's own.
+///
+/// For the sake of plans, statements say `id = ANY (ARRAY[i.id])` where `id = i.id` would do: an equation can be turned round, and a
+/// plan made while the table was empty would walk its whole index for every job that is named.
 pub(super) const BEGIN: &str = include_str!("sql/begin.sql");
 
 /// A job's columns: name in `jobs`, name in `archive`; `-` where there is none, with the type that stands in for it.

@@ -4,7 +4,7 @@ WITH claimed AS (
     SET state = 'running', attempt = j.attempt + 1, claimed_at = $1::bigint, lease_id = i.lease_id,
         first_attempt_at = coalesce(j.first_attempt_at, $1::bigint)
     FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS i (id, lease_id, rank)
-    WHERE j.id = i.id
+    WHERE j.id = ANY (ARRAY[i.id])
     RETURNING i.rank, {live}
 ),
 leased AS (

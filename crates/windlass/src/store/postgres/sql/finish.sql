@@ -8,7 +8,7 @@ gone AS (
                  $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[])
           AS i (id, attempt, lease_id, stands, class, state, reason, finished_at, failures, crashes, error_class, error, result,
                 fingerprint, message, keep, has_attempt, status, retry, started_at, worker, why, note)
-    WHERE j.id = i.id AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id AND (i.stands OR NOT j.cancel_requested)
+    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id AND (i.stands OR NOT j.cancel_requested)
     RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
               j.start_by, j.timeout_ms, j.schedule_id, j.parent_id, j.attempt, j.replays, j.priority, j.at_most_once,
               j.cancel_requested, j.kind, j.payload, j.idempotency_key, j.http, j.webhook, j.traceparent, j.retry_line,
@@ -39,7 +39,7 @@ ledger AS (
 earlier AS (
     DELETE FROM {schema}.attempts a
     USING gone g
-    WHERE a.job_id = g.id AND (g.attempt > 1 OR NOT g.has_attempt)
+    WHERE a.job_id = ANY (ARRAY[g.id]) AND (g.attempt > 1 OR NOT g.has_attempt)
     RETURNING g.class, g.finished_at AS job_finished_at, g.keep, a.job_id, a.number, a.retry, a.started_at, a.finished_at,
         a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker, a.why, a.error_class, a.error, a.note
 ),

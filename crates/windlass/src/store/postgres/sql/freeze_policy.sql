@@ -2,4 +2,4 @@
 UPDATE {schema}.jobs j
 SET policy_id = i.policy_id, webhook = i.webhook
 FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS i (id, policy_id, webhook)
-WHERE j.id = i.id
+WHERE j.id = ANY (ARRAY[i.id])

@@ -2,7 +2,7 @@
 WITH taken AS (
     DELETE FROM {schema}.archive a
     USING unnest($1::bigint[], $2::bigint[]) AS i (id, due_at)
-    WHERE a.id = i.id
+    WHERE a.id = ANY (ARRAY[i.id])
     RETURNING a.class, a.finished_at, a.id, a.queue_id, i.due_at, a.created_at, a.policy_id, a.claimed_at, a.start_by, a.timeout_ms,
         a.schedule_id, a.parent_id, a.attempt, a.replays, a.priority, a.at_most_once, a.kind, a.payload, a.idempotency_key,
         a.error_class, a.error, a.http, a.webhook, a.traceparent, a.retry_line, a.last_retry, a.last_started_at, a.last_finished_at,
@@ -20,7 +20,7 @@ back AS (
 ledger AS (
     DELETE FROM {schema}.archive_attempts x
     USING taken t
-    WHERE x.job_id = t.id AND x.class = t.class AND x.job_finished_at = t.finished_at
+    WHERE x.job_id = ANY (ARRAY[t.id]) AND x.class = t.class AND x.job_finished_at = t.finished_at
     RETURNING x.job_id, x.number, x.retry, x.started_at, x.finished_at, x.next_run_at, x.delay_ms, x.lease_id, x.status, x.worker, x.why,
         x.error_class, x.error, x.note
 ),

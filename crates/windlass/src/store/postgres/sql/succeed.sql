@@ -5,7 +5,7 @@ gone AS (
     DELETE FROM {schema}.jobs j
     USING unnest($2::bigint[], $3::integer[], $4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::text[])
           AS i (id, attempt, lease_id, retry, started_at, finished_at, worker)
-    WHERE j.id = i.id AND j.attempt = i.attempt AND j.lease_id = i.lease_id
+    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id = i.lease_id
     RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
               j.start_by, j.timeout_ms, j.schedule_id, j.parent_id, j.attempt, j.failures, j.replays, j.priority, j.at_most_once,
               j.cancel_requested, j.kind, j.payload, j.idempotency_key, j.error_class, j.error, j.http, j.webhook, j.traceparent,
@@ -25,7 +25,7 @@ archived AS (
 earlier AS (
     DELETE FROM {schema}.attempts a
     USING gone g
-    WHERE a.job_id = g.id AND g.attempt > 1
+    WHERE a.job_id = ANY (ARRAY[g.id]) AND g.attempt > 1
     RETURNING a.job_id, a.number, a.retry, a.started_at, a.finished_at, a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker,
         a.why, a.error_class, a.error, a.note
 ),

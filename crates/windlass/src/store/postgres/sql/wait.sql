@@ -8,7 +8,7 @@ WITH waiting AS (
                 $9::text[], $10::text[], $11::text[], $12::integer[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[])
          AS i (id, attempt, lease_id, state, due_at, delay, failures, crashes, error_class, error, status, retry, started_at,
                finished_at, worker, why, note, backoff)
-    WHERE j.id = i.id AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND NOT j.cancel_requested
+    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND NOT j.cancel_requested
     RETURNING j.id, i.attempt, i.lease_id, i.due_at, i.delay, i.error_class, i.error, i.status, i.retry, i.started_at, i.finished_at,
         i.worker, i.why, i.note
 ),

@@ -1,0 +1,68 @@
+//! Plans are kept, and may have been made while the tables were empty: a commit must still look up the jobs it names, and nothing else.
+
+use crate::world::{World, job};
+use windlass::core::{Failure, Outcome, Roll};
+use windlass::job::Job;
+use windlass::settle::{Trace, settle};
+use windlass::store::{Atomicity, Commit, Store};
+
+/// Jobs that are live while a few of them are committed.
+const LIVE: usize = 3000;
+const FEW: u32 = 50;
+
+fn ended(jobs: &[Job], outcome: &Outcome) -> Vec<Commit> {
+    let commit = |job: &Job| {
+        let now = job.claimed_at.unwrap();
+        let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
+        settle(job, outcome, trace, Roll(0))
+    };
+    jobs.iter().map(commit).collect()
+}
+
+fn failed() -> Outcome {
+    Outcome::Failed(Failure::new("took too long"))
+}
+
+/// Entries read from the primary keys of the live tables.
+const READ: &str = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes
+    WHERE schemaname = '{s}' AND indexrelname IN ('jobs_pkey', 'jobs_claim', 'attempts_pkey')";
+const DELETED: &str = "SELECT n_tup_del FROM pg_stat_user_tables WHERE schemaname = '{s}' AND relname = 'jobs'";
+
+/// Waits until the store's connections have reported so many deleted jobs; answers what was read until then.
+async fn read_until(w: &World, deleted: i64) -> i64 {
+    let reported = async {
+        while w.count(DELETED).await < deleted {
+            // Statistics arrive late: any statement of the same connections makes them report.
+            w.queue().await;
+            w.store.held(vec![]).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), reported).await.expect("statistics arrive");
+    w.count(READ).await
+}
+
+#[tokio::test]
+async fn a_commit_reads_the_jobs_it_names_though_its_plan_is_of_an_empty_table() {
+    let w = World::new().await;
+    let run = async |sql: &str| w.client.batch_execute(&sql.replace("{s}", &w.schema)).await.unwrap();
+    run("ALTER TABLE {s}.jobs SET (autovacuum_enabled = off); ALTER TABLE {s}.attempts SET (autovacuum_enabled = off)")
+        .await;
+    // Tables that have been large and are empty now, which the planner takes for a single row.
+    w.store.enqueue(vec![job(); LIVE], Atomicity::Each).await.unwrap();
+    let claimed = w.claim(LIVE as u32).await;
+    w.store.commit(ended(&claimed, &failed()), vec![]).await.unwrap();
+    run("DELETE FROM {s}.jobs; DELETE FROM {s}.attempts; ANALYZE {s}.jobs; ANALYZE {s}.attempts").await;
+
+    w.store.enqueue(vec![job(); LIVE], Atomicity::Each).await.unwrap();
+    let retried = w.claim(LIVE as u32).await;
+    let (fail, succeed) = retried.split_at(FEW as usize);
+    let before = read_until(&w, LIVE as i64).await;
+    w.store.commit(ended(fail, &failed()), vec![]).await.unwrap();
+    w.store.commit(ended(&succeed[..FEW as usize], &Outcome::Succeeded), vec![]).await.unwrap();
+    let cancelled = ended(&succeed[FEW as usize..2 * FEW as usize], &Outcome::Cancelled);
+    w.store.commit(cancelled, vec![]).await.unwrap();
+    let read = read_until(&w, LIVE as i64 + 2 * i64::from(FEW)).await - before;
+    assert!(read < LIVE as i64 / 2, "three commits of {FEW} jobs read {read} entries");
+    w.end().await;
+}
