@@ -7,7 +7,7 @@ fn words(line: &str, role: Role) -> String {
 }
 
 #[test]
-fn policies_are_told_in_words() {
+fn policies_are_reported_in_words() {
     for (line, role, expected) in [
         (
             "exponential",

@@ -15,7 +15,7 @@ fn policy(line: &str) -> Policy {
     Partial::resolve(&[Partial::parse_line(line).unwrap()], &[]).unwrap()
 }
 
-fn draw(policy: &Policy, previous_delay: Millis, dice: &mut StdRng) -> u64 {
+fn draw(policy: &Policy, previous_delay: Millis, random: &mut StdRng) -> u64 {
     let job = Running {
         failures: 1,
         crashes: 0,
@@ -25,7 +25,7 @@ fn draw(policy: &Policy, previous_delay: Millis, dice: &mut StdRng) -> u64 {
         cancel_requested: false,
         policy,
     };
-    let step = decide(&job, &Outcome::Failed(Failure::new("no")), Timestamp::EPOCH, Roll(dice.next_u64()));
+    let step = decide(&job, &Outcome::Failed(Failure::new("no")), Timestamp::EPOCH, Roll(random.next_u64()));
     step.next.wait().expect("a retryable failure is retried").1.get()
 }
 
@@ -34,11 +34,11 @@ const CHI_SQUARED_19: f64 = 43.82;
 
 fn assert_even(line: &str, previous: Millis, min: u64, max: u64) {
     let p = policy(line);
-    let mut dice = StdRng::seed_from_u64(SEED);
+    let mut random = StdRng::seed_from_u64(SEED);
     let mut bins = [0_u32; BINS];
     let mut sum = 0.0;
     for _ in 0..DRAWS {
-        let delay = draw(&p, previous, &mut dice);
+        let delay = draw(&p, previous, &mut random);
         assert!((min..=max).contains(&delay), "{line}: {delay} is outside {min}..={max}");
         bins[((delay - min) as usize * BINS) / (max - min + 1) as usize] += 1;
         sum += delay as f64;
@@ -72,19 +72,19 @@ fn delays_at_the_cap_still_spread() {
 
 #[test]
 fn no_jitter_is_one_delay() {
-    let mut dice = StdRng::seed_from_u64(SEED);
+    let mut random = StdRng::seed_from_u64(SEED);
     let p = policy("exponential:base=50s,cap=1h,jitter=none");
-    assert!((0..1000).all(|_| draw(&p, Millis::ZERO, &mut dice) == 100_000));
+    assert!((0..1000).all(|_| draw(&p, Millis::ZERO, &mut random) == 100_000));
 }
 
 /// Decorrelated delays walk: each window grows from the delay drawn before.
 #[test]
 fn decorrelated_delays_stay_between_base_and_cap_and_use_both_ends() {
     let p = policy("exponential:base=1s,cap=60s,jitter=decorrelated");
-    let mut dice = StdRng::seed_from_u64(SEED);
+    let mut random = StdRng::seed_from_u64(SEED);
     let (mut previous, mut least, mut most) = (Millis::ZERO, u64::MAX, 0);
     for _ in 0..DRAWS {
-        let delay = draw(&p, previous, &mut dice);
+        let delay = draw(&p, previous, &mut random);
         assert!((1000..=60_000).contains(&delay), "{delay}");
         assert!(delay <= (3 * previous.get()).max(1000), "{delay} after {previous}");
         (least, most, previous) = (least.min(delay), most.max(delay), Millis::new(delay));

@@ -202,13 +202,13 @@ fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
 fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
-    let told = stop.clone();
+    let reported = stop.clone();
     // Lives as long as the process: a second signal must work however stuck everything else is.
     tokio::spawn(async move {
         let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
         next().await;
         tracing::info!("stopping: no new work; what is under way may finish (a second signal stops at once)");
-        told.cancel();
+        reported.cancel();
         next().await;
         std::process::exit(STOPPED_AT_ONCE);
     });

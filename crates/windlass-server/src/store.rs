@@ -10,9 +10,9 @@ use windlass::{OpenError, Windlass};
 /// Not a store, or one that cannot be used.
 pub(crate) async fn open(url: &str, options: Options) -> Result<Windlass, OpenError> {
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-        let dice = options.dice.clone();
+        let random = options.random.clone();
         let store = PostgresStore::open(url, options).await?;
-        return Ok(Windlass::with_dice(store, dice));
+        return Ok(Windlass::with_random(store, random));
     }
     Windlass::open_with(url, options).await
 }

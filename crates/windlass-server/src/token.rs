@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use subtle::ConstantTimeEq;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::Token;
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
@@ -13,14 +13,14 @@ const PREFIX: &str = "wl_";
 
 /// A new token and the one text that proves it, to be shown once.
 pub(crate) fn mint(
-    dice: &Dice,
+    random: &Random,
     name: &str,
     scopes: Vec<String>,
     tenant: Option<Tenant>,
     now: Timestamp,
 ) -> (Token, String) {
-    let id = hex(&dice.bytes::<6>());
-    let secret = hex(&dice.bytes::<32>());
+    let id = hex(&random.bytes::<6>());
+    let secret = hex(&random.bytes::<32>());
     let shown = format!("{PREFIX}{id}_{secret}");
     let hash = hash(&secret);
     (Token { id, name: name.into(), hash, scopes, tenant, created_at: now, revoked_at: None }, shown)

@@ -40,7 +40,7 @@ const SMALL: [&str; 10] = [
 ];
 
 #[test]
-fn policies_are_compared_in_figures_and_lanes() {
+fn policies_are_compared_in_figures_and_curves() {
     insta::assert_snapshot!("small", stdout("90", &SMALL));
     insta::assert_snapshot!("small_narrow", stdout("50", &SMALL));
     insta::assert_snapshot!("defaults", stdout("100", &[]));

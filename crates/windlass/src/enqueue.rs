@@ -2,7 +2,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::draft::{Draft, DraftError, WebhookDraft};
-use crate::event::{Event, What};
+use crate::event::{Event, EventKind};
 use crate::executor::handlers::JobKind;
 use crate::job::{DEFAULT_KEY_WINDOW, HttpCall, Idempotency, KeyWindow, NewJob, Payload, RunAt};
 use crate::store::{Atomicity, Enqueued, StoreError};
@@ -146,11 +146,11 @@ impl Windlass {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let told = self.events().has_listeners().then(|| jobs.clone());
+        let reported = self.events().has_listeners().then(|| jobs.clone());
         let result = self.store().enqueue(jobs, atomicity).await;
-        self.heard(&result);
+        self.record_contact(&result);
         let stored = result?;
-        for (job, enqueued) in told.iter().flatten().zip(&stored) {
+        for (job, enqueued) in reported.iter().flatten().zip(&stored) {
             if let Enqueued::Created { id, created_at, .. } = enqueued {
                 self.events().emit(|| queued(job, *id, *created_at));
             }
@@ -326,6 +326,6 @@ fn queued(job: &NewJob, id: JobId, at: Timestamp) -> Event {
         retry: 0,
         max_attempts: job.policy.max_attempts(),
         schedule: job.schedule,
-        what: What::Queued,
+        event_kind: EventKind::Queued,
     }
 }

@@ -2,7 +2,7 @@
 //! committed; never a payload.
 
 use crate::job::Job;
-use crate::store::Settled;
+use crate::store::Transitioned;
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::broadcast;
@@ -27,11 +27,11 @@ pub struct Event {
     pub retry: u32,
     pub max_attempts: u32,
     pub schedule: Option<JobId>,
-    pub what: What,
+    pub event_kind: EventKind,
 }
 
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum EventKind {
     /// Stored, or sent again by a person.
     Queued,
     /// An attempt started, this long after the job fell due.
@@ -60,7 +60,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl EventKind {
     /// The state the event leaves its job in.
     #[must_use]
     pub const fn state(&self) -> State {
@@ -76,7 +76,7 @@ impl What {
 }
 
 /// Told of every attempt that starts and of every change that ends or postpones one, in the task that committed it: none is
-/// missed, as a subscriber that lags may. [`What::Queued`] is not told: tallies count it. Must be quick and must not block.
+/// missed, as a subscriber that lags may. [`EventKind::Queued`] is not told: tallies count it. Must be quick and must not block.
 pub trait Observe: Send + Sync {
     fn observe(&self, event: &Event);
 }
@@ -119,7 +119,7 @@ impl Events {
 
     /// Whether anyone subscribes or observes.
     #[must_use]
-    pub fn is_heard(&self) -> bool {
+    pub fn has_audience(&self) -> bool {
         self.has_listeners() || !self.observers.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
@@ -130,7 +130,7 @@ impl Events {
             return;
         }
         let event = make();
-        if !matches!(event.what, What::Queued) {
+        if !matches!(event.event_kind, EventKind::Queued) {
             observers.iter().for_each(|observer| observer.observe(&event));
         }
         // Whoever listened a moment ago may be gone: nobody misses this event.
@@ -177,7 +177,7 @@ impl Reporter {
             tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %kind,
                 attempt = job.attempt, max_attempts = max, worker = &*self.worker, "job {id} {kind}: attempt {number}/{max}");
         }
-        self.events.emit(|| event(job, now, What::Started { waited: now.since(job.due_at) }));
+        self.events.emit(|| event(job, now, EventKind::Started { waited: now.since(job.due_at) }));
     }
 
     pub(crate) fn ended(&self, ended: &Ended<'_>) {
@@ -186,10 +186,10 @@ impl Reporter {
     }
 
     /// What the store's own upkeep did.
-    pub(crate) fn settled(&self, settled: &Settled, now: Timestamp, next_firing: Option<Timestamp>) {
-        let job = &settled.job;
+    pub(crate) fn transitioned(&self, transitioned: &Transitioned, now: Timestamp, next_firing: Option<Timestamp>) {
+        let job = &transitioned.job;
         let started_at = job.claimed_at.unwrap_or(now);
-        let (transition, error_class) = (settled.transition, settled.error_class.as_deref());
+        let (transition, error_class) = (transitioned.transition, transitioned.error_class.as_deref());
         self.ended(&Ended { job, transition, error_class, error: None, started_at, finished_at: now, next_firing });
     }
 
@@ -237,18 +237,18 @@ const LOGGED_ERROR: usize = 300;
 /// What a log line may say of a failure. Not what a receiver answered, which may be our own request sent back, nor what a
 /// payload looks like that could not be read: payloads and secrets stay out of logs.
 fn loggable<'a>(job: &Job, class: Option<&str>, error: &'a str) -> Option<Cow<'a, str>> {
-    let told = match (job.executor, class) {
+    let reported = match (job.executor, class) {
         (_, Some(BAD_PAYLOAD)) => return None,
         (Executor::Http, _) if error.starts_with("HTTP ") => error.split_once(':').map_or(error, |(status, _)| status),
         (Executor::Http | Executor::Worker, _) => error,
     };
-    match told.char_indices().nth(LOGGED_ERROR) {
-        None => Some(told.into()),
-        Some((end, _)) => Some(format!("{}…", &told[..end]).into()),
+    match reported.char_indices().nth(LOGGED_ERROR) {
+        None => Some(reported.into()),
+        Some((end, _)) => Some(format!("{}…", &reported[..end]).into()),
     }
 }
 
-pub(crate) fn event(job: &Job, at: Timestamp, what: What) -> Event {
+pub(crate) fn event(job: &Job, at: Timestamp, what: EventKind) -> Event {
     Event {
         at,
         job: job.id,
@@ -259,21 +259,21 @@ pub(crate) fn event(job: &Job, at: Timestamp, what: What) -> Event {
         retry: job.failures,
         max_attempts: job.policy.max_attempts(),
         schedule: job.schedule,
-        what,
+        event_kind: what,
     }
 }
 
-fn what(ended: &Ended<'_>) -> What {
+fn what(ended: &Ended<'_>) -> EventKind {
     let elapsed = ended.finished_at.since(ended.started_at);
     let error_class = || ended.error_class.map(str::to_owned);
     match ended.transition.next {
-        Next::Succeeded => What::Succeeded { elapsed },
-        Next::Failed(reason) => What::GaveUp { elapsed, reason, error_class: error_class() },
-        Next::Cancelled => What::Cancelled,
+        Next::Succeeded => EventKind::Succeeded { elapsed },
+        Next::Failed(reason) => EventKind::GaveUp { elapsed, reason, error_class: error_class() },
+        Next::Cancelled => EventKind::Cancelled,
         Next::Wait { due_at, delay, .. } if ended.transition.status == Status::Failed => {
             let error_class = error_class().unwrap_or_default();
-            What::Retried { elapsed, delay, next_run_at: due_at, error_class }
+            EventKind::Retried { elapsed, delay, next_run_at: due_at, error_class }
         }
-        Next::Wait { due_at, .. } => What::Postponed { next_run_at: due_at },
+        Next::Wait { due_at, .. } => EventKind::Postponed { next_run_at: due_at },
     }
 }

@@ -52,10 +52,10 @@ fn message(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(source) = cause {
-        let told = source.to_string();
-        if !text.contains(&told) {
+        let reported = source.to_string();
+        if !text.contains(&reported) {
             // Writing to a String cannot fail.
-            let _ = write!(text, ": {told}");
+            let _ = write!(text, ": {reported}");
         }
         cause = source.source();
     }

@@ -221,8 +221,8 @@ pub struct LeaseId(pub i64);
 
 impl LeaseId {
     #[must_use]
-    pub fn draw(dice: &crate::dice::Dice) -> Self {
-        Self((dice.number() >> 1) as i64)
+    pub fn draw(random: &crate::random::Random) -> Self {
+        Self((random.number() >> 1) as i64)
     }
 
     /// Reads what [`fmt::Display`] prints.

@@ -2,12 +2,12 @@
 
 use crate::catalogue::Catalogue;
 use crate::clock::Clock;
-use crate::contact::Contact;
-use crate::dice::Dice;
 use crate::event::{AttemptLog, Events, Reporter};
+use crate::random::Random;
 use crate::store::memory::MemoryStore;
 use crate::store::{Options, SettingKey, Spared, Store, StoreError};
-use crate::worker::Book;
+use crate::store_contact::StoreContact;
+use crate::worker::HeldLeases;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use windlass_core::Millis;
 
@@ -22,12 +22,12 @@ pub struct Windlass(Arc<Inner>);
 struct Inner {
     store: Arc<dyn Store>,
     backend: Backend,
-    dice: Dice,
+    random: Random,
     events: Events,
-    contact: Contact,
+    store_contact: StoreContact,
     catalogue: Mutex<Option<Snapshot>>,
     /// What the workers of this process hold: a cancel reaches their handlers at once.
-    books: Mutex<Vec<Weak<Book>>>,
+    held_leases: Mutex<Vec<Weak<HeldLeases>>>,
 }
 
 /// What kind of store it is, for what only that kind can do: join a caller's transaction.
@@ -71,63 +71,63 @@ impl Windlass {
     /// # Errors
     /// As [`Windlass::open`].
     pub async fn open_with(url: &str, options: Options) -> Result<Self, OpenError> {
-        let dice = options.dice.clone();
+        let random = options.random.clone();
         if url == "memory:" {
-            return Ok(Self::with_dice(MemoryStore::new(options), dice));
+            return Ok(Self::with_random(MemoryStore::new(options), random));
         }
         if let Some(path) = url.strip_prefix("sqlite:") {
-            return Self::open_sqlite(path, options, dice).await;
+            return Self::open_sqlite(path, options, random).await;
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Self::open_postgres(url, options, dice).await;
+            return Self::open_postgres(url, options, random).await;
         }
         // A URL may carry a password: show no more than its beginning.
         Err(OpenError::Url(url.chars().take_while(|c| *c != '/').take(20).collect()))
     }
 
     #[cfg(feature = "sqlite")]
-    async fn open_sqlite(path: &str, options: Options, dice: Dice) -> Result<Self, OpenError> {
+    async fn open_sqlite(path: &str, options: Options, random: Random) -> Result<Self, OpenError> {
         let store = crate::store::sqlite::SqliteStore::open(path, options).await?;
-        Ok(Self::new(store.clone(), Backend::Sqlite(store), dice))
+        Ok(Self::new(store.clone(), Backend::Sqlite(store), random))
     }
 
     #[cfg(not(feature = "sqlite"))]
-    async fn open_sqlite(path: &str, _: Options, _: Dice) -> Result<Self, OpenError> {
+    async fn open_sqlite(path: &str, _: Options, _: Random) -> Result<Self, OpenError> {
         Err(OpenError::Feature(format!("sqlite:{path}"), "sqlite"))
     }
 
     #[cfg(feature = "postgres")]
-    async fn open_postgres(url: &str, options: Options, dice: Dice) -> Result<Self, OpenError> {
+    async fn open_postgres(url: &str, options: Options, random: Random) -> Result<Self, OpenError> {
         let store = crate::store::postgres::PostgresStore::open(url, options).await?;
-        Ok(Self::new(store.clone(), Backend::Postgres(store), dice))
+        Ok(Self::new(store.clone(), Backend::Postgres(store), random))
     }
 
     #[cfg(not(feature = "postgres"))]
-    async fn open_postgres(_: &str, _: Options, _: Dice) -> Result<Self, OpenError> {
+    async fn open_postgres(_: &str, _: Options, _: Random) -> Result<Self, OpenError> {
         Err(OpenError::Feature("postgres://…".into(), "postgres"))
     }
 
     /// Uses a store that was opened elsewhere. Only one opened by its URL can join a caller's transaction.
     #[must_use]
     pub fn from_store(store: Arc<dyn Store>) -> Self {
-        Self::with_dice(store, Dice::system())
+        Self::with_random(store, Random::system())
     }
 
     /// The same with other dice: tests seed them.
     #[must_use]
-    pub fn with_dice(store: Arc<dyn Store>, dice: Dice) -> Self {
-        Self::new(store, Backend::Other, dice)
+    pub fn with_random(store: Arc<dyn Store>, random: Random) -> Self {
+        Self::new(store, Backend::Other, random)
     }
 
-    fn new(store: Arc<dyn Store>, backend: Backend, dice: Dice) -> Self {
+    fn new(store: Arc<dyn Store>, backend: Backend, random: Random) -> Self {
         Self(Arc::new(Inner {
             store,
             backend,
-            dice,
+            random,
             events: Events::default(),
-            contact: Contact::default(),
+            store_contact: StoreContact::default(),
             catalogue: Mutex::default(),
-            books: Mutex::default(),
+            held_leases: Mutex::default(),
         }))
     }
 
@@ -148,8 +148,8 @@ impl Windlass {
     }
 
     #[must_use]
-    pub fn dice(&self) -> &Dice {
-        &self.0.dice
+    pub fn random(&self) -> &Random {
+        &self.0.random
     }
 
     /// The settings of queues, kinds, policies and tenants, at most a second old.
@@ -209,27 +209,27 @@ impl Windlass {
     }
 
     /// Learns from the result of a call to the store whether there is contact.
-    pub fn heard<T>(&self, result: &Result<T, StoreError>) {
-        self.0.contact.heard(result, self.clock());
+    pub fn record_contact<T>(&self, result: &Result<T, StoreError>) {
+        self.0.store_contact.record_contact(result, self.clock());
     }
 
     /// The leases that this process must not reap now.
     pub(crate) fn spared(&self) -> Spared {
-        self.0.contact.spared(self.clock())
+        self.0.store_contact.spared(self.clock())
     }
 
     pub(crate) fn reporter(&self, worker: Arc<str>) -> Reporter {
         Reporter { events: self.0.events.clone(), worker, attempts: AttemptLog::On }
     }
 
-    pub(crate) fn know_book(&self, book: &Arc<Book>) {
-        let mut books = lock(&self.0.books);
-        books.retain(|book| book.strong_count() > 0);
-        books.push(Arc::downgrade(book));
+    pub(crate) fn register_held_leases(&self, leases: &Arc<HeldLeases>) {
+        let mut registered = lock(&self.0.held_leases);
+        registered.retain(|leases| leases.strong_count() > 0);
+        registered.push(Arc::downgrade(leases));
     }
 
-    pub(crate) fn books(&self) -> Vec<Arc<Book>> {
-        lock(&self.0.books).iter().filter_map(Weak::upgrade).collect()
+    pub(crate) fn held_leases(&self) -> Vec<Arc<HeldLeases>> {
+        lock(&self.0.held_leases).iter().filter_map(Weak::upgrade).collect()
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) struct Tally {
     reasons: [u32; Reason::ALL.len()],
     waits: Vec<Millis>,
     /// When the last job that had ever failed was finished.
-    settled_at: Millis,
+    quiet_at: Millis,
     unfinished: u32,
 }
 
@@ -75,7 +75,7 @@ impl Tally {
             calls: 0,
             reasons: [0; Reason::ALL.len()],
             waits: Vec::new(),
-            settled_at: Millis::ZERO,
+            quiet_at: Millis::ZERO,
             unfinished: 0,
         }
     }
@@ -105,14 +105,14 @@ impl Tally {
     pub(super) fn succeeded(&mut self, at: Millis, waited: Millis, failures: u32) {
         self.waits.push(waited);
         if failures > 0 {
-            self.settled_at = self.settled_at.max(at);
+            self.quiet_at = self.quiet_at.max(at);
         }
     }
 
     pub(super) fn gave_up(&mut self, at: Millis, reason: Reason) {
         let index = Reason::ALL.iter().position(|r| *r == reason).expect("ALL holds every reason");
         self.reasons[index] += 1;
-        self.settled_at = self.settled_at.max(at);
+        self.quiet_at = self.quiet_at.max(at);
     }
 
     pub(super) fn unfinished(&mut self, jobs: u32) {
@@ -126,7 +126,7 @@ impl Tally {
             let early = if i == recovery { self.before_recovery } else { 0 };
             (i, second.calls - early)
         });
-        let drained = self.unfinished == 0 && self.settled_at > self.recovers_at;
+        let drained = self.unfinished == 0 && self.quiet_at > self.recovers_at;
         Run {
             peak: peak(self.load.iter().map(|s| s.calls).enumerate()),
             peak_after: peak(after),
@@ -135,7 +135,7 @@ impl Tally {
             succeeded: self.waits.len() as u32,
             reasons: Reason::ALL.iter().copied().zip(self.reasons).filter(|(_, jobs)| *jobs > 0).collect(),
             unfinished: self.unfinished,
-            drain: drained.then(|| self.settled_at - self.recovers_at),
+            drain: drained.then(|| self.quiet_at - self.recovers_at),
             median: quantile(&self.waits, 50),
             p99: quantile(&self.waits, 99),
             load: self.load,

@@ -101,11 +101,12 @@ async fn in_batches(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> R
 /// A remote worker: lease, complete, and again until nothing is left.
 async fn work(caller: &Caller, base: &str, jobs: usize, gauge: &Gauge) -> Result<Figure> {
     let (lease, complete) = (format!("{base}/leases"), format!("{base}/leases/complete"));
-    let wish = json!({"worker": "bench", "queues": ["api"], "max": LEASED, "waitMs": 0, "leaseMs": 30_000}).to_string();
+    let subscription =
+        json!({"worker": "bench", "queues": ["api"], "max": LEASED, "waitMs": 0, "leaseMs": 30_000}).to_string();
     let meter = gauge.start().await?;
     let mut done = 0;
     while done < jobs {
-        let answer: Value = serde_json::from_slice(&post(caller, &lease, wish.clone()).await?)?;
+        let answer: Value = serde_json::from_slice(&post(caller, &lease, subscription.clone()).await?)?;
         let leased = answer["jobs"].as_array().context("the answer lists jobs")?;
         ensure!(!leased.is_empty(), "{jobs} jobs were enqueued, but {done} came back");
         let results: Vec<Value> =

@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::{Partial, Role};
 use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
-use windlass::dice::Dice;
 use windlass::job::{Job, LeaseId, NewJob, QueueId, RunAt};
-use windlass::settle::{Trace, settle};
-use windlass::store::{Atomicity, Claim, Leases, Store, Turn, WorkerId};
+use windlass::random::Random;
+use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
+use windlass::transition::{Trace, transition_of};
 
 /// The queue that benchmarks use.
 const QUEUE: &str = "bench";
@@ -113,14 +113,14 @@ async fn drain(
         let (store, left, pace) = (store.clone(), left.clone(), gauge.pace.clone());
         tasks.spawn(async move {
             let worker = WorkerId::new(&format!("bench-{caller}"));
-            let dice = Dice::system();
+            let random = Random::system();
             while left.load(Ordering::Relaxed) > 0 {
-                let lease = LeaseId::draw(&dice);
+                let lease = LeaseId::draw(&random);
                 let claim = Claim {
                     worker: worker.clone(),
                     leases: Leases::Shared(lease),
                     lease_for: Millis::from_secs(30),
-                    turns: vec![Turn { queue, slots: batch as u32, ahead: 0 }],
+                    shares: vec![Share { queue, slots: batch as u32, ahead: 0 }],
                     limit: batch as u32,
                     suspects: 1,
                 };
@@ -140,7 +140,7 @@ async fn drain(
 pub(super) fn succeed(job: &Job, worker: &WorkerId) -> windlass::store::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
-    settle(job, &Outcome::Succeeded, trace, Roll(0))
+    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 /// Takes up to `batch` off what is left.

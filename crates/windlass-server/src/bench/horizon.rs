@@ -10,9 +10,9 @@ use tokio_postgres::NoTls;
 use windlass::clock::Stopwatch;
 use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Executor, Millis};
-use windlass::dice::Dice;
 use windlass::job::{LeaseId, QueueId};
-use windlass::store::{Atomicity, Claim, Leases, Store, Turn, WorkerId};
+use windlass::random::Random;
+use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
 
 /// Every beat, this many jobs come and go: 2,000 a second.
 const BEAT: Millis = Millis::new(50);
@@ -64,12 +64,12 @@ async fn one_beat(store: &Arc<dyn Store>, queue: QueueId, load: Load) -> Result<
     };
     store.enqueue((0..JOBS).map(|_| new()).collect(), Atomicity::Each).await?;
     let worker = WorkerId::new("bench");
-    let lease = LeaseId::draw(&Dice::system());
+    let lease = LeaseId::draw(&Random::system());
     let claim = Claim {
         worker: worker.clone(),
         leases: Leases::Shared(lease),
         lease_for: Millis::from_secs(30),
-        turns: vec![Turn { queue, slots: JOBS as u32, ahead: 0 }],
+        shares: vec![Share { queue, slots: JOBS as u32, ahead: 0 }],
         limit: JOBS as u32,
         suspects: 1,
     };

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::postgres::PostgresStore;
 use windlass::store::sqlite::SqliteStore;
 use windlass::store::{JobFilter, Options, Order, Page, Scope, Store};
@@ -27,7 +27,7 @@ impl Target {
             return Ok(Self::Sqlite { path: path.to_owned(), _home: None });
         }
         if store.starts_with("postgres:") || store.starts_with("postgresql:") {
-            let schema = format!("windlass_bench_{:08x}", Dice::system().number() >> 32);
+            let schema = format!("windlass_bench_{:08x}", Random::system().number() >> 32);
             return Ok(Self::Postgres { url: store.to_owned(), schema, temporary: true });
         }
         bail!("--store `{store}`: write sqlite:PATH, sqlite: (a temporary file) or postgres://…")

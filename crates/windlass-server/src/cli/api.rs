@@ -121,16 +121,16 @@ fn problem(status: StatusCode, answer: &Value) -> Error {
     let text = |name: &str| answer[name].as_str().map(str::to_owned);
     let faults: Vec<String> = answer["errors"].as_array().into_iter().flatten().map(fault).collect();
     let detail = text("detail").or_else(|| text("title")).unwrap_or_else(|| format!("the server answered {status}"));
-    let told = if faults.is_empty() { detail } else { faults.join("\n  ") };
+    let reported = if faults.is_empty() { detail } else { faults.join("\n  ") };
     match status.as_u16() {
-        400 | 405 | 413 | 415 | 422 => Error::BadInput(told),
+        400 | 405 | 413 | 415 | 422 => Error::BadInput(reported),
         401 => Error::Failed(anyhow::anyhow!(
-            "{told}\n  hint: give --token or WINDLASS_TOKEN; `windlass token create` makes one"
+            "{reported}\n  hint: give --token or WINDLASS_TOKEN; `windlass token create` makes one"
         )),
-        404 => Error::NotFound(told),
-        409 => Error::Conflict(told),
-        408 | 429 | 502..=504 => Error::Unavailable(told),
-        _ => Error::Failed(anyhow::anyhow!(told)),
+        404 => Error::NotFound(reported),
+        409 => Error::Conflict(reported),
+        408 | 429 | 502..=504 => Error::Unavailable(reported),
+        _ => Error::Failed(anyhow::anyhow!(reported)),
     }
 }
 

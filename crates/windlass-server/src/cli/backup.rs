@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
     if let Err(error) = copied {
         // Half a copy must not be taken for a whole one. It may not have been made at all.
         let _ = std::fs::remove_file(&args.path);
-        return Err(store::told(&args.path, &error));
+        return Err(store::reported(&args.path, &error));
     }
     let (bytes, took) = (size(&args.path), clock.monotonic());
     Ok(if args.target.json {

@@ -26,7 +26,7 @@ Examples:
   windlass dead discard --all --reason 'test data' --yes
   windlass dead audit                            who replayed and discarded what
 
-Replay and discard take ids, or filters, or --all. What goes by filter, and every discard, asks
+Replay and discard take ids, or filters, or --all. EventKind goes by filter, and every discard, asks
 first; --yes answers. Repeating a replay sends nothing twice; with --rate it goes on where it was
 interrupted. Exit codes: 0 done, 1 some ids are no dead letters, 2 bad input, 3 not found,
 5 unavailable.";
@@ -35,7 +35,7 @@ interrupted. Exit codes: 0 done, 1 some ids are no dead letters, 2 bad input, 3 
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    action: Option<DeadLetterAction>,
     #[command(flatten)]
     list: List,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum DeadLetterAction {
     /// List dead letters, newest first.
     List(List),
     /// Group dead letters that failed alike.
@@ -102,25 +102,25 @@ struct List {
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let json = args.target.json;
     let api = args.target.api().await?;
-    match &args.verb {
+    match &args.action {
         None => list(&api, &args.list, json, screen).await,
-        Some(Verb::List(narrowed)) => list(&api, narrowed, json, screen).await,
-        Some(Verb::Groups { filter, limit }) => groups(&api, filter, *limit, json, screen).await,
-        Some(Verb::Show { id }) => {
+        Some(DeadLetterAction::List(narrowed)) => list(&api, narrowed, json, screen).await,
+        Some(DeadLetterAction::Groups { filter, limit }) => groups(&api, filter, *limit, json, screen).await,
+        Some(DeadLetterAction::Show { id }) => {
             let letter = api.get(&format!("/api/v1/dead-letters/{id}")).await?;
             if json {
                 return Ok(pretty(&letter));
             }
             Ok(show(&letter, screen))
         }
-        Some(Verb::Audit { limit }) => audit(&api, *limit, json, screen).await,
-        Some(Verb::Replay { choice, rate, consent }) => {
+        Some(DeadLetterAction::Audit { limit }) => audit(&api, *limit, json, screen).await,
+        Some(DeadLetterAction::Replay { choice, rate, consent }) => {
             let extra = rate.map(|rate| ("rate", json!(rate)));
-            Bulk { verb: "replay", done: "sent again", choice, extra }.run(&api, *consent, json).await
+            Bulk { action: "replay", done: "sent again", choice, extra }.run(&api, *consent, json).await
         }
-        Some(Verb::Discard { choice, reason, consent }) => {
+        Some(DeadLetterAction::Discard { choice, reason, consent }) => {
             let extra = reason.as_ref().map(|reason| ("reason", json!(reason)));
-            Bulk { verb: "discard", done: "discarded", choice, extra }.run(&api, *consent, json).await
+            Bulk { action: "discard", done: "discarded", choice, extra }.run(&api, *consent, json).await
         }
     }
 }

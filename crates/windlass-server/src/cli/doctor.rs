@@ -40,7 +40,7 @@ pub(crate) struct Args {
 struct Finding {
     what: &'static str,
     verdict: Verdict,
-    told: String,
+    reported: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl Verdict {
     }
 }
 
-fn finding(what: &'static str, verdict: Verdict, told: impl Into<String>) -> Finding {
-    Finding { what, verdict, told: told.into() }
+fn finding(what: &'static str, verdict: Verdict, reported: impl Into<String>) -> Finding {
+    Finding { what, verdict, reported: reported.into() }
 }
 
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
@@ -81,7 +81,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     look_at_work(&api, &mut found).await?;
     let is_well = found.iter().all(|finding| finding.verdict != Verdict::Wrong);
     let text = if args.target.json {
-        let shown = |finding: &Finding| json!({ "check": finding.what, "verdict": finding.verdict.shown().0.to_lowercase(), "detail": finding.told });
+        let shown = |finding: &Finding| json!({ "check": finding.what, "verdict": finding.verdict.shown().0.to_lowercase(), "detail": finding.reported });
         pretty(&json!({ "subject": subject, "well": is_well, "checks": found.iter().map(shown).collect::<Vec<_>>() }))
     } else {
         report(&subject, &found, is_well, screen)
@@ -91,10 +91,10 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
 
 fn report(subject: &str, found: &[Finding], is_well: bool, screen: &Screen) -> String {
     let mut text = format!("{}\n\n", screen.ink.bold(subject));
-    for Finding { what, verdict, told } in found {
+    for Finding { what, verdict, reported } in found {
         let (word, hue) = verdict.shown();
-        let told = wrap(told, screen.width.saturating_sub(20)).replace('\n', "\n                    ");
-        text.push_str(&format!("{}  {what:<11}  {told}\n", screen.ink.hued(hue, &format!("{word:<5}"))));
+        let reported = wrap(reported, screen.width.saturating_sub(20)).replace('\n', "\n                    ");
+        text.push_str(&format!("{}  {what:<11}  {reported}\n", screen.ink.hued(hue, &format!("{word:<5}"))));
     }
     text.push_str(if is_well { "\nall is well\n" } else { "\nsomething is wrong: see the lines above\n" });
     text
@@ -103,8 +103,8 @@ fn report(subject: &str, found: &[Finding], is_well: bool, screen: &Screen) -> S
 async fn look_at_server(api: &Api, found: &mut Vec<Finding>) -> Result<(), Error> {
     match api.get("/readyz").await {
         Ok(ready) => {
-            let told = format!("ready, version {}, on {}", plain(&ready["version"]), plain(&ready["store"]));
-            found.push(finding("server", Verdict::Fine, told));
+            let reported = format!("ready, version {}, on {}", plain(&ready["version"]), plain(&ready["store"]));
+            found.push(finding("server", Verdict::Fine, reported));
             warnings(ready["warnings"].as_array().into_iter().flatten().map(plain), found);
         }
         Err(Error::Unavailable(why)) if why.starts_with("no server answers") => return Err(Error::Unavailable(why)),
@@ -126,9 +126,9 @@ async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Resu
     let stored = opened.store();
     let clock = Clock::system();
     // The first call pays for connecting; the second shows what a commit costs.
-    let health = stored.health().await.map_err(|error| store::told(shown, &error))?;
+    let health = stored.health().await.map_err(|error| store::reported(shown, &error))?;
     let started = clock.monotonic();
-    stored.health().await.map_err(|error| store::told(shown, &error))?;
+    stored.health().await.map_err(|error| store::reported(shown, &error))?;
     let took = clock.monotonic() - started;
     found.push(finding("store", Verdict::Fine, format!("{} answers and can be written to", health.engine)));
     found.push(finding("schema", Verdict::Fine, format!("{}, up to date", health.schema)));
@@ -151,8 +151,8 @@ fn offset(theirs: Timestamp, ours: Timestamp) -> Finding {
             format!("within {} of this machine's", rough(apart.max(Millis::new(1)))),
         );
     }
-    let told = format!("the store's clock is {} {word} this machine's: set both by NTP", rough(apart));
-    finding("clock", Verdict::Wrong, told)
+    let reported = format!("the store's clock is {} {word} this machine's: set both by NTP", rough(apart));
+    finding("clock", Verdict::Wrong, reported)
 }
 
 /// What the API tells about workers, queues, dead letters and alerts.
@@ -166,12 +166,12 @@ async fn look_at_work(api: &Api, found: &mut Vec<Finding>) -> Result<(), Error> 
     let late = oldest.map(Millis::new).filter(|age| *age > LONG_DUE);
     found.push(match (workers, late) {
         (0, Some(age)) => {
-            let told = format!("{} due, the oldest for {}, and no worker was seen for a minute: start `windlass serve` or your workers", counted(sum("due"), "job"), rough(age));
-            finding("workers", Verdict::Wrong, told)
+            let reported = format!("{} due, the oldest for {}, and no worker was seen for a minute: start `windlass serve` or your workers", counted(sum("due"), "job"), rough(age));
+            finding("workers", Verdict::Wrong, reported)
         }
         (n, Some(age)) => {
-            let told = format!("{}, but a job has been due for {}: add workers, or look at `windlass queues`", counted(n, "worker"), rough(age));
-            finding("workers", Verdict::Wrong, told)
+            let reported = format!("{}, but a job has been due for {}: add workers, or look at `windlass queues`", counted(n, "worker"), rough(age));
+            finding("workers", Verdict::Wrong, reported)
         }
         (0, None) => finding("workers", Verdict::Note, "none seen in the last minute, and nothing waits for one"),
         (n, None) => finding("workers", Verdict::Fine, format!("{} seen in the last minute", counted(n, "worker"))),
@@ -210,7 +210,7 @@ mod tests {
         for (theirs, word) in [(late, "1m30s ahead of"), (early, "1m30s behind")] {
             let found = offset(theirs, ours);
             assert_eq!(found.verdict, Verdict::Wrong);
-            assert!(found.told.contains(word) && found.told.contains("NTP"), "{}", found.told);
+            assert!(found.reported.contains(word) && found.reported.contains("NTP"), "{}", found.reported);
         }
         assert_eq!(offset(ours + Millis::from_secs(1), ours).verdict, Verdict::Fine);
     }

@@ -27,7 +27,7 @@ Exit codes: 0 done, 1 failed, 2 bad input, 3 no such job, 4 not in its present s
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    action: Option<JobAction>,
     #[command(flatten)]
     list: List,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum JobAction {
     /// List jobs, newest first.
     List(List),
     /// Show one job with all its fields and its execution log.
@@ -127,19 +127,19 @@ impl Filter {
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let json = args.target.json;
     let api = args.target.api().await?;
-    match &args.verb {
+    match &args.action {
         None => list(&api, &args.list, json, screen).await,
-        Some(Verb::List(narrowed)) => list(&api, narrowed, json, screen).await,
-        Some(Verb::Show { id }) => {
+        Some(JobAction::List(narrowed)) => list(&api, narrowed, json, screen).await,
+        Some(JobAction::Show { id }) => {
             let job = api.get(&format!("/api/v1/jobs/{id}")).await?;
             if json {
                 return Ok(pretty(&job));
             }
             Ok(format!("{}\n{}", fields(&job, screen), history::of(&api, &job, screen).await?))
         }
-        Some(Verb::Cancel(ids)) => each(&api, ids, json, Method::DELETE, "").await,
-        Some(Verb::Replay(ids)) => each(&api, ids, json, Method::POST, "/retry").await,
-        Some(Verb::Change { id, priority, run_at, delay }) => {
+        Some(JobAction::Cancel(ids)) => each(&api, ids, json, Method::DELETE, "").await,
+        Some(JobAction::Replay(ids)) => each(&api, ids, json, Method::POST, "/retry").await,
+        Some(JobAction::Change { id, priority, run_at, delay }) => {
             let mut change = Map::new();
             for (name, value) in [("priority", priority), ("runAt", run_at), ("delay", delay)] {
                 change.extend(value.iter().map(|value| (name.to_owned(), json!(value))));
@@ -232,10 +232,10 @@ fn line(job: &Value) -> String {
 }
 
 /// Does the same to each job; goes on after one that is refused, and ends with the first refusal.
-async fn each(api: &super::api::Api, ids: &Ids, json: bool, method: Method, verb: &str) -> Result<String, Error> {
+async fn each(api: &super::api::Api, ids: &Ids, json: bool, method: Method, action: &str) -> Result<String, Error> {
     let (mut done, mut first_error) = (Vec::new(), None);
     for id in &ids.ids {
-        match api.send(method.clone(), &format!("/api/v1/jobs/{id}{verb}"), None).await {
+        match api.send(method.clone(), &format!("/api/v1/jobs/{id}{action}"), None).await {
             Ok(job) => done.push(job),
             Err(error) => {
                 if let Some(earlier) = first_error.replace(error) {

@@ -13,7 +13,7 @@ Examples:
   windlass migrate status --store postgres://localhost/jobs
 
 Migrations only go forward, run under a lock and may be repeated; a new SQLite file is made.
-`serve` and `work` do the same when they start. Other verbs never change a schema.
+`serve` and `work` do the same when they start. Other actions never change a schema.
 Exit codes: 0 up to date, 1 not up to date or failed, 2 bad input, 3 no such store,
 5 unavailable.";
 
@@ -21,13 +21,13 @@ Exit codes: 0 up to date, 1 not up to date or failed, 2 bad input, 3 no such sto
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    action: Option<MigrateAction>,
     #[command(flatten)]
     target: Target,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum MigrateAction {
     /// Bring the schema up to date (the default).
     Up,
     /// Say whether it is, and change nothing.
@@ -40,12 +40,12 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
             "migrate works straight on a store: give --store sqlite:PATH or postgres://…".into(),
         ));
     };
-    let opened = match args.verb {
-        None | Some(Verb::Up) => store::open_with(&url, Migrations::Run).await?,
-        Some(Verb::Status) => store::open(&url, Missing::Refuse).await?,
+    let opened = match args.action {
+        None | Some(MigrateAction::Up) => store::open_with(&url, Migrations::Run).await?,
+        Some(MigrateAction::Status) => store::open(&url, Missing::Refuse).await?,
     };
     let shown = store::without_password(&url);
-    let health = opened.store().health().await.map_err(|error| store::told(&shown, &error))?;
+    let health = opened.store().health().await.map_err(|error| store::reported(&shown, &error))?;
     Ok(if args.target.json {
         pretty(&json!({ "store": shown, "engine": health.engine, "schema": health.schema, "current": true }))
     } else {

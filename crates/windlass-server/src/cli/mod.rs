@@ -56,11 +56,11 @@ New here? `windlass demo` shows what retries look like in ten seconds.";
 #[command(after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum Command {
     /// Run a node: the API, HTTP jobs, schedules and upkeep.
     Serve(serve::Args),
     /// Run a node without the API.
@@ -147,27 +147,27 @@ impl Error {
 /// Runs a verb: what it returns goes to standard output, errors to standard error.
 pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
-    let done = match &cli.verb {
-        Verb::Enqueue(args) => wait(enqueue::run(args, &screen)),
-        Verb::Jobs(args) => wait(jobs::run(args, &screen)),
-        Verb::History(args) => wait(history::run(args, &screen)),
-        Verb::Dead(args) => wait(dead::run(args, &screen)),
-        Verb::Schedules(args) => wait(schedules::run(args, &screen)),
-        Verb::Queues(args) => wait(queues::run(args, &screen)),
-        Verb::Policy(args) => policy::run(args, &screen),
-        Verb::Stats(args) => wait(stats::run(args, &screen)),
-        Verb::Tail(args) => wait(tail::run(args, &screen)),
-        Verb::Demo(args) => wait(demo::run(args, &screen)),
-        Verb::Backup(args) => wait(backup::run(args)),
-        Verb::Migrate(args) => wait(migrate::run(args)),
-        Verb::Doctor(args) => wait(doctor::run(args, &screen)),
-        Verb::Completions(args) => Ok(completions::run(args)),
-        Verb::Serve(args) => serve::run(args, Api::On),
-        Verb::Work(args) => serve::run(args, Api::Off),
-        Verb::Config(args) => config::run(args, &screen),
-        Verb::Token(args) => token::run(args, &screen),
-        Verb::Simulate(args) => simulate::run(args, &screen),
-        Verb::Bench(args) => bench::run(args),
+    let done = match &cli.command {
+        Command::Enqueue(args) => wait(enqueue::run(args, &screen)),
+        Command::Jobs(args) => wait(jobs::run(args, &screen)),
+        Command::History(args) => wait(history::run(args, &screen)),
+        Command::Dead(args) => wait(dead::run(args, &screen)),
+        Command::Schedules(args) => wait(schedules::run(args, &screen)),
+        Command::Queues(args) => wait(queues::run(args, &screen)),
+        Command::Policy(args) => policy::run(args, &screen),
+        Command::Stats(args) => wait(stats::run(args, &screen)),
+        Command::Tail(args) => wait(tail::run(args, &screen)),
+        Command::Demo(args) => wait(demo::run(args, &screen)),
+        Command::Backup(args) => wait(backup::run(args)),
+        Command::Migrate(args) => wait(migrate::run(args)),
+        Command::Doctor(args) => wait(doctor::run(args, &screen)),
+        Command::Completions(args) => Ok(completions::run(args)),
+        Command::Serve(args) => serve::run(args, Api::On),
+        Command::Work(args) => serve::run(args, Api::Off),
+        Command::Config(args) => config::run(args, &screen),
+        Command::Token(args) => token::run(args, &screen),
+        Command::Simulate(args) => simulate::run(args, &screen),
+        Command::Bench(args) => bench::run(args),
     };
     let (text, error) = match done {
         Ok(text) => (text, None),
@@ -202,8 +202,8 @@ fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 }
 
 /// Runs a verb that waits for others.
-fn wait(verb: impl Future<Output = Result<String, Error>>) -> Result<String, Error> {
-    runtime()?.block_on(verb)
+fn wait(command: impl Future<Output = Result<String, Error>>) -> Result<String, Error> {
+    runtime()?.block_on(command)
 }
 
 /// Writes to standard output at once. Whether anyone still reads: one that has seen enough (`| head`) is no failure.

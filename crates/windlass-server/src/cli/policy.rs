@@ -26,11 +26,11 @@ Exit codes: 0 done, 2 bad input.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    action: PolicyAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum PolicyAction {
     /// List the presets with their numbers.
     List {
         /// Print JSON.
@@ -79,15 +79,17 @@ enum Runner {
 }
 
 pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
-    match &args.verb {
-        Verb::List { json: true } => Ok(pretty(&json!({ "items": PRESETS.iter().map(listed).collect::<Vec<_>>() }))),
-        Verb::List { json: false } => Ok(list(screen)),
-        Verb::Preview { subject, count, json } => {
+    match &args.action {
+        PolicyAction::List { json: true } => {
+            Ok(pretty(&json!({ "items": PRESETS.iter().map(listed).collect::<Vec<_>>() })))
+        }
+        PolicyAction::List { json: false } => Ok(list(screen)),
+        PolicyAction::Preview { subject, count, json } => {
             let policy = subject.read(screen)?;
             let shown = preview(&policy, count.unwrap_or(policy.max_retries));
             Ok(if *json { pretty(&shown.to_json(&policy)) } else { show(subject, &policy, &shown, screen) })
         }
-        Verb::Explain { subject, json } => {
+        PolicyAction::Explain { subject, json } => {
             let policy = subject.read(screen)?;
             let words = explain(&policy);
             Ok(if *json {

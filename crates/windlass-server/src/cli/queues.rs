@@ -30,7 +30,7 @@ const STRETCH: u32 = 5000;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    action: Option<QueueAction>,
     /// Only this tenant's queues; with pause, resume, purge and set: whose queue, * for everyone's.
     #[arg(long, global = true)]
     tenant: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum QueueAction {
     /// List queues.
     List,
     /// Start none of a queue's jobs until it is resumed.
@@ -75,25 +75,25 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let json = args.target.json;
     let api = args.target.api().await?;
     let tenant = args.tenant.as_deref();
-    let place = |name: &str, verb: &str| place(name, verb, tenant, &[]);
-    match &args.verb {
-        None | Some(Verb::List) => list(&api, args, screen).await,
-        Some(Verb::Pause { name }) => {
+    let place = |name: &str, action: &str| place(name, action, tenant, &[]);
+    match &args.action {
+        None | Some(QueueAction::List) => list(&api, args, screen).await,
+        Some(QueueAction::Pause { name }) => {
             let answer = api.ask(Method::POST, &place(name, "/pause")).await?;
             Ok(if json { pretty(&answer) } else { format!("queue {name} is paused\n") })
         }
-        Some(Verb::Resume { name }) => {
+        Some(QueueAction::Resume { name }) => {
             let answer = api.ask(Method::POST, &place(name, "/resume")).await?;
             Ok(if json { pretty(&answer) } else { format!("queue {name} goes on\n") })
         }
-        Some(Verb::Purge { name, consent }) => {
+        Some(QueueAction::Purge { name, consent }) => {
             let waiting = waiting(&api, args, name).await?;
             consent.get(&format!("Cancel {} of queue {name}?", counted(waiting, "waiting job")))?;
             let done = purge(&api, tenant, name, waiting).await?;
             let answer = json!({ "name": name, "cancelled": done });
             Ok(if json { pretty(&answer) } else { format!("{} cancelled\n", counted(done, "job")) })
         }
-        Some(Verb::Set { name, policy, keep_succeeded, keep_cancelled, keep_failed, reset }) => {
+        Some(QueueAction::Set { name, policy, keep_succeeded, keep_cancelled, keep_failed, reset }) => {
             let keeps = [("succeeded", keep_succeeded), ("cancelled", keep_cancelled), ("failed", keep_failed)];
             let settings = settings(&api, args, name, policy.as_deref(), keeps, *reset).await?;
             let answer = api.send(Method::PUT, &place(name, ""), Some(settings.to_string())).await?;
@@ -174,10 +174,10 @@ async fn purge(api: &Api, tenant: Option<&str>, name: &str, total: u64) -> Resul
     Ok(done)
 }
 
-fn place(name: &str, verb: &str, tenant: Option<&str>, more: &[(&str, Option<String>)]) -> String {
+fn place(name: &str, action: &str, tenant: Option<&str>, more: &[(&str, Option<String>)]) -> String {
     let name: String = url::form_urlencoded::byte_serialize(name.as_bytes()).collect();
     let tenant = [("tenant", tenant.map(str::to_owned))];
-    with_query(&format!("/api/v1/queues/{name}{verb}"), &[&tenant, more].concat())
+    with_query(&format!("/api/v1/queues/{name}{action}"), &[&tenant, more].concat())
 }
 
 /// How long finished jobs are kept where nobody says otherwise.

@@ -30,13 +30,13 @@ Exit codes: 0 done, 2 bad input, 3 no such schedule, 5 unavailable.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    action: Option<ScheduleAction>,
     #[command(flatten)]
     target: Target,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum ScheduleAction {
     /// List schedules.
     List {
         /// How many to show.
@@ -120,17 +120,17 @@ impl Cadence {
 
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let json = args.target.json;
-    let path = |id: &u64, verb: &str| format!("/api/v1/schedules/{id}{verb}");
-    if let Some(Verb::Add(add)) = &args.verb {
+    let path = |id: &u64, action: &str| format!("/api/v1/schedules/{id}{action}");
+    if let Some(ScheduleAction::Add(add)) = &args.action {
         let made = create(&args.target.api_or_new().await?, add).await?;
         return Ok(if json { pretty(&made) } else { line(&made) });
     }
     let api = args.target.api().await?;
-    match &args.verb {
+    match &args.action {
         None => list(&api, DEFAULT_SHOWN, json, screen).await,
-        Some(Verb::List { limit }) => list(&api, *limit, json, screen).await,
-        Some(Verb::Add(_)) => unreachable!("adding is dealt with above"),
-        Some(Verb::Show { id }) => {
+        Some(ScheduleAction::List { limit }) => list(&api, *limit, json, screen).await,
+        Some(ScheduleAction::Add(_)) => unreachable!("adding is dealt with above"),
+        Some(ScheduleAction::Show { id }) => {
             let schedule = api.get(&path(id, "")).await?;
             if json {
                 return Ok(pretty(&schedule));
@@ -139,13 +139,13 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let last = schedule["lastJobId"].as_i64().map_or_else(String::new, |job| format!("last run: job {job}\n"));
             Ok(format!("{}{last}{}", line(&schedule), firings(&next, screen)))
         }
-        Some(Verb::Pause { id }) => verb(&api, &path(id, "/pause"), json).await,
-        Some(Verb::Resume { id }) => verb(&api, &path(id, "/resume"), json).await,
-        Some(Verb::Trigger { id }) => {
+        Some(ScheduleAction::Pause { id }) => action(&api, &path(id, "/pause"), json).await,
+        Some(ScheduleAction::Resume { id }) => action(&api, &path(id, "/resume"), json).await,
+        Some(ScheduleAction::Trigger { id }) => {
             let run = api.ask(Method::POST, &path(id, "/trigger")).await?;
             Ok(if json { pretty(&run) } else { format!("schedule {id} fired: job {}\n", run["id"]) })
         }
-        Some(Verb::Remove { ids, consent }) => {
+        Some(ScheduleAction::Remove { ids, consent }) => {
             let shown: Vec<String> = ids.iter().map(u64::to_string).collect();
             consent.get(&format!("Remove schedule {}?", shown.join(", ")))?;
             for id in ids {
@@ -153,7 +153,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             }
             Ok(if json { pretty(&json!({ "removed": ids })) } else { format!("removed {}\n", shown.join(", ")) })
         }
-        Some(Verb::Preview { id, cadence, count }) => {
+        Some(ScheduleAction::Preview { id, cadence, count }) => {
             let found = match id {
                 Some(id) => api.get(&path(id, &format!("/preview?count={count}"))).await?,
                 None => {
@@ -178,7 +178,7 @@ async fn create(api: &Api, add: &Add) -> Result<Value, Error> {
     api.post("/api/v1/schedules", &Body { fields, job: add.job.body()? }).await
 }
 
-async fn verb(api: &Api, path: &str, json: bool) -> Result<String, Error> {
+async fn action(api: &Api, path: &str, json: bool) -> Result<String, Error> {
     let schedule = api.ask(Method::POST, path).await?;
     Ok(if json { pretty(&schedule) } else { line(&schedule) })
 }

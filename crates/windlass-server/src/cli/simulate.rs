@@ -1,9 +1,9 @@
 //! `windlass simulate`: what retry policies do to a service that is down for a while, compared side by side.
 
 mod chart;
+mod curves;
 mod input;
 mod json;
-mod lanes;
 mod svg;
 mod table;
 
@@ -12,7 +12,7 @@ use super::screen::{Screen, wrap};
 use super::{Error, policy::pretty};
 use input::{Arrival, Subject};
 use std::path::PathBuf;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass_core::simulate::{MAX_JOBS, Run, Scenario, Target, simulate};
 use windlass_core::{Millis, Policy};
 
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 }
 
 /// One policy and what it did.
-struct Lane {
+struct Curve {
     label: String,
     policy: Policy,
     run: Run,
@@ -84,19 +84,19 @@ struct Lane {
 
 pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let scenario = args.scenario()?;
-    let lanes = args.lanes(&scenario, screen)?;
+    let curves = args.curves(&scenario, screen)?;
     if let Some(path) = &args.svg {
-        let written = std::fs::write(path, svg::draw(&args.title(&scenario), &scenario, &lanes));
+        let written = std::fs::write(path, svg::draw(&args.title(&scenario), &scenario, &curves));
         written.map_err(|error| anyhow::anyhow!("--svg: cannot write {}: {error}", path.display()))?;
     }
     if args.json {
-        return Ok(pretty(&json::report(args.seed, &scenario, &lanes)));
+        return Ok(pretty(&json::report(args.seed, &scenario, &curves)));
     }
     let mut text = format!("{}\n\n", wrap(&args.title(&scenario), screen.width));
-    text.push_str(&table::figures(&lanes, screen));
+    text.push_str(&table::figures(&curves, screen));
     text.push('\n');
-    text.push_str(&lanes::draw(&scenario, &lanes, screen));
-    for note in notes(args, &lanes) {
+    text.push_str(&curves::draw(&scenario, &curves, screen));
+    for note in notes(args, &curves) {
         text.push_str(&format!("\n{}\n", wrap(&note, screen.width)));
     }
     Ok(text)
@@ -115,7 +115,7 @@ impl Args {
         Ok(Scenario { jobs: self.jobs, arrival, target })
     }
 
-    fn lanes(&self, scenario: &Scenario, screen: &Screen) -> Result<Vec<Lane>, Error> {
+    fn curves(&self, scenario: &Scenario, screen: &Screen) -> Result<Vec<Curve>, Error> {
         let defaults = || DEFAULT_POLICIES.iter().map(|name| Subject::plain(name)).collect();
         let subjects: Vec<Subject> = if self.policies.is_empty() { defaults() } else { self.policies.clone() };
         if subjects.len() > MAX_POLICIES {
@@ -129,13 +129,13 @@ impl Args {
             policy.map(|policy| (label, policy)).map_err(naming_the_flag)
         });
         let policies = read.collect::<Result<Vec<_>, _>>()?;
-        let lane = |(label, policy): (String, Policy)| {
+        let curve = |(label, policy): (String, Policy)| {
             // Each policy starts from the seed anew: what else is compared changes nothing for it.
-            let dice = Dice::seeded(self.seed);
-            let run = simulate(scenario, &policy, || dice.roll());
-            Lane { label, policy, run }
+            let random = Random::seeded(self.seed);
+            let run = simulate(scenario, &policy, || random.roll());
+            Curve { label, policy, run }
         };
-        Ok(policies.into_iter().map(lane).collect())
+        Ok(policies.into_iter().map(curve).collect())
     }
 
     /// The scenario in a sentence.
@@ -170,13 +170,13 @@ fn naming_the_flag(error: Error) -> Error {
     }
 }
 
-fn notes(args: &Args, lanes: &[Lane]) -> Vec<String> {
+fn notes(args: &Args, curves: &[Curve]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
-    for lane in lanes.iter().filter(|lane| lane.run.unfinished > 0) {
+    for curve in curves.iter().filter(|curve| curve.run.unfinished > 0) {
         notes.push(format!(
             "{}: {} jobs were still live when the simulation reached its bounds (7 days, 50,000,000 calls).",
-            lane.label,
-            table::count(u64::from(lane.run.unfinished))
+            curve.label,
+            table::count(u64::from(curve.run.unfinished))
         ));
     }
     if let Some(path) = &args.svg {

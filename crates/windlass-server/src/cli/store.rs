@@ -58,14 +58,14 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opene
             return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}")));
         }
         let store = SqliteStore::open(path, options).await;
-        return store.map(Opened::Sqlite).map_err(|error| told(url, &error));
+        return store.map(Opened::Sqlite).map_err(|error| reported(url, &error));
     }
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
         let shown: String = url.chars().take(40).collect();
         return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
     }
     crate::store::open(url, options).await.map(Opened::Other).map_err(|error| match error {
-        OpenError::Store(error) => told(&without_password(url), &error),
+        OpenError::Store(error) => reported(&without_password(url), &error),
         error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
     })
 }
@@ -94,7 +94,7 @@ pub(crate) fn without_password(url: &str) -> String {
     if url.starts_with("sqlite:") { url.to_owned() } else { crate::config::without_password(url) }
 }
 
-pub(crate) fn told(url: &str, error: &StoreError) -> Error {
+pub(crate) fn reported(url: &str, error: &StoreError) -> Error {
     let message = format!("{url}: {error}");
     match error {
         StoreError::Unavailable(_) | StoreError::Unknown(_) => Error::Unavailable(with_causes(message, error)),

@@ -20,7 +20,7 @@ Examples:
   windlass token list
   windlass token revoke 7347d1e71ddc
 
-Tokens are kept in the store, as hashes; so these verbs work straight on it: the one of the
+Tokens are kept in the store, as hashes; so these actions work straight on it: the one of the
 configuration (sqlite:windlass.db by default), or --store. A running server knows a new token at once.
 Exit codes: 0 done, 1 failed, 2 bad input, 3 no such token, 5 unavailable.";
 
@@ -28,11 +28,11 @@ Exit codes: 0 done, 1 failed, 2 bad input, 3 no such token, 5 unavailable.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: Verb,
+    action: TokenAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum TokenAction {
     /// Create a token and print it, once.
     Create {
         /// What it is for.
@@ -70,8 +70,8 @@ enum Verb {
 
 pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let runtime = super::runtime()?;
-    match &args.verb {
-        Verb::Create { name, scope, tenant, node, json } => {
+    match &args.action {
+        TokenAction::Create { name, scope, tenant, node, json } => {
             let tenant = tenant.as_deref().map(Tenant::new).transpose();
             let tenant = tenant.map_err(|error| Error::BadInput(error.to_string()))?;
             if tenant.is_some() && scope.iter().all(|word| word == Scope::Work.as_str()) {
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             })?;
             Ok(created(&made.0, &made.1, *json))
         }
-        Verb::List { node, json } => {
+        TokenAction::List { node, json } => {
             let config = node.load()?;
             let tokens = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             })?;
             Ok(listed(&tokens, *json, screen))
         }
-        Verb::Revoke { id, node, json } => {
+        TokenAction::Revoke { id, node, json } => {
             let config = node.load()?;
             let revoked = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
@@ -113,14 +113,14 @@ async fn create(
     scopes: &[String],
     tenant: Option<Tenant>,
 ) -> anyhow::Result<(Token, String)> {
-    let (token, shown) = token::mint(windlass.dice(), name, scopes.to_vec(), tenant, windlass.clock().now());
+    let (token, shown) = token::mint(windlass.random(), name, scopes.to_vec(), tenant, windlass.clock().now());
     windlass.store().put_token(&token).await?;
     Ok((token, shown))
 }
 
 fn created(token: &Token, shown: &str, as_json: bool) -> String {
     if as_json {
-        let mut object = told(token);
+        let mut object = reported(token);
         object["token"] = json!(shown);
         return pretty(&object);
     }
@@ -129,7 +129,7 @@ fn created(token: &Token, shown: &str, as_json: bool) -> String {
 
 fn listed(tokens: &[Token], as_json: bool, screen: &Screen) -> String {
     if as_json {
-        return pretty(&json!({ "items": tokens.iter().map(told).collect::<Vec<_>>() }));
+        return pretty(&json!({ "items": tokens.iter().map(reported).collect::<Vec<_>>() }));
     }
     let moment = |at: Timestamp| history::clock(&json!(at.to_string()));
     let mut grid = Grid::new([
@@ -153,7 +153,7 @@ fn listed(tokens: &[Token], as_json: bool, screen: &Screen) -> String {
     grid.or("no tokens", screen)
 }
 
-fn told(token: &Token) -> Value {
+fn reported(token: &Token) -> Value {
     json!({
         "id": token.id,
         "name": token.name,

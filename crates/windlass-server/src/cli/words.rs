@@ -103,8 +103,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_are_told_in_at_most_two_units() {
-        for (ms, told) in [
+    fn spans_are_reported_in_at_most_two_units() {
+        for (ms, reported) in [
             (0, "0ms"),
             (999, "999ms"),
             (1_000, "1s"),
@@ -116,7 +116,7 @@ mod tests {
             (90_000_000, "1d1h"),
             (900_000_000, "10d"),
         ] {
-            assert_eq!(rough(Millis::new(ms)), told);
+            assert_eq!(rough(Millis::new(ms)), reported);
         }
     }
 

@@ -74,12 +74,12 @@ impl Config {
         let is_same = |other: &Rule| other.measure == rule.measure && other.queue == rule.queue;
         if let Some((other, _, _)) = self.rules.iter().find(|(_, other, _)| is_same(other)) {
             let about = rule.queue.as_ref().map_or_else(|| "all queues".to_owned(), |queue| format!("queue `{queue}`"));
-            let told = format!(
+            let reported = format!(
                 "`alerts.rules.{name}` measures {} of {about}, as `alerts.rules.{other}` does: give one of them \
                  another `queue` or `measure`, or remove it",
                 rule.measure.as_str()
             );
-            return Err(ConfigError::new(source, told));
+            return Err(ConfigError::new(source, reported));
         }
         self.rules.push((name.to_owned(), rule, source));
         Ok(())
@@ -87,7 +87,8 @@ impl Config {
 
     /// Whether notices could be sent as configured. The forms alone: nobody is called.
     pub(super) fn check_alerts(&self) -> Result<(), ConfigError> {
-        let wrong = |key: &'static str, told: String| ConfigError::new(self.source(key), format!("`{key}` {told}"));
+        let wrong =
+            |key: &'static str, reported: String| ConfigError::new(self.source(key), format!("`{key}` {reported}"));
         let urls = self.list("alerts.urls");
         for (position, url) in urls.iter().enumerate() {
             let shown = without_password(url);

@@ -128,8 +128,8 @@ impl File<'_> {
         };
         if let Some((key, _)) = table.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             let key_name = key.get_ref();
-            let told = format!("`{name}.{key_name}` is not a known key{}", keys::hint(key_name, known));
-            return Err(self.wrong(key.span().start, told));
+            let reported = format!("`{name}.{key_name}` is not a known key{}", keys::hint(key_name, known));
+            return Err(self.wrong(key.span().start, reported));
         }
         Ok(table.iter().map(|(key, value)| (key.get_ref().to_string(), to_json(value.get_ref()))).collect())
     }
@@ -209,7 +209,7 @@ impl File<'_> {
     fn rule(&self, config: &mut Config, (key, value): Entry<'_, '_>) -> Result<(), ConfigError> {
         let name = key.get_ref().to_string();
         let fields = self.fields(&format!("alerts.rules.{name}"), value, alerts::RULE_FIELDS)?;
-        let rule = alerts::read_rule(&name, &fields).map_err(|told| self.wrong(value.span().start, told))?;
+        let rule = alerts::read_rule(&name, &fields).map_err(|reported| self.wrong(value.span().start, reported))?;
         config.add_rule(&name, rule, self.source(key.span().start))
     }
 
@@ -248,8 +248,8 @@ impl File<'_> {
         for (name, keep) in table {
             let is_known = STATES.contains(&name.as_str());
             if !is_known {
-                let told = format!("`{under}.{name}` is not a known key{}", keys::hint(name, STATES));
-                return Err(self.wrong(offset, told));
+                let reported = format!("`{under}.{name}` is not a known key{}", keys::hint(name, STATES));
+                return Err(self.wrong(offset, reported));
             }
             if keep.as_str().and_then(Keep::parse).is_none() {
                 return Err(self.wrong(offset, form()));

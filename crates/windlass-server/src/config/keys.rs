@@ -102,9 +102,9 @@ impl Form {
             (Self::Whole, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::Duration, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::List, Value::Array(items)) if items.iter().all(Value::is_string) => Ok(value.clone()),
-            (Self::Flag | Self::Whole | Self::List, _) => Err(self.told()),
+            (Self::Flag | Self::Whole | Self::List, _) => Err(self.reported()),
             (_, Value::String(text)) => self.parse(text),
-            (_, _) => Err(self.told()),
+            (_, _) => Err(self.reported()),
         }
     }
 
@@ -127,10 +127,10 @@ impl Form {
             Self::List => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()),
             Self::Word(words) => words.contains(&text).then(|| json!(text)),
         };
-        read.ok_or_else(|| self.told())
+        read.ok_or_else(|| self.reported())
     }
 
-    fn told(self) -> String {
+    fn reported(self) -> String {
         match self {
             Self::Text | Self::Secret | Self::Url => "must be a text".into(),
             Self::Address => "must be an address and port, such as 127.0.0.1:9463".into(),

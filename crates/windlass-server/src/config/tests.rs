@@ -34,8 +34,8 @@ fn later_layers_win_and_every_value_knows_its_source() {
 }
 
 #[test]
-fn unknown_and_wrong_keys_are_told_with_their_line_and_the_nearest_known() {
-    for (text, told) in [
+fn unknown_and_wrong_keys_are_reported_with_their_line_and_the_nearest_known() {
+    for (text, reported) in [
         ("listn = \"x\"", "windlass.toml:1: `listn` is not a known key; did you mean `listen`?"),
         (
             "\n[egress]\nallowPrivateTarget = true",
@@ -58,7 +58,7 @@ fn unknown_and_wrong_keys_are_told_with_their_line_and_the_nearest_known() {
         ("a = ", "windlass.toml:1: "),
     ] {
         let error = from_file(text).unwrap_err().to_string();
-        assert!(error.contains(told), "{text}: {error}");
+        assert!(error.contains(reported), "{text}: {error}");
     }
 }
 
@@ -68,15 +68,15 @@ fn alert_rules_are_read_field_by_field_and_the_usual_ones_fill_the_gaps() {
         [alerts.rules.slow_email]\nmeasure = \"oldest_due\"\nthreshold = \"2m\"\nqueue = \"email\"\n\
         [alerts.rules.slow_sms]\nmeasure = \"oldest_due\"\nthreshold = 60000\nqueue = \"sms\"\nfor = 1500\n";
     let rules = from_file(text).unwrap().alerts().rules;
-    let told: Vec<_> =
+    let reported: Vec<_> =
         rules.iter().map(|r| (r.measure.as_str(), r.subject(), r.threshold, r.lasting.get() / 100)).collect();
     let expected =
         [("dead_letters", "", 10, 3000), ("oldest_due", "email", 120_000, 0), ("oldest_due", "sms", 60_000, 15)];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!(from_file("").unwrap().alerts().rules.len(), 5, "without any, the usual five");
     let shown = format!("{:?}", from_file("").unwrap().shown());
     assert!(shown.contains("alerts.rules.retry_rate"), "{shown}");
-    for (field, told) in [
+    for (field, reported) in [
         ("for = \"soon\"", "`alerts.rules.dead_letters.for` must be a duration"),
         ("for = true", "`alerts.rules.dead_letters.for` must be a duration"),
         ("threshold = \"many\"", "`alerts.rules.dead_letters.threshold` must be a whole number"),
@@ -88,7 +88,7 @@ fn alert_rules_are_read_field_by_field_and_the_usual_ones_fill_the_gaps() {
         ("treshold = 7", "`alerts.rules.dead_letters.treshold` is not a known key; did you mean `threshold`?"),
     ] {
         let error = from_file(&format!("[alerts.rules.dead_letters]\n{field}")).unwrap_err().to_string();
-        assert!(error.contains(told), "{field}: {error}");
+        assert!(error.contains(reported), "{field}: {error}");
     }
 }
 
@@ -111,9 +111,9 @@ fn two_rules_that_would_share_their_alerts_are_refused() {
 }
 
 #[test]
-fn operators_that_could_not_be_told_are_refused() {
+fn operators_that_could_not_be_reported_are_refused() {
     let good = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
-    for (name, value, told) in [
+    for (name, value, reported) in [
         (
             "WINDLASS_ALERTS_URLS",
             "ops.example/hook",
@@ -135,7 +135,7 @@ fn operators_that_could_not_be_told_are_refused() {
         ("WINDLASS_ALERTS_EVERY", "1ms", "`alerts.every` must be at least 100ms"),
     ] {
         let error = from_environment(&[(name, value)]).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("environment {name}: ")) && error.contains(told), "{value}: {error}");
+        assert!(error.starts_with(&format!("environment {name}: ")) && error.contains(reported), "{value}: {error}");
         assert!(!error.contains("s3cret") && !error.contains("MTIz"), "{error}");
     }
     let config = from_environment(&[("WINDLASS_ALERTS_URLS", "https://a.example/x"), ("WINDLASS_ALERTS_SECRET", good)]);

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass::Windlass;
 use windlass::catalogue::Catalogue;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::{Store, Token};
 use windlass_core::{Millis, Timestamp};
 
@@ -90,8 +90,8 @@ impl App {
         &self.0.windlass
     }
 
-    pub(crate) fn dice(&self) -> &Dice {
-        self.0.windlass.dice()
+    pub(crate) fn random(&self) -> &Random {
+        self.0.windlass.random()
     }
 
     pub(crate) fn now(&self) -> Timestamp {

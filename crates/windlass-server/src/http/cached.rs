@@ -56,7 +56,7 @@ impl<T> Cached<T> {
                 return Ok(value);
             }
         }
-        let _turn = Turn(&self.refreshing);
+        let _turn = Share(&self.refreshing);
         self.renew(load).await
     }
 
@@ -93,9 +93,9 @@ impl<T> Cached<T> {
 }
 
 /// Gives the turn to renew back, even if the one who has it is dropped.
-struct Turn<'a>(&'a AtomicBool);
+struct Share<'a>(&'a AtomicBool);
 
-impl Drop for Turn<'_> {
+impl Drop for Share<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

@@ -270,8 +270,8 @@ fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
     catalogue.read(&value).unwrap_or_else(|error| {
         let path = if error.field.is_empty() { "retry".to_owned() } else { format!("retry/{}", error.field) };
         let pointer = if alone { fields.pointer("retry") } else { draft_pointer(fields, &path) };
-        let told = windlass_core::PolicyError { field: if alone { error.field } else { String::new() }, ..error };
-        fields.faults().add(pointer, told.to_string());
+        let reported = windlass_core::PolicyError { field: if alone { error.field } else { String::new() }, ..error };
+        fields.faults().add(pointer, reported.to_string());
         Partial::default()
     })
 }

@@ -17,7 +17,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use windlass::store::Scope;
-use windlass::{Event, What};
+use windlass::{Event, EventKind};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Millis};
 
@@ -70,11 +70,11 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
         draining: app.draining().clone(),
         streams,
     };
-    let told = stream::unfold(stream, |mut stream| async move {
+    let reported = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((Ok::<Sse, Infallible>(event), stream))
     });
-    Ok(axum::response::Sse::new(told).keep_alive(KeepAlive::default()).into_response())
+    Ok(axum::response::Sse::new(reported).keep_alive(KeepAlive::default()).into_response())
 }
 
 impl Stream {
@@ -85,7 +85,7 @@ impl Stream {
                 () = self.draining.cancelled() => return None,
             };
             match received {
-                Ok(event) if self.is_wanted(&event) => return Some(told(&event)),
+                Ok(event) if self.is_wanted(&event) => return Some(reported(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     return Some(Sse::default().event("lagged").data(json!({ "missed": missed }).to_string()));
@@ -102,21 +102,21 @@ impl Stream {
     }
 }
 
-fn told(event: &Event) -> Sse {
-    let (name, detail) = match &event.what {
-        What::Queued => ("queued", json!({})),
-        What::Started { waited } => ("started", json!({ "waitedMs": waited.get() })),
-        What::Succeeded { elapsed } => ("succeeded", json!({ "durationMs": elapsed.get() })),
-        What::Retried { elapsed, delay, next_run_at, error_class } => {
+fn reported(event: &Event) -> Sse {
+    let (name, detail) = match &event.event_kind {
+        EventKind::Queued => ("queued", json!({})),
+        EventKind::Started { waited } => ("started", json!({ "waitedMs": waited.get() })),
+        EventKind::Succeeded { elapsed } => ("succeeded", json!({ "durationMs": elapsed.get() })),
+        EventKind::Retried { elapsed, delay, next_run_at, error_class } => {
             let (elapsed, delay) = (elapsed.get(), Millis::get(*delay));
             let at = next_run_at.to_string();
             ("retried", json!({ "durationMs": elapsed, "delayMs": delay, "nextRunAt": at, "errorClass": error_class }))
         }
-        What::GaveUp { elapsed, reason, error_class } => {
+        EventKind::GaveUp { elapsed, reason, error_class } => {
             ("gave_up", json!({ "durationMs": elapsed.get(), "reason": reason.as_str(), "errorClass": error_class }))
         }
-        What::Cancelled => ("cancelled", json!({})),
-        What::Postponed { next_run_at } => ("postponed", json!({ "nextRunAt": next_run_at.to_string() })),
+        EventKind::Cancelled => ("cancelled", json!({})),
+        EventKind::Postponed { next_run_at } => ("postponed", json!({ "nextRunAt": next_run_at.to_string() })),
     };
     let mut data = json!({
         "at": event.at.to_string(),
@@ -124,7 +124,7 @@ fn told(event: &Event) -> Sse {
         "tenantId": event.tenant.as_str(),
         "queue": event.queue.as_str(),
         "kind": event.kind.as_str(),
-        "state": event.what.state().as_str(),
+        "state": event.event_kind.state().as_str(),
         "attempt": event.attempt,
         "retryCount": event.retry,
         "maxAttempts": event.max_attempts,

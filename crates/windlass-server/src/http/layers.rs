@@ -77,7 +77,7 @@ fn request_id(app: &App, request: &Request) -> String {
             && id.len() <= MAX_REQUEST_ID
             && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
     };
-    given.filter(is_plain).map_or_else(|| format!("{:016x}", app.dice().number()), str::to_owned)
+    given.filter(is_plain).map_or_else(|| format!("{:016x}", app.random().number()), str::to_owned)
 }
 
 fn shown(path: &str) -> String {

@@ -1,7 +1,7 @@
 //! The accept loop: connections that are slow to ask, idle or too many are closed, and everything drains on stop. (Plain
 //! `axum::serve` has no header timeout: a few thousand silent sockets would starve everyone else.)
 
-use super::seats::{Busy, Seat, Seats};
+use super::connections::{Busy, ConnectionSlot, ConnectionSlots};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -55,7 +55,7 @@ pub(crate) async fn serve(
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let seats = Arc::new(Seats::new(clock, max_connections));
+    let slots = Arc::new(ConnectionSlots::new(clock, max_connections));
     let connections = TaskTracker::new();
     let end = CancellationToken::new();
     loop {
@@ -67,11 +67,11 @@ pub(crate) async fn serve(
             tokio::time::sleep(AFTER_REFUSAL).await;
             continue;
         };
-        let seat = tokio::select! {
+        let slot = tokio::select! {
             () = stop.cancelled() => break,
-            seat = seats.take() => seat,
+            slot = slots.take() => slot,
         };
-        connections.spawn(connection(stream, router.clone(), seat, stop.clone(), end.clone()));
+        connections.spawn(connection(stream, router.clone(), slot, stop.clone(), end.clone()));
     }
     drop(listener);
     connections.close();
@@ -82,12 +82,18 @@ pub(crate) async fn serve(
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: CancellationToken, end: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    slot: ConnectionSlot,
+    stop: CancellationToken,
+    end: CancellationToken,
+) {
     // Answers are small and someone waits for them. A socket that refuses is about to fail anyway.
     let _ = stream.set_nodelay(true);
     let service = {
-        let seat = seat.clone();
-        service_fn(move |request: Request<Incoming>| answer(router.clone(), seat.busy(), request))
+        let slot = slot.clone();
+        service_fn(move |request: Request<Incoming>| answer(router.clone(), slot.busy(), request))
     };
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_headers(MAX_HEADERS);
@@ -108,7 +114,7 @@ async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: Cancell
         tokio::select! {
             // The client's or the network's fault: it knows.
             _ = connection.as_mut() => break,
-            () = seat.evicted() => break,
+            () = slot.evicted() => break,
             () = end.cancelled() => break,
             () = stop.cancelled(), if !draining => {
                 draining = true;
@@ -116,7 +122,7 @@ async fn connection(stream: TcpStream, router: Router, seat: Seat, stop: Cancell
             }
             // Whether it has asked is to be looked at when the time is up, not when the waiting began.
             () = first_header.as_mut(), if awaiting_first => {
-                if !seat.has_asked() {
+                if !slot.has_asked() {
                     break;
                 }
                 awaiting_first = false;

@@ -4,6 +4,7 @@ mod app;
 mod auth;
 mod body;
 mod cached;
+mod connections;
 mod dead;
 mod deliveries;
 mod draft;
@@ -23,7 +24,6 @@ mod problem;
 mod query;
 mod queues;
 mod schedules;
-mod seats;
 mod stats;
 #[cfg(test)]
 mod tests;

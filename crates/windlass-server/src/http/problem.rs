@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn told(self) -> (StatusCode, &'static str, &'static str) {
+    const fn reported(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::MalformedJson => (StatusCode::BAD_REQUEST, "malformed-json", "The body is not JSON"),
             Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The request has wrong fields"),
@@ -116,7 +116,7 @@ impl Problem {
     /// Wrong fields of a body.
     pub(crate) fn invalid(mut faults: Vec<Fault>) -> Self {
         faults.truncate(MAX_FAULTS);
-        Self { detail: told(&faults), faults, ..Self::new(Kind::Invalid, "") }
+        Self { detail: reported(&faults), faults, ..Self::new(Kind::Invalid, "") }
     }
 
     /// One wrong field of a body.
@@ -127,7 +127,7 @@ impl Problem {
     /// A wrong query parameter.
     pub(crate) fn query(name: &str, detail: impl Into<String>) -> Self {
         let faults = vec![Fault { pointer: format!("?{name}"), detail: detail.into() }];
-        Self { detail: told(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
+        Self { detail: reported(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
     }
 
     pub(crate) fn with_allow(mut self, methods: Option<HeaderValue>) -> Self {
@@ -141,7 +141,7 @@ impl Problem {
 
     /// The answer, complete.
     pub(crate) fn render(&self, instance: &str, request_id: &str) -> Response {
-        let (status, name, title) = self.kind.told();
+        let (status, name, title) = self.kind.reported();
         let body = ProblemBody {
             r#type: format!("urn:windlass:problem:{name}"),
             title,
@@ -168,16 +168,16 @@ impl Problem {
     }
 }
 
-fn told(faults: &[Fault]) -> String {
+fn reported(faults: &[Fault]) -> String {
     match faults {
         [] => "a field is wrong".into(),
-        [one] => one.told(),
-        [first, rest @ ..] => format!("{} (and {} more)", first.told(), rest.len()),
+        [one] => one.reported(),
+        [first, rest @ ..] => format!("{} (and {} more)", first.reported(), rest.len()),
     }
 }
 
 impl Fault {
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let place = if self.pointer.is_empty() { "the body" } else { &self.pointer };
         format!("{place}: {}", self.detail)
     }
@@ -186,7 +186,7 @@ impl Fault {
 /// Left for the outermost layer to render: it knows the path and the request's id.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = self.kind.told().0.into_response();
+        let mut response = self.kind.reported().0.into_response();
         response.extensions_mut().insert(self);
         response
     }

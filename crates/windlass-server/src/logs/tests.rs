@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 /// Collects what is logged.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Book(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct HeldLeases(Arc<Mutex<Vec<u8>>>);
 
-impl Book {
+impl HeldLeases {
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
@@ -18,7 +18,7 @@ impl Book {
     }
 }
 
-impl std::io::Write for Book {
+impl std::io::Write for HeldLeases {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -29,12 +29,12 @@ impl std::io::Write for Book {
     }
 }
 
-fn logged(format: Format, filter: &str, attempts: AttemptLog, act: impl FnOnce()) -> Book {
-    let book = Book::default();
-    let writer = book.clone();
+fn logged(format: Format, filter: &str, attempts: AttemptLog, act: impl FnOnce()) -> HeldLeases {
+    let held_leases = HeldLeases::default();
+    let writer = held_leases.clone();
     let subscriber = subscriber(format, filter, attempts, move || writer.clone()).unwrap();
     tracing::subscriber::with_default(subscriber, act);
-    book
+    held_leases
 }
 
 fn json(filter: &str, act: impl FnOnce()) -> Vec<Value> {
@@ -71,8 +71,12 @@ fn a_json_line_has_its_time_its_level_and_its_fields_in_camel_case() {
 
 #[test]
 fn a_text_line_is_for_people() {
-    let book = logged(Format::Text, "info", AttemptLog::On, || tracing::warn!(job_id = 7, "job 7 failed"));
-    assert!(book.text().contains("WARN") && book.text().contains("job 7 failed"), "{}", book.text());
+    let held_leases = logged(Format::Text, "info", AttemptLog::On, || tracing::warn!(job_id = 7, "job 7 failed"));
+    assert!(
+        held_leases.text().contains("WARN") && held_leases.text().contains("job 7 failed"),
+        "{}",
+        held_leases.text()
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use windlass::event::{Event, What};
+use windlass::event::{Event, EventKind};
 use windlass::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use windlass_core::{Millis, Reason};
 
@@ -57,9 +57,9 @@ impl Families {
 
     /// The metrics of one place, all at zero, so that a rate sees the first event too.
     pub(super) fn series(&self, place: &Place) -> Series {
-        let told = |label, word| Told { place: place.clone(), label, word };
-        let attempts = |word| self.attempts.get_or_create_owned(&told("try", word));
-        let jobs = |word| self.jobs.get_or_create_owned(&told("outcome", word));
+        let reported = |label, word| Told { place: place.clone(), label, word };
+        let attempts = |word| self.attempts.get_or_create_owned(&reported("try", word));
+        let jobs = |word| self.jobs.get_or_create_owned(&reported("outcome", word));
         Series {
             firsts: attempts("first"),
             again: attempts("retry"),
@@ -92,22 +92,22 @@ pub(super) struct Series {
 
 impl Series {
     pub(super) fn count(&self, event: &Event) {
-        match &event.what {
-            What::Queued | What::Postponed { .. } => {}
-            What::Started { waited } => {
+        match &event.event_kind {
+            EventKind::Queued | EventKind::Postponed { .. } => {}
+            EventKind::Started { waited } => {
                 if event.retry == 0 { &self.firsts } else { &self.again }.inc();
                 self.pickup.observe(seconds(*waited));
             }
-            What::Succeeded { elapsed } => {
+            EventKind::Succeeded { elapsed } => {
                 self.succeeded.inc();
                 self.run.observe(seconds(*elapsed));
             }
-            What::Retried { elapsed, delay, .. } => {
+            EventKind::Retried { elapsed, delay, .. } => {
                 self.retries.inc();
                 self.backoff.observe(seconds(*delay));
                 self.run.observe(seconds(*elapsed));
             }
-            What::GaveUp { elapsed, reason, .. } => {
+            EventKind::GaveUp { elapsed, reason, .. } => {
                 self.failed.inc();
                 if *reason == Reason::Exhausted {
                     self.exhausted.inc();
@@ -117,7 +117,7 @@ impl Series {
                     self.run.observe(seconds(*elapsed));
                 }
             }
-            What::Cancelled => {
+            EventKind::Cancelled => {
                 self.cancelled.inc();
             }
         }
@@ -145,12 +145,12 @@ impl Deliveries {
         if event.kind.as_str() != DELIVERY_KIND || event.queue.as_str() != DELIVERY_QUEUE {
             return;
         }
-        match &event.what {
-            What::Queued | What::Postponed { .. } | What::Started { .. } => {}
-            What::Succeeded { .. } => _ = self.delivered.inc(),
-            What::Retried { .. } => _ = self.retried.inc(),
-            What::GaveUp { .. } => _ = self.failed.inc(),
-            What::Cancelled => _ = self.cancelled.inc(),
+        match &event.event_kind {
+            EventKind::Queued | EventKind::Postponed { .. } | EventKind::Started { .. } => {}
+            EventKind::Succeeded { .. } => _ = self.delivered.inc(),
+            EventKind::Retried { .. } => _ = self.retried.inc(),
+            EventKind::GaveUp { .. } => _ = self.failed.inc(),
+            EventKind::Cancelled => _ = self.cancelled.inc(),
         }
     }
 }

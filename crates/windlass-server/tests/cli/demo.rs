@@ -7,9 +7,9 @@ use serde_json::Value;
 fn the_demo_shows_every_fate_and_keeps_its_promises() {
     let world = World::empty();
     let clock = windlass::clock::Clock::system();
-    let told = world.out("100", &["demo", "--keep", "demo.db"]);
+    let reported = world.out("100", &["demo", "--keep", "demo.db"]);
     assert!(clock.monotonic() < windlass::Millis::from_secs(20), "it took {}", clock.monotonic());
-    assert!(!told.contains('\x1b') && !told.contains('\r'), "a pipe gets plain lines");
+    assert!(!reported.contains('\x1b') && !reported.contains('\r'), "a pipe gets plain lines");
     for words in [
         "only the time is not: a minute of backoff",
         "ServiceBusy: retry 2/3 in ",
@@ -23,7 +23,7 @@ fn the_demo_shows_every_fate_and_keeps_its_promises() {
         "In numbers",
         "What to try next",
     ] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(reported.contains(words), "{words}: {reported}");
     }
     let jobs = world.json(&["jobs", "--store", "sqlite:demo.db", "--oldest"]);
     let jobs = jobs["items"].as_array().unwrap();
@@ -45,8 +45,8 @@ fn the_demo_shows_every_fate_and_keeps_its_promises() {
 #[test]
 fn the_demo_in_json_is_one_document() {
     let world = World::empty();
-    let told = world.json(&["demo"]);
-    let jobs = told["jobs"].as_array().unwrap();
+    let reported = world.json(&["demo"]);
+    let jobs = reported["jobs"].as_array().unwrap();
     let sync = jobs.iter().find(|job| job["kind"] == "sync-crm").unwrap();
     let delays: Vec<&Value> = sync["history"].as_array().unwrap().iter().map(|line| &line["delayMs"]).collect();
     assert_eq!(delays.len(), 4);
@@ -55,5 +55,5 @@ fn the_demo_in_json_is_one_document() {
         let ms = delay.as_u64().unwrap();
         assert!((middle * 4 / 5..=middle * 6 / 5).contains(&ms), "{ms}");
     }
-    assert_eq!(told["timeScale"], 60);
+    assert_eq!(reported["timeScale"], 60);
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 fn wrongs(world: &World, store: &str) -> Vec<(String, String)> {
     let output = world.run("100", &["doctor", "--json", "--store", store]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let checks = told["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == "wrong");
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = reported["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == "wrong");
     let word = |check: &Value, name: &str| check[name].as_str().unwrap().to_owned();
     checks.map(|check| (word(check, "check"), word(check, "detail"))).collect()
 }
@@ -49,6 +49,6 @@ fn a_server_that_may_lose_commits_is_named() {
     world.out("100", &["migrate", "--store", store.as_str()]);
     let wrong = wrongs(&world, store.as_str());
     sql(format!("DROP DATABASE {name} WITH (FORCE)"));
-    let told = "synchronous_commit is off: a crash can lose jobs that were acknowledged; set it on";
-    assert_eq!(wrong, [("settings".to_owned(), told.to_owned())]);
+    let reported = "synchronous_commit is off: a crash can lose jobs that were acknowledged; set it on";
+    assert_eq!(wrong, [("settings".to_owned(), reported.to_owned())]);
 }

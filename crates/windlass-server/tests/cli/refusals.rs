@@ -3,10 +3,10 @@
 use crate::world::World;
 
 #[test]
-fn wrong_input_is_told_and_ends_with_2() {
+fn wrong_input_is_reported_and_ends_with_2() {
     let world = World::of_2026();
     let before = world.json(&["jobs"])["items"].as_array().unwrap().len();
-    for (args, told) in [
+    for (args, reported) in [
         (vec!["enqueue"], "a KIND for your workers, or --url URL"),
         (vec!["enqueue", "email", "hello"], "the payload is not JSON"),
         (vec!["enqueue", "email", "@nowhere.json"], "cannot read nowhere.json"),
@@ -53,7 +53,7 @@ fn wrong_input_is_told_and_ends_with_2() {
         (vec!["no-such-verb"], "unrecognized subcommand"),
     ] {
         let message = world.refusal(2, &args);
-        assert!(message.contains(told), "{args:?}: {message}");
+        assert!(message.contains(reported), "{args:?}: {message}");
     }
     assert_eq!(world.json(&["jobs"])["items"].as_array().unwrap().len(), before, "nothing was stored");
 }
@@ -73,8 +73,8 @@ fn what_is_not_there_ends_with_3() {
     ] {
         assert!(world.refusal(3, &args).contains("there is no"), "{args:?}");
     }
-    let told = world.refusal(3, &["jobs", "--store", "sqlite:nowhere.db"]);
-    insta::assert_snapshot!("no_such_store", told);
+    let reported = world.refusal(3, &["jobs", "--store", "sqlite:nowhere.db"]);
+    insta::assert_snapshot!("no_such_store", reported);
     assert!(!std::path::Path::new(&world.path("nowhere.db")).exists(), "looking made no store");
 }
 
@@ -87,11 +87,11 @@ fn what_does_not_fit_what_is_there_ends_with_4() {
 }
 
 #[test]
-fn without_a_server_one_is_told_what_to_do() {
+fn without_a_server_one_is_reported_what_to_do() {
     let world = World::empty();
     // Nothing listens on port 1.
-    let told = world.refusal(5, &["jobs", "--server", "http://127.0.0.1:1"]);
-    insta::assert_snapshot!("no_server", told);
+    let reported = world.refusal(5, &["jobs", "--server", "http://127.0.0.1:1"]);
+    insta::assert_snapshot!("no_server", reported);
 }
 
 #[test]
@@ -103,6 +103,6 @@ fn half_a_file_of_jobs_is_not_stored_and_wrong_lines_are_named() {
     let output = world.feed("{\"kind\":\"a\"}\n\n{\"knd\":\"b\"}\n", &["enqueue", "--file", "-"]);
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1 job stored\n");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("line 3: knd: is not a known field; did you mean `kind`?"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(reported.contains("line 3: knd: is not a known field; did you mean `kind`?"), "{reported}");
 }

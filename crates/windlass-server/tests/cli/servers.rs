@@ -83,8 +83,8 @@ fn a_server_and_its_store_tell_the_same() {
         let remote = world.json(&[args.clone(), vec!["--server", &server.url]].concat());
         assert_eq!(remote, world.json(&args), "{args:?}");
     }
-    let told = world.out("100", &["doctor", "--server", &server.url]);
-    assert!(told.contains("ready, version"), "{told}");
+    let reported = world.out("100", &["doctor", "--server", &server.url]);
+    assert!(reported.contains("ready, version"), "{reported}");
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn tail_follows_a_server() {
     // Whether it listens already nobody can see from outside: jobs go in until it has told of two.
     let feeding = std::thread::scope(|scope| {
         let ended = scope.spawn(|| {
-            let told: Vec<String> = lines.by_ref().map(|line| line.unwrap()).collect();
-            told
+            let reported: Vec<String> = lines.by_ref().map(|line| line.unwrap()).collect();
+            reported
         });
         while !ended.is_finished() {
             world.out("100", &["enqueue", "email", "--server", &server.url]);
@@ -118,7 +118,7 @@ fn tail_follows_a_bare_store() {
     let mut tail = world.command("100", &["tail", "--count", "1"]);
     let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let out = BufReader::new(tail.stdout.take().unwrap());
-    let told = std::thread::scope(|scope| {
+    let reported = std::thread::scope(|scope| {
         let ended = scope.spawn(|| out.lines().map(|line| line.unwrap()).collect::<Vec<_>>());
         while !ended.is_finished() {
             world.out("100", &["enqueue", "email", "--queue", "mail"]);
@@ -126,5 +126,5 @@ fn tail_follows_a_bare_store() {
         ended.join().unwrap()
     });
     assert!(tail.wait().unwrap().success());
-    assert!(told[0].contains("queued") && told[0].contains("mail/email"), "{told:?}");
+    assert!(reported[0].contains("queued") && reported[0].contains("mail/email"), "{reported:?}");
 }

@@ -8,8 +8,8 @@ const PAYLOAD: &str = r#"{"b":1.50, "a":12345678901234567890123}"#;
 #[test]
 fn a_job_goes_in_byte_for_byte_and_comes_back() {
     let world = World::empty();
-    let told = world.out("100", &["enqueue", "email", PAYLOAD, "--queue", "email", "--retry", "full-jitter"]);
-    assert_eq!(told, "job 1 email in queue email: due now, up to 4 attempts\n");
+    let reported = world.out("100", &["enqueue", "email", PAYLOAD, "--queue", "email", "--retry", "full-jitter"]);
+    assert_eq!(reported, "job 1 email in queue email: due now, up to 4 attempts\n");
     let repeated = world.out("100", &["enqueue", "email", "--key", "k", "--delay", "2h30m"]);
     assert!(repeated.starts_with("job 2 email in queue default: due in 2h"), "{repeated}");
     assert_eq!(world.json(&["enqueue", "email", "--key", "k"])["id"], 2);
@@ -21,8 +21,8 @@ fn dead_letters_are_replayed_by_filter_and_discarded_by_id() {
     let world = World::of_2026();
     assert_eq!(world.out("100", &["dead", "replay", "--kind", "sync", "--yes"]), "2 dead letters sent again\n");
     assert_eq!(world.out("100", &["dead", "replay", "--kind", "sync", "--yes"]), "no dead letters match\n");
-    let told = world.out("100", &["dead", "discard", "5", "--yes", "--reason", "sent by hand"]);
-    assert_eq!(told, "job 5: discarded\n");
+    let reported = world.out("100", &["dead", "discard", "5", "--yes", "--reason", "sent by hand"]);
+    assert_eq!(reported, "job 5: discarded\n");
     let left = world.json(&["dead"]);
     let ids: Vec<i64> = left["items"].as_array().unwrap().iter().map(|job| job["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, [4]);
@@ -34,8 +34,8 @@ fn dead_letters_are_replayed_by_filter_and_discarded_by_id() {
 #[test]
 fn repeating_a_replay_is_harmless_and_the_audit_names_who_did_it() {
     let world = World::of_2026();
-    let told = world.out("100", &["dead", "replay", "3", "6", "--rate", "1"]);
-    assert!(told.starts_with("job 3: sent again\njob 6: sent again\nthe last one is due "), "{told}");
+    let reported = world.out("100", &["dead", "replay", "3", "6", "--rate", "1"]);
+    assert!(reported.starts_with("job 3: sent again\njob 6: sent again\nthe last one is due "), "{reported}");
     assert_eq!(world.out("100", &["dead", "replay", "3"]), "job 3: waits to run already\n");
     let output = world.run("100", &["dead", "replay", "1", "999"]);
     assert_eq!(output.status.code(), Some(1), "one has succeeded, one is not there");
@@ -78,8 +78,8 @@ fn a_schedule_lives_its_life() {
 #[test]
 fn a_backup_is_a_store_with_the_same_jobs() {
     let world = World::of_2026();
-    let told = world.json(&["backup", "copy.db"]);
-    assert!(told["bytes"].as_u64().unwrap() > 0);
+    let reported = world.json(&["backup", "copy.db"]);
+    assert!(reported["bytes"].as_u64().unwrap() > 0);
     let copy = world.json(&["jobs", "--store", "sqlite:copy.db"]);
     assert_eq!(copy, world.json(&["jobs"]));
 }
@@ -96,15 +96,15 @@ fn a_store_is_made_by_migrate_and_known_by_its_status() {
 fn doctor_is_content_with_a_good_store_and_names_what_is_wrong_with_another() {
     let world = World::empty();
     world.out("100", &["migrate"]);
-    let told = world.json(&["doctor"]);
-    assert_eq!(told["well"], true, "{told}");
+    let reported = world.json(&["doctor"]);
+    assert_eq!(reported["well"], true, "{reported}");
     // Jobs that fell due in 2026 and were sent again wait for a worker that is not there.
     let world = World::of_2026();
     world.out("100", &["enqueue", "email", "{}", "--run-at", "2026-01-01T12:00:00Z"]);
     let output = world.run("100", &["doctor", "--json"]);
     assert_eq!(output.status.code(), Some(1));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let wrong = told["checks"].as_array().unwrap().iter().find(|check| check["verdict"] == "wrong").unwrap();
+    let reported: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let wrong = reported["checks"].as_array().unwrap().iter().find(|check| check["verdict"] == "wrong").unwrap();
     assert_eq!(wrong["check"], "workers");
     assert!(wrong["detail"].as_str().unwrap().contains("start `windlass serve` or your workers"), "{wrong}");
 }

@@ -97,20 +97,20 @@ fn colour_is_for_terminals_that_want_it() {
 #[test]
 fn a_question_is_asked_and_answered() {
     let world = World::of_2026();
-    let told = world.typed(80, "n\n", &["dead", "discard", "--all"]);
-    assert!(told.text.contains("Discard 4 dead letters? [y/N]"), "{}", told.text);
-    assert!(told.text.contains("nothing was done"), "{}", told.text);
-    assert_eq!(told.status.code(), Some(2));
+    let reported = world.typed(80, "n\n", &["dead", "discard", "--all"]);
+    assert!(reported.text.contains("Discard 4 dead letters? [y/N]"), "{}", reported.text);
+    assert!(reported.text.contains("nothing was done"), "{}", reported.text);
+    assert_eq!(reported.status.code(), Some(2));
     assert_eq!(world.json(&["dead"])["items"].as_array().unwrap().len(), 4);
-    let told = world.typed(80, "y\n", &["dead", "discard", "--all"]);
-    assert!(told.text.contains("4 dead letters discarded"), "{}", told.text);
+    let reported = world.typed(80, "y\n", &["dead", "discard", "--all"]);
+    assert!(reported.text.contains("4 dead letters discarded"), "{}", reported.text);
     for (args, question) in [
         (vec!["queues", "purge", "email"], "Cancel"),
         (vec!["schedules", "remove", "8"], "Remove schedule 8?"),
         (vec!["dead", "replay", "--all"], "no dead letters match"),
     ] {
-        let told = world.typed(80, "\n", &args);
-        assert!(told.text.contains(question), "{args:?}: {}", told.text);
+        let reported = world.typed(80, "\n", &args);
+        assert!(reported.text.contains(question), "{args:?}: {}", reported.text);
     }
     assert_eq!(world.json(&["jobs", "--state", "queued"])["items"].as_array().unwrap().len(), 1, "nothing was purged");
 }
@@ -120,8 +120,8 @@ fn long_work_has_a_bar_with_rate_and_remaining_time() {
     let world = World::empty();
     let jobs: String = (0..12_000).map(|n| format!("{{\"kind\":\"fill\",\"payload\":{n}}}\n")).collect();
     std::fs::write(world.path("jobs.ndjson"), jobs).unwrap();
-    let told = world.seen(100, &["enqueue", "--file", "jobs.ndjson"]);
-    let text = plain(&told.text);
+    let reported = world.seen(100, &["enqueue", "--file", "jobs.ndjson"]);
+    let text = plain(&reported.text);
     assert!(text.contains("storing ") && text.contains("/12,000") && text.contains("/s") && text.contains(" left"));
     assert!(text.ends_with("12,000 jobs stored\n"), "the bar is gone in the end: {text}");
     let text = plain(&world.seen(100, &["backup", "copy.db"]).text);
@@ -152,17 +152,17 @@ fn the_demo_fits_a_small_terminal_and_has_colours() {
 }
 
 #[test]
-fn whoever_waits_for_a_job_nobody_takes_is_told_so() {
+fn whoever_waits_for_a_job_nobody_takes_is_reported_so() {
     let world = World::empty();
     world.out("100", &["enqueue", "email", "--queue", "mail"]);
     let command = world.command("", &["enqueue", "email", "--queue", "mail", "--wait"]);
-    let mut is_told = false;
-    let told = terminal::watch(command, 120, "", |text| {
-        if !is_told && text.contains("job 2 is stored; no worker of queue mail has taken it yet") {
-            is_told = true;
+    let mut is_reported = false;
+    let reported = terminal::watch(command, 120, "", |text| {
+        if !is_reported && text.contains("job 2 is stored; no worker of queue mail has taken it yet") {
+            is_reported = true;
             // So that the waiting ends.
             world.out("100", &["jobs", "cancel", "2"]);
         }
     });
-    assert_eq!(told.status.code(), Some(1), "{}", told.text);
+    assert_eq!(reported.status.code(), Some(1), "{}", reported.text);
 }

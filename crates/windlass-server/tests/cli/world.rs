@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 use windlass::clock::Clock;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::Options;
 use windlass::store::sqlite::SqliteStore;
 use windlass::testing::{START, TestKit};
@@ -130,17 +130,17 @@ impl World {
     /// Standard error of a run that must end with this code and print nothing else.
     pub(crate) fn refusal(&self, code: i32, args: &[&str]) -> String {
         let output = self.run("100", args);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
+        let reported = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {reported}");
         assert!(output.stdout.is_empty(), "{args:?}: {}", String::from_utf8_lossy(&output.stdout));
-        told.replace(self.directory.path().to_str().unwrap(), "DIR")
+        reported.replace(self.directory.path().to_str().unwrap(), "DIR")
     }
 }
 
 async fn fill(path: &str) {
-    let options = Options { clock: Clock::manual(START), dice: Dice::seeded(7), ..Options::default() };
+    let options = Options { clock: Clock::manual(START), random: Random::seeded(7), ..Options::default() };
     let store = SqliteStore::open(path, options).await.unwrap();
-    let kit = with_handlers(TestKit::with_store(store, Dice::seeded(7)));
+    let kit = with_handlers(TestKit::with_store(store, Random::seeded(7)));
     let windlass = kit.windlass();
     windlass.enqueue(Email(fails(0))).queue("email").await.unwrap();
     windlass.enqueue(Email(fails(2))).queue("email").retry("stepped").await.unwrap();

@@ -22,8 +22,12 @@ fn follow(name: &str) -> usize {
             page.replace(example, &printed);
             continue;
         }
-        let (real, told) = (chance::masked(&printed), chance::masked(&example.shown));
-        assert_eq!(real, told, "{name}: $ {}\n--- printed:\n{printed}\n--- shown:\n{}", example.command, example.shown);
+        let (real, reported) = (chance::masked(&printed), chance::masked(&example.shown));
+        assert_eq!(
+            real, reported,
+            "{name}: $ {}\n--- printed:\n{printed}\n--- shown:\n{}",
+            example.command, example.shown
+        );
     }
     page.save();
     for command in page.commands() {
@@ -54,9 +58,9 @@ fn the_api_guide_is_real() {
     place.run("windlass serve &", "");
     let calls = calls::made(&mut place, &page);
     let wrong = calls.iter().filter(|call| call.status != calls::expected(&call.arguments));
-    let told: Vec<String> =
+    let reported: Vec<String> =
         wrong.map(|call| format!("{} curl {}\n{}", call.status, call.arguments, call.body)).collect();
-    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(reported.is_empty(), "{}", reported.join("\n"));
     assert!(calls.len() >= 25, "{}", calls.len());
 }
 

@@ -20,8 +20,8 @@ const STEPS: &str = "steps:300ms/600ms/1200ms";
 /// A receiver whose answer can be changed.
 fn receiver(status: u16) -> (Receiver, Arc<AtomicU16>) {
     let health = Arc::new(AtomicU16::new(status));
-    let told = health.clone();
-    (Receiver::new(move |_| told.load(Ordering::SeqCst)), health)
+    let reported = health.clone();
+    (Receiver::new(move |_| reported.load(Ordering::SeqCst)), health)
 }
 
 /// A file with these rules, and an operator who is told.
@@ -34,9 +34,9 @@ fn configure(place: &Place, operator: &Receiver, rules: &str) {
 }
 
 /// What an operator was told: `fired first 1`, each once however often it was sent, in the order of arrival.
-fn told(operator: &Receiver) -> Vec<String> {
+fn reported(operator: &Receiver) -> Vec<String> {
     let mut seen = BTreeMap::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (head, body) in operator.got.lock().unwrap().iter() {
         let (id, at) = (header(head, "webhook-id").unwrap(), header(head, "webhook-timestamp").unwrap());
         let at: i64 = at.parse().unwrap();
@@ -47,12 +47,12 @@ fn told(operator: &Receiver) -> Vec<String> {
         let notice: Value = serde_json::from_str(body).unwrap();
         let word = notice["type"].as_str().unwrap().trim_start_matches("alert.");
         let line = format!("{word} {} {}", notice["data"]["subject"].as_str().unwrap(), notice["data"]["incident"]);
-        if !told.contains(&line) {
-            told.push(line);
+        if !reported.contains(&line) {
+            reported.push(line);
         }
     }
-    assert_eq!(seen.len(), told.len(), "two ids for one change");
-    told
+    assert_eq!(seen.len(), reported.len(), "two ids for one change");
+    reported
 }
 
 fn delays(history: &Value) -> Vec<Option<u64>> {
@@ -111,12 +111,12 @@ fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Pl
     assert!(shown(&["jobs", "--parent", &id.to_string()]).contains(&delivery_id.to_string()));
 
     // The alert, once; its end after the replay, once.
-    eventually("the operator hears of it", || told(&operator) == ["fired  1"]);
+    eventually("the operator hears of it", || reported(&operator) == ["fired  1"]);
     target_health.store(200, Ordering::SeqCst);
     hook_health.store(204, Ordering::SeqCst);
     let replayed = node.client.post("/api/v1/dead-letters/replay", r#"{"filter":{}}"#).is(200);
     assert_eq!(replayed["done"], 2);
-    eventually("the operator hears that it is over", || told(&operator) == ["fired  1", "resolved  1"]);
+    eventually("the operator hears that it is over", || reported(&operator) == ["fired  1", "resolved  1"]);
     eventually("both deliveries arrive", || {
         job = node.client.get(&path).is(200);
         let states: Vec<_> = job["deliveries"].as_array().unwrap().iter().map(|d| d["state"].clone()).collect();
@@ -143,7 +143,7 @@ fn several_nodes_tell_an_alert_once_whoever_is_restarted(place: &Place) {
     let start = |name: &str| place.serve(&["--allow-private-targets", "--worker", name]);
     let (mut a, mut b) = (start("a"), start("b"));
     die(&a, "first", &target);
-    eventually("it fires", || told(&operator) == ["fired first 1"]);
+    eventually("it fires", || reported(&operator) == ["fired first 1"]);
     let mut lines = a.logged("alert dead_letters fires") + b.logged("alert dead_letters fires");
 
     // Restarted while firing: one killed, one stopped, never both away at once. It is not told again.
@@ -153,8 +153,8 @@ fn several_nodes_tell_an_alert_once_whoever_is_restarted(place: &Place) {
     b.ended();
     b = start("b");
     die(&a, "gauge", &target);
-    eventually("the gauge fires", || told(&operator).len() > 1);
-    assert_eq!(told(&operator), ["fired first 1", "fired gauge 1"]);
+    eventually("the gauge fires", || reported(&operator).len() > 1);
+    assert_eq!(reported(&operator), ["fired first 1", "fired gauge 1"]);
     let seen = b.client.get("/api/v1/alerts").is(200);
     let of =
         |name: &str| seen["items"].as_array().unwrap().iter().find(|alert| alert["subject"] == name).unwrap().clone();
@@ -164,17 +164,17 @@ fn several_nodes_tell_an_alert_once_whoever_is_restarted(place: &Place) {
     health.store(200, Ordering::SeqCst);
     let replayed = b.client.post("/api/v1/dead-letters/replay", r#"{"filter":{"queue":"first"}}"#).is(200);
     assert_eq!(replayed["done"], 1);
-    eventually("it is over", || told(&operator).len() == 3);
+    eventually("it is over", || reported(&operator).len() == 3);
     b.client.post("/api/v1/dead-letters/discard", r#"{"filter":{"queue":"gauge"},"reason":"a test"}"#).is(200);
-    eventually("the gauge is over", || told(&operator).len() > 3);
+    eventually("the gauge is over", || reported(&operator).len() > 3);
     let all = ["fired first 1", "fired gauge 1", "resolved first 1", "resolved gauge 1"];
-    assert_eq!(told(&operator), all);
+    assert_eq!(reported(&operator), all);
 
     // And again: a new incident.
     health.store(500, Ordering::SeqCst);
     die(&b, "first", &target);
-    eventually("it fires again", || told(&operator).len() > 4);
-    assert_eq!(told(&operator)[4..], ["fired first 2"]);
+    eventually("it fires again", || reported(&operator).len() > 4);
+    assert_eq!(reported(&operator)[4..], ["fired first 2"]);
     lines += a.logged("alert dead_letters fires") + b.logged("alert dead_letters fires");
     assert_eq!(lines, 3, "one line in all logs for each");
 }

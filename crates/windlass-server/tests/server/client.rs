@@ -128,10 +128,10 @@ impl Receiver {
                     kept.len()
                 };
                 let status = status(number);
-                let told = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let reported = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 if status > 0 {
                     // A caller that was killed has gone.
-                    let _ = (&stream).write_all(told.as_bytes());
+                    let _ = (&stream).write_all(reported.as_bytes());
                 }
             }
         });

@@ -5,11 +5,11 @@ use super::client::{Client, Receiver};
 use super::node::{Node, Place, eventually};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 crate::on_both_stores!(
     a_killed_node_tells_about_every_finished_job_and_about_no_other,
-    whoever_is_to_be_told_is_said_by_the_job_its_schedule_or_its_tenant,
+    whoever_is_to_be_reported_is_said_by_the_job_its_schedule_or_its_tenant,
 );
 
 const KILLS: usize = 8;
@@ -27,10 +27,10 @@ enum Moment {
 
 fn a_killed_node_tells_about_every_finished_job_and_about_no_other(place: &Place) {
     let seed = std::env::var("WINDLASS_TEST_SEED").ok().and_then(|text| text.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(|| Dice::system().number());
+    let seed: u64 = seed.unwrap_or_else(|| Random::system().number());
     println!("seed {seed}: WINDLASS_TEST_SEED={seed} repeats it");
-    let dice = Dice::seeded(seed);
-    let pick = |below: u64| dice.number() % below;
+    let random = Random::seeded(seed);
+    let pick = |below: u64| random.number() % below;
     // Deaf, rude or well: by the number of the call, so that every delivery gets through in the end.
     let hook = Receiver::new(|n| [204, 503, 204, 0, 204][n % 5]);
     let target = Receiver::new(|n| if n % 3 == 0 { 500 } else { 200 });
@@ -78,8 +78,8 @@ fn fill(client: &Client, hook: &Receiver, target: &Receiver) {
 }
 
 fn lease(client: &Client, queue: &str, most: u64) -> Vec<Value> {
-    let wish = json!({"worker": "w", "queues": [queue], "max": most, "waitMs": 0, "leaseMs": 600_000});
-    client.post("/api/v1/leases", &wish.to_string()).is(200)["jobs"].as_array().unwrap().clone()
+    let subscription = json!({"worker": "w", "queues": [queue], "max": most, "waitMs": 0, "leaseMs": 600_000});
+    client.post("/api/v1/leases", &subscription.to_string()).is(200)["jobs"].as_array().unwrap().clone()
 }
 
 /// Finishes this many jobs, one by one: well, or for good.
@@ -98,12 +98,12 @@ fn work(client: &Client, count: u64) {
 }
 
 fn judge(client: &Client, hook: &Receiver) {
-    let mut told: BTreeMap<i64, BTreeSet<(String, String)>> = BTreeMap::new();
+    let mut reported: BTreeMap<i64, BTreeSet<(String, String)>> = BTreeMap::new();
     let tries = hook.webhooks();
     for (id, body) in &tries {
         let parsed: Value = serde_json::from_str(body).unwrap();
         let job = parsed["data"]["id"].as_i64().unwrap();
-        told.entry(job).or_default().insert((id.clone(), body.clone()));
+        reported.entry(job).or_default().insert((id.clone(), body.clone()));
     }
     let (mut finished, mut unfinished) = (0, 0);
     let page = client.get("/api/v1/jobs?limit=1000").is(200);
@@ -111,7 +111,7 @@ fn judge(client: &Client, hook: &Receiver) {
     for job in page["items"].as_array().unwrap().iter().filter(|job| !job["webhook"].is_null()) {
         let id = job["id"].as_i64().unwrap();
         let state = job["state"].as_str().unwrap();
-        let Some(versions) = told.remove(&id) else {
+        let Some(versions) = reported.remove(&id) else {
             assert!(!matches!(state, "succeeded" | "failed" | "cancelled"), "job {id} is {state} and nobody was told");
             unfinished += 1;
             continue;
@@ -124,12 +124,12 @@ fn judge(client: &Client, hook: &Receiver) {
         assert_eq!(shown["deliveries"].as_array().unwrap().len(), 1, "job {id} has one delivery");
         finished += 1;
     }
-    assert!(told.is_empty(), "webhooks about no job there is: {told:?}");
+    assert!(reported.is_empty(), "webhooks about no job there is: {reported:?}");
     println!("{KILLS} kills, {finished} finished jobs told in {} tries, {unfinished} unfinished ones not", tries.len());
     assert!(finished >= KILLS * 5 && unfinished >= KILLS * 3, "{finished} finished, {unfinished} unfinished");
 }
 
-fn whoever_is_to_be_told_is_said_by_the_job_its_schedule_or_its_tenant(place: &Place) {
+fn whoever_is_to_be_reported_is_said_by_the_job_its_schedule_or_its_tenant(place: &Place) {
     let (tenants, own) = (Receiver::new(|_| 204), Receiver::new(|_| 204));
     let target = Receiver::new(|_| 200);
     let of_tenant = format!("[tenants.acme.webhook]\nurl = {:?}\nevents = [\"succeeded\"]\n", tenants.url);
@@ -146,7 +146,7 @@ fn whoever_is_to_be_told_is_said_by_the_job_its_schedule_or_its_tenant(place: &P
         node.client.post(&format!("/api/v1/schedules/{schedule}/trigger"), "").is(201);
     }
     eventually("all four are told", || tenants.count() + own.count() == 4);
-    let told = |receiver: &Receiver| -> BTreeSet<(Option<i64>, Option<i64>)> {
+    let reported = |receiver: &Receiver| -> BTreeSet<(Option<i64>, Option<i64>)> {
         let data = |body: &str| serde_json::from_str::<Value>(body).unwrap()["data"].take();
         let bodies = receiver.webhooks().into_iter().map(|(_, body)| data(&body));
         // A run is known by its schedule.
@@ -157,6 +157,6 @@ fn whoever_is_to_be_told_is_said_by_the_job_its_schedule_or_its_tenant(place: &P
             })
             .collect()
     };
-    assert_eq!(told(&tenants), BTreeSet::from([(Some(by_tenant), None), (None, Some(schedule_by_tenant))]));
-    assert_eq!(told(&own), BTreeSet::from([(Some(by_job), None), (None, Some(by_schedule))]));
+    assert_eq!(reported(&tenants), BTreeSet::from([(Some(by_tenant), None), (None, Some(schedule_by_tenant))]));
+    assert_eq!(reported(&own), BTreeSet::from([(Some(by_job), None), (None, Some(by_schedule))]));
 }

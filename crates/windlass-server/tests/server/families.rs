@@ -80,8 +80,8 @@ fn limits_by_environment_archive_a_job_after_its_attempts(place: &Place) {
     for attempt in 1..=2 {
         let mut job = json!(null);
         eventually("the job is leased", || {
-            let wish = r#"{"worker":"w","queues":["email"],"waitMs":500}"#;
-            job = node.client.post("/api/v1/leases", wish).is(200)["jobs"]
+            let subscription = r#"{"worker":"w","queues":["email"],"waitMs":500}"#;
+            job = node.client.post("/api/v1/leases", subscription).is(200)["jobs"]
                 .as_array_mut()
                 .unwrap()
                 .pop()

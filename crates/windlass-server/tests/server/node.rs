@@ -95,8 +95,8 @@ impl Node {
     }
 
     pub fn signal(&self, name: &str) {
-        let told = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
-        assert!(told.success());
+        let reported = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
+        assert!(reported.success());
     }
 
     pub fn kill(&mut self) {

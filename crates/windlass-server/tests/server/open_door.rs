@@ -9,8 +9,8 @@ crate::on_both_stores!(tokens_open_and_close_the_door);
 
 fn tokens_open_and_close_the_door(place: &Place) {
     let refused = place.command(&["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && told.contains("windlass token create"), "{told}");
+    let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && reported.contains("windlass token create"), "{reported}");
 
     let create = |args: &[&str]| {
         let made = place.command(&["token", "create", "test", "--json"]).args(args).output().unwrap();

@@ -27,12 +27,12 @@ fn a_one_shot_is_retried_and_then_removed(place: &Place) {
     let schedule = node.client.post("/api/v1/jobs", &body.to_string()).is(201)["id"].as_i64().unwrap();
     eventually("the schedule is removed", || node.client.get(&format!("/api/v1/schedules/{schedule}")).status == 404);
     let history = node.client.get(&format!("/api/v1/jobs/{schedule}/history")).is(200);
-    let told: Vec<_> = history["items"]
+    let reported: Vec<_> = history["items"]
         .as_array()
         .unwrap()
         .iter()
         .map(|a| (a["label"].as_str().unwrap(), a["status"].as_str().unwrap()))
         .collect();
-    assert_eq!(told, [("Initial", "FAILED"), ("Retry #1", "FAILED")]);
+    assert_eq!(reported, [("Initial", "FAILED"), ("Retry #1", "FAILED")]);
     assert_eq!(target.count(), 2);
 }

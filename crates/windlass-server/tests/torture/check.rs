@@ -1,6 +1,6 @@
 //! The promises, checked on what was recorded outside against what is stored.
 
-use crate::checked_people;
+use crate::checked_operators;
 use crate::history::Record;
 use crate::spec::Task;
 use crate::stored::{Row, Stored};
@@ -24,7 +24,7 @@ pub fn violations(record: &Record, stored: &Stored, allowed: Allowed) -> Vec<Str
     ledger(record, stored, allowed, &mut found);
     endings(record, stored, allowed, &mut found);
     webhooks(record, stored, &mut found);
-    checked_people::violations(record, stored, &mut found);
+    checked_operators::violations(record, stored, &mut found);
     found
 }
 

@@ -4,7 +4,7 @@ use crate::tools::below;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// Ports that are tried: one that seems free may be taken by the time the server asks for it.
 const TRIES: u32 = 10;
@@ -33,7 +33,7 @@ impl Cluster {
         let before = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, before + &settings).unwrap();
         for _ in 0..TRIES {
-            cluster.port = 20_000 + below(&Dice::system(), 30_000);
+            cluster.port = 20_000 + below(&Random::system(), 30_000);
             if cluster.up() {
                 return cluster;
             }

@@ -89,9 +89,9 @@ fn fill_and_free(world: &World, disk: &Disk, cycles: u64) {
             disk.fill(&nodes);
             let job = r#"{"kind":"probe","queue":"probe"}"#;
             eventually("a full disk refuses", || {
-                world.fleet().call(&world.dice, "POST", "/api/v1/jobs", job).is_none()
+                world.fleet().call(&world.random, "POST", "/api/v1/jobs", job).is_none()
             });
-            let read = world.fleet().call(&world.dice, "GET", "/api/v1/jobs?limit=1", "");
+            let read = world.fleet().call(&world.random, "GET", "/api/v1/jobs?limit=1", "");
             assert_eq!(read.map(|answer| answer.status), Some(200), "what is there can be read");
             if cycle % 2 == 1 {
                 pause(LEASE * 2);
@@ -100,7 +100,7 @@ fn fill_and_free(world: &World, disk: &Disk, cycles: u64) {
         });
     }
     world.load.wait_for_more(JOBS);
-    let purged = world.fleet().call(&world.dice, "POST", "/api/v1/queues/probe/purge", "");
+    let purged = world.fleet().call(&world.random, "POST", "/api/v1/queues/probe/purge", "");
     assert!(purged.is_some_and(|answer| answer.status == 200 || answer.status == 404));
     world.shared.history.record().purges += 1;
     assert_eq!(world.fleet().process_ids(), nodes, "no node was restarted");

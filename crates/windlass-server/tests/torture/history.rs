@@ -49,7 +49,7 @@ pub struct Replays {
     /// How many. One of a waiting job only makes it due.
     pub asked: u32,
     /// The highest number that the job was told to have.
-    pub told: u32,
+    pub reported: u32,
 }
 
 /// What a cancel was answered.

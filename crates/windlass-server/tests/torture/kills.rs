@@ -16,13 +16,13 @@ fn nodes_are_killed_and_nothing_acknowledged_is_lost(place: Place, nodes: usize)
     let mut killed = 0;
     while killed < kills || world.shared.history.count() < jobs {
         world.load.check_threads();
-        let index = below(&world.dice, nodes as u64) as usize;
+        let index = below(&world.random, nodes as u64) as usize;
         // Now and then a node dies while it starts.
-        if chance(&world.dice, 85) {
+        if chance(&world.random, 85) {
             world.fleet().wait_serving(index);
-            pause(millis(&world.dice, 20..1500));
+            pause(millis(&world.random, 20..1500));
         } else {
-            pause(millis(&world.dice, 0..100));
+            pause(millis(&world.random, 0..100));
         }
         world.fleet().kill(index);
         killed += 1;

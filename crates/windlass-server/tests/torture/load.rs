@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use windlass::clock::Stopwatch;
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// Producers wait while this many acknowledged jobs have not begun: in the short version few, so that it ends soon.
 const BACKLOG: u64 = 500;
@@ -67,8 +67,8 @@ impl Shared {
     }
 
     /// Jobs that are not finished, or a number that changes while nobody can say.
-    fn left(&self, dice: &Dice) -> u64 {
-        let Some(answer) = self.fleet.call(dice, "GET", "/api/v1/queues", "") else { return u64::MAX - 1 };
+    fn left(&self, random: &Random) -> u64 {
+        let Some(answer) = self.fleet.call(random, "GET", "/api/v1/queues", "") else { return u64::MAX - 1 };
         let queues = answer.json();
         let queues = queues["items"].as_array().cloned().unwrap_or_default();
         queues.iter().filter_map(|queue| queue["depth"].as_u64()).sum()
@@ -98,11 +98,11 @@ pub struct Load {
 
 impl Load {
     pub fn start(shared: &Arc<Shared>, seed: u64) -> Self {
-        let spawn = |number: u64, run: fn(&Shared, &Dice, &str)| {
+        let spawn = |number: u64, run: fn(&Shared, &Random, &str)| {
             let shared = shared.clone();
-            std::thread::spawn(move || run(&shared, &Dice::seeded(seed ^ (number << 32)), &format!("remote{number}")))
+            std::thread::spawn(move || run(&shared, &Random::seeded(seed ^ (number << 32)), &format!("remote{number}")))
         };
-        let producers = (1..=PRODUCERS).map(|n| spawn(n, |shared, dice, _| produce(shared, dice))).collect();
+        let producers = (1..=PRODUCERS).map(|n| spawn(n, |shared, random, _| produce(shared, random))).collect();
         let workers = (1..=WORKERS).map(|n| spawn(100 + n, work)).collect();
         Self { shared: shared.clone(), producers, workers }
     }
@@ -128,12 +128,12 @@ impl Load {
     }
 
     /// No new jobs; waits until every job is finished; then the workers go home.
-    pub fn drain(mut self, dice: &Dice) {
+    pub fn drain(mut self, random: &Random) {
         self.shared.producing.store(false, Ordering::Release);
         self.producers.drain(..).for_each(|producer| producer.join().expect("a producer failed"));
         progress("all jobs finish", || {
             pause(Duration::from_millis(50));
-            self.shared.left(dice)
+            self.shared.left(random)
         });
         self.shared.working.store(false, Ordering::Release);
         self.workers.drain(..).for_each(|worker| worker.join().expect("a worker failed"));

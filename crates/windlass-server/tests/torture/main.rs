@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
 mod check;
-mod checked_people;
+mod checked_operators;
 #[allow(dead_code)] // Shared with `server`, which uses more of it.
 #[path = "../server/client.rs"]
 mod client;
@@ -17,8 +17,8 @@ mod integrity;
 mod kills;
 mod load;
 mod node;
+mod operators;
 mod outage;
-mod people;
 mod place;
 mod producer;
 #[allow(dead_code)] // Shared with the library's tests of Postgres.

@@ -12,7 +12,7 @@ const KEPT: usize = 60;
 #[derive(Debug)]
 pub struct Node {
     child: Child,
-    told: Arc<Mutex<Told>>,
+    reported: Arc<Mutex<Told>>,
 }
 
 /// What the log of a node has told.
@@ -27,14 +27,14 @@ impl Node {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
         let log = BufReader::new(child.stderr.take().expect("standard error is a pipe"));
-        let told = Arc::new(Mutex::new(Told::default()));
-        let hears = told.clone();
+        let reported = Arc::new(Mutex::new(Told::default()));
+        let hears = reported.clone();
         std::thread::spawn(move || log.lines().map_while(Result::ok).for_each(|line| hears.lock().unwrap().hear(line)));
-        Self { child, told }
+        Self { child, reported }
     }
 
     pub fn address(&self) -> Option<SocketAddr> {
-        self.told.lock().unwrap().address
+        self.reported.lock().unwrap().address
     }
 
     pub fn id(&self) -> u32 {
@@ -48,8 +48,8 @@ impl Node {
 
     /// Asks it to stop.
     pub fn terminate(&self) {
-        let told = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().expect("kill is there");
-        assert!(told.success());
+        let reported = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().expect("kill is there");
+        assert!(reported.success());
     }
 
     /// Whether it has ended, and how.
@@ -58,12 +58,12 @@ impl Node {
     }
 
     pub fn panics(&self) -> Vec<String> {
-        self.told.lock().unwrap().panics.clone()
+        self.reported.lock().unwrap().panics.clone()
     }
 
     /// The end of its log.
     pub fn log(&self) -> String {
-        Vec::from(self.told.lock().unwrap().last.clone()).join("\n")
+        Vec::from(self.reported.lock().unwrap().last.clone()).join("\n")
     }
 }
 

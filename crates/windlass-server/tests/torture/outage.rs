@@ -15,7 +15,7 @@ const JOBS: u64 = 100;
 
 /// Every other outage is longer than any lease.
 fn span(world: &World, cycle: u64) -> Duration {
-    if cycle % 2 == 1 { LEASE * 2 + millis(&world.dice, 0..2000) } else { millis(&world.dice, 10..1000) }
+    if cycle % 2 == 1 { LEASE * 2 + millis(&world.random, 0..2000) } else { millis(&world.random, 10..1000) }
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn a_database_that_is_cut_off_costs_no_job_an_attempt() {
             commits += u32::from(proxy.has_cut());
         }
         // In the middle of a commit and then nothing at all, so that nobody can ask what became of it.
-        if chance(&world.dice, 50) {
+        if chance(&world.random, 50) {
             proxy.arm_for(Cut::AfterServer);
             crate::tools::eventually("a commit is cut off", || proxy.has_cut());
             commits += 1;

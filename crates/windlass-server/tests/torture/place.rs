@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 #[derive(Debug)]
 pub struct Place {
@@ -43,7 +43,7 @@ impl Place {
 
     /// A schema of the server at `direct` that nodes reach by `store`.
     pub fn postgres_at(store: &str, direct: &str) -> Self {
-        let schema = format!("torture_{:016x}", Dice::system().number());
+        let schema = format!("torture_{:016x}", Random::system().number());
         let dir = tempfile::tempdir().unwrap();
         Self { store: store.into(), direct: direct.into(), schema, survives_limits: false, dir }
     }

@@ -4,43 +4,43 @@ use crate::load::Shared;
 use crate::spec::Spec;
 use crate::tools::{below, chance, millis, pause};
 use serde_json::{Value, json};
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// The most jobs of one batch.
 const MAX_BATCH: u64 = 400;
 
-pub fn produce(shared: &Shared, dice: &Dice) {
+pub fn produce(shared: &Shared, random: &Random) {
     while shared.is_producing() {
         if shared.is_full() {
-            pause(millis(dice, 1..20));
-        } else if chance(dice, 50) {
-            single(shared, dice);
+            pause(millis(random, 1..20));
+        } else if chance(random, 50) {
+            single(shared, random);
         } else {
-            batch(shared, dice);
+            batch(shared, random);
         }
     }
 }
 
-fn draw(shared: &Shared, dice: &Dice, count: u64) -> Vec<Spec> {
+fn draw(shared: &Shared, random: &Random, count: u64) -> Vec<Spec> {
     let first = shared.history.new_tags(count);
     // A batch has keys or it has none: what has none is never repeated.
-    let has_key = chance(dice, 70);
-    let specs: Vec<Spec> = (first..first + count).map(|tag| Spec::draw(dice, tag, has_key)).collect();
+    let has_key = chance(random, 70);
+    let specs: Vec<Spec> = (first..first + count).map(|tag| Spec::draw(random, tag, has_key)).collect();
     shared.history.sent(&specs);
     specs
 }
 
-fn single(shared: &Shared, dice: &Dice) {
-    let specs = draw(shared, dice, 1);
+fn single(shared: &Shared, random: &Random) {
+    let specs = draw(shared, random, 1);
     let body = specs[0].body(&shared.receiver).to_string();
-    send(shared, dice, "/api/v1/jobs", &body, &specs, |answer| vec![answer["id"].as_i64()]);
+    send(shared, random, "/api/v1/jobs", &body, &specs, |answer| vec![answer["id"].as_i64()]);
 }
 
-fn batch(shared: &Shared, dice: &Dice) {
-    let specs = draw(shared, dice, 2 + below(dice, MAX_BATCH));
+fn batch(shared: &Shared, random: &Random) {
+    let specs = draw(shared, random, 2 + below(random, MAX_BATCH));
     let jobs: Vec<Value> = specs.iter().map(|spec| spec.body(&shared.receiver)).collect();
-    let body = json!({"jobs": jobs, "atomic": chance(dice, 50)}).to_string();
-    send(shared, dice, "/api/v1/jobs/batch", &body, &specs, |answer| {
+    let body = json!({"jobs": jobs, "atomic": chance(random, 50)}).to_string();
+    send(shared, random, "/api/v1/jobs/batch", &body, &specs, |answer| {
         answer["results"].as_array().unwrap().iter().map(|item| item["id"].as_i64()).collect()
     });
 }
@@ -48,14 +48,14 @@ fn batch(shared: &Shared, dice: &Dice) {
 /// Sends once, or with keys until it is told; records what is acknowledged.
 fn send(
     shared: &Shared,
-    dice: &Dice,
+    random: &Random,
     path: &str,
     body: &str,
     specs: &[Spec],
     ids: impl Fn(&Value) -> Vec<Option<i64>>,
 ) {
     loop {
-        if let Some(answer) = shared.fleet.call(dice, "POST", path, body) {
+        if let Some(answer) = shared.fleet.call(random, "POST", path, body) {
             assert!(answer.status == 201 || answer.status == 200, "{path}: {} {}", answer.status, answer.body);
             let ids = ids(&answer.json());
             assert_eq!(ids.len(), specs.len(), "{}", answer.body);
@@ -65,6 +65,6 @@ fn send(
         if !specs[0].has_key || !shared.is_working() {
             return;
         }
-        pause(millis(dice, 1..30));
+        pause(millis(random, 1..30));
     }
 }

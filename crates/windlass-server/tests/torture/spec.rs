@@ -2,7 +2,7 @@
 
 use crate::tools::{below, chance};
 use serde_json::{Value, json};
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// The queues that remote workers serve.
 pub const QUEUES: [&str; 3] = ["red", "green", "blue"];
@@ -35,22 +35,22 @@ pub struct Spec {
 }
 
 impl Spec {
-    pub fn draw(dice: &Dice, tag: u64, has_key: bool) -> Self {
-        let task = match below(dice, 100) {
+    pub fn draw(random: &Random, tag: u64, has_key: bool) -> Self {
+        let task = match below(random, 100) {
             0..80 => Task::Work,
             80..94 => Task::FailsOnce,
             94..98 => Task::Call,
             _ => Task::CallFailsOnce,
         };
-        let padding = if chance(dice, 2) { below(dice, 16_384) } else { below(dice, 100) };
+        let padding = if chance(random, 2) { below(random, 16_384) } else { below(random, 100) };
         Self {
             tag,
             task,
-            at_most_once: chance(dice, 25),
+            at_most_once: chance(random, 25),
             has_key,
-            has_webhook: chance(dice, 3),
+            has_webhook: chance(random, 3),
             padding: padding as usize,
-            queue: QUEUES[below(dice, 3) as usize],
+            queue: QUEUES[below(random, 3) as usize],
         }
     }
 

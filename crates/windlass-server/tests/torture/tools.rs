@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use windlass::clock::Stopwatch;
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// A wait in which nothing moves for this long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -45,19 +45,19 @@ pub fn asked(name: &str, short: u64) -> u64 {
 
 /// The seed of a run: asked for, or new.
 pub fn seed() -> u64 {
-    asked("SEED", Dice::system().number() >> 32)
+    asked("SEED", Random::system().number() >> 32)
 }
 
 /// A number below `bound`.
-pub fn below(dice: &Dice, bound: u64) -> u64 {
-    dice.number() % bound.max(1)
+pub fn below(random: &Random, bound: u64) -> u64 {
+    random.number() % bound.max(1)
 }
 
 /// True `percent` times in a hundred.
-pub fn chance(dice: &Dice, percent: u64) -> bool {
-    below(dice, 100) < percent
+pub fn chance(random: &Random, percent: u64) -> bool {
+    below(random, 100) < percent
 }
 
-pub fn millis(dice: &Dice, range: std::ops::Range<u64>) -> Duration {
-    Duration::from_millis(range.start + below(dice, range.end - range.start))
+pub fn millis(random: &Random, range: std::ops::Range<u64>) -> Duration {
+    Duration::from_millis(range.start + below(random, range.end - range.start))
 }

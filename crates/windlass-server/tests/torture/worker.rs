@@ -6,7 +6,7 @@ use crate::tools::{chance, millis, pause};
 use serde_json::{Value, json};
 use std::time::Duration;
 use windlass::clock::Stopwatch;
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// How long its leases last.
 pub const LEASE: Duration = Duration::from_secs(3);
@@ -20,40 +20,40 @@ pub enum Habit {
     Lives,
 }
 
-pub fn work(shared: &Shared, dice: &Dice, name: &str) {
+pub fn work(shared: &Shared, random: &Random, name: &str) {
     while shared.is_working() {
-        let wish =
+        let subscription =
             json!({"worker": name, "queues": QUEUES, "max": MAX, "waitMs": 300, "leaseMs": LEASE.as_millis() as u64});
         let since = Since::now(shared);
-        let Some(answer) = shared.fleet.call(dice, "POST", "/api/v1/leases", &wish.to_string()) else {
-            pause(millis(dice, 1..30));
+        let Some(answer) = shared.fleet.call(random, "POST", "/api/v1/leases", &subscription.to_string()) else {
+            pause(millis(random, 1..30));
             continue;
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
         let jobs = answer.json()["jobs"].as_array().cloned().unwrap_or_default();
         if !jobs.is_empty() {
-            do_all(shared, dice, name, &jobs, since);
+            do_all(shared, random, name, &jobs, since);
         }
     }
 }
 
-fn do_all(shared: &Shared, dice: &Dice, name: &str, jobs: &[Value], mut since: Since) {
+fn do_all(shared: &Shared, random: &Random, name: &str, jobs: &[Value], mut since: Since) {
     let key = |job: &Value| (job["id"].as_i64().unwrap(), job["attempt"].as_u64().unwrap() as u32);
     shared.history.started(jobs.iter().map(key));
     since.check(shared, jobs);
-    if shared.habit == Habit::Dies && chance(dice, 3) {
+    if shared.habit == Habit::Dies && chance(random, 3) {
         return;
     }
-    if chance(dice, 3) {
-        be_slow(shared, dice, name, jobs, &mut since);
+    if chance(random, 3) {
+        be_slow(shared, random, name, jobs, &mut since);
     }
     let fails = |job: &&Value| job["payload"]["failsOnce"] == true && job["attempt"] == 1;
     let (failing, passing): (Vec<&Value>, Vec<&Value>) = jobs.iter().partition(fails);
     let held = |job: &&Value| json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
     let failed: Vec<Value> = failing.iter().map(|job| with_message(held(job))).collect();
-    tell(shared, dice, name, "fail", &failed, &mut since);
+    tell(shared, random, name, "fail", &failed, &mut since);
     let passed: Vec<Value> = passing.iter().map(held).collect();
-    let done = tell(shared, dice, name, "complete", &passed, &mut since);
+    let done = tell(shared, random, name, "complete", &passed, &mut since);
     since.check(shared, jobs);
     shared.history.record().completed.extend(done);
 }
@@ -65,15 +65,15 @@ fn with_message(mut result: Value) -> Value {
 }
 
 /// Works for longer than a lease lasts, and extends it meanwhile.
-fn be_slow(shared: &Shared, dice: &Dice, name: &str, jobs: &[Value], since: &mut Since) {
+fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: &mut Since) {
     let held: Vec<Value> =
         jobs.iter().map(|job| json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]})).collect();
     for _ in 0..4 {
         pause(LEASE / 3);
         let body = json!({"worker": name, "results": held, "leaseMs": LEASE.as_millis() as u64}).to_string();
-        while shared.is_working() && shared.fleet.call(dice, "POST", "/api/v1/leases/extend", &body).is_none() {
+        while shared.is_working() && shared.fleet.call(random, "POST", "/api/v1/leases/extend", &body).is_none() {
             *since = Since::now(shared);
-            pause(millis(dice, 1..50));
+            pause(millis(random, 1..50));
         }
         since.check(shared, jobs);
         *since = Since::now(shared);
@@ -102,22 +102,29 @@ impl Since {
 }
 
 /// Tells results until somebody has heard them. Answers those that counted.
-fn tell(shared: &Shared, dice: &Dice, name: &str, verb: &str, results: &[Value], since: &mut Since) -> Vec<(i64, u32)> {
+fn tell(
+    shared: &Shared,
+    random: &Random,
+    name: &str,
+    verb: &str,
+    results: &[Value],
+    since: &mut Since,
+) -> Vec<(i64, u32)> {
     let (path, mut counted) = (format!("/api/v1/leases/{verb}"), Vec::new());
     if results.is_empty() {
         return counted;
     }
     let body = json!({"worker": name, "results": results}).to_string();
     while shared.is_working() {
-        let Some(answer) = shared.fleet.call(dice, "POST", &path, &body) else {
+        let Some(answer) = shared.fleet.call(random, "POST", &path, &body) else {
             *since = Since::now(shared);
-            pause(millis(dice, 1..30));
+            pause(millis(random, 1..30));
             continue;
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
-        for told in answer.json()["results"].as_array().unwrap() {
-            if told["result"] == "ok" {
-                counted.push((told["id"].as_i64().unwrap(), told["attempt"].as_u64().unwrap() as u32));
+        for reported in answer.json()["results"].as_array().unwrap() {
+            if reported["result"] == "ok" {
+                counted.push((reported["id"].as_i64().unwrap(), reported["attempt"].as_u64().unwrap() as u32));
             } else {
                 shared.history.record().stale += 1;
             }

@@ -11,7 +11,7 @@ use crate::worker::Habit;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::clock::Stopwatch;
-use windlass::dice::Dice;
+use windlass::random::Random;
 
 /// The most violations shown.
 const SHOWN: usize = 10;
@@ -21,7 +21,7 @@ pub struct World {
     name: String,
     seed: u64,
     watch: Stopwatch,
-    pub dice: Dice,
+    pub random: Random,
     pub shared: Arc<Shared>,
     pub load: Load,
 }
@@ -32,10 +32,10 @@ impl World {
         let seed = seed();
         let name = format!("{what} on {} ({nodes} nodes)", place.name());
         println!("{name}: repeat with WINDLASS_TEST_SEED={seed}");
-        let (watch, dice) = (Stopwatch::start(), Dice::seeded(seed));
+        let (watch, random) = (Stopwatch::start(), Random::seeded(seed));
         let shared = Shared::new(Fleet::start(place, nodes), habit);
         let load = Load::start(&shared, seed);
-        Self { name, seed, watch, dice, shared, load }
+        Self { name, seed, watch, random, shared, load }
     }
 
     pub fn fleet(&self) -> &Fleet {
@@ -44,8 +44,8 @@ impl World {
 
     /// Faults are off: everything must finish, and everything must be as promised.
     pub fn finish(self, faults: &str, allowed: Allowed) {
-        let Self { name, seed, watch, dice, shared, load } = self;
-        load.drain(&dice);
+        let Self { name, seed, watch, random, shared, load } = self;
+        load.drain(&random);
         let place = &shared.fleet.place;
         progress("leases are gone", || integrity::leases(place));
         shared.fleet.stop();

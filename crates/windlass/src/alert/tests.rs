@@ -98,18 +98,18 @@ fn a_retry_rate_needs_a_minimum_count() {
 
 #[tokio::test]
 async fn dead_letters_ring_after_five_minutes_and_fall_silent_after_a_replay() {
-    use crate::store::{Claim, Leases, Replay, ReplayOnly, Turn, WorkerId};
+    use crate::store::{Claim, Leases, Replay, ReplayOnly, Share, WorkerId};
     let clock = Clock::manual(START);
     let store = MemoryStore::new(Options { clock: clock.clone(), ..Options::default() });
     let policy = Partial::resolve(&[Partial::parse_line("once").unwrap()], &[]).unwrap();
     let new = NewJob::new(Kind::new("email").unwrap(), "{}", Arc::new(policy));
     let id = store.enqueue(vec![new], Atomicity::Each).await.unwrap()[0].id().unwrap();
-    let turn = Turn { queue: store.queues().await.unwrap()[0].id, slots: 1, ahead: 0 };
+    let share = Share { queue: store.queues().await.unwrap()[0].id, slots: 1, ahead: 0 };
     let claim = Claim {
         worker: WorkerId::new("w"),
         leases: Leases::Shared(crate::job::LeaseId(1)),
         lease_for: MINUTE,
-        turns: vec![turn],
+        shares: vec![share],
         limit: 1,
         suspects: 1,
     };

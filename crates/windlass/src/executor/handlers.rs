@@ -1,6 +1,6 @@
 //! Handlers: plain functions that run jobs of one kind in this process.
 
-use super::{Ran, Run};
+use super::{Execute, Executed};
 use crate::attempt::Attempt;
 use crate::handler_error::HandlerError;
 use crate::job::Payload;
@@ -33,7 +33,7 @@ pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
 /// Largest result that is kept with a job, in bytes of JSON.
 pub const MAX_RESULT: usize = 64 * 1024;
 
-type Handler = Box<dyn Fn(Attempt) -> BoxFuture<'static, Ran> + Send + Sync>;
+type Handler = Box<dyn Fn(Attempt) -> BoxFuture<'static, Executed> + Send + Sync>;
 type Rewrite = Box<dyn Fn(Failure, &Attempt) -> Outcome + Send + Sync>;
 
 /// The handlers of a worker, by kind.
@@ -55,7 +55,7 @@ impl Handlers {
     {
         let run = move |attempt: Attempt| match decode::<J>(&attempt) {
             Ok(job) => handler(job, attempt).map(ran).boxed(),
-            Err(bad) => std::future::ready(Ran::failed(bad)).boxed(),
+            Err(bad) => std::future::ready(Executed::failed(bad)).boxed(),
         };
         self.by_kind.insert(J::KIND, Box::new(run));
     }
@@ -71,7 +71,7 @@ impl Handlers {
         let handler = Arc::new(handler);
         let run = move |attempt: Attempt| match decode::<J>(&attempt) {
             Ok(job) => blocking(handler.clone(), job, attempt).boxed(),
-            Err(bad) => std::future::ready(Ran::failed(bad)).boxed(),
+            Err(bad) => std::future::ready(Executed::failed(bad)).boxed(),
         };
         self.by_kind.insert(J::KIND, Box::new(run));
     }
@@ -95,12 +95,12 @@ impl Handlers {
     }
 }
 
-impl Run for Handlers {
-    fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran> {
+impl Execute for Handlers {
+    fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed> {
         match self.by_kind.get(attempt.job().kind.as_str()) {
             Some(handler) => handler(attempt.clone()),
             // Retryable: a rolling deploy may bring the handler.
-            None => std::future::ready(Ran::failed(unknown_kind(attempt))).boxed(),
+            None => std::future::ready(Executed::failed(unknown_kind(attempt))).boxed(),
         }
     }
 
@@ -126,30 +126,30 @@ fn unknown_kind(attempt: &Attempt) -> Failure {
     Failure::new(format!("no handler of this worker knows the kind {}", attempt.job().kind)).class(UNKNOWN_KIND)
 }
 
-async fn blocking<J, F, R, E>(handler: Arc<F>, job: J, attempt: Attempt) -> Ran
+async fn blocking<J, F, R, E>(handler: Arc<F>, job: J, attempt: Attempt) -> Executed
 where
     J: JobKind,
     F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
     R: Serialize + 'static,
     E: Into<HandlerError> + 'static,
 {
-    let run = move || panic::catch(|| ran(handler(job, attempt))).unwrap_or_else(Ran::failed);
+    let run = move || panic::catch(|| ran(handler(job, attempt))).unwrap_or_else(Executed::failed);
     match tokio::task::spawn_blocking(run).await {
         Ok(ran) => ran,
         // Only a runtime that is being torn down refuses to run it.
-        Err(error) => Ran::failed(Failure::new(format!("the blocking handler was not run: {error}"))),
+        Err(error) => Executed::failed(Failure::new(format!("the blocking handler was not run: {error}"))),
     }
 }
 
-fn ran<R: Serialize + 'static, E: Into<HandlerError>>(returned: Result<R, E>) -> Ran {
+fn ran<R: Serialize + 'static, E: Into<HandlerError>>(returned: Result<R, E>) -> Executed {
     match returned {
         Ok(result) => succeeded(&result),
-        Err(error) => Ran::new(error.into().into_outcome()),
+        Err(error) => Executed::new(error.into().into_outcome()),
     }
 }
 
-fn succeeded<R: Serialize + 'static>(result: &R) -> Ran {
-    let mut ran = Ran::new(Outcome::Succeeded);
+fn succeeded<R: Serialize + 'static>(result: &R) -> Executed {
+    let mut ran = Executed::new(Outcome::Succeeded);
     if TypeId::of::<R>() == TypeId::of::<()>() {
         return ran;
     }

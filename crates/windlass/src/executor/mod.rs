@@ -10,9 +10,9 @@ use futures_util::future::BoxFuture;
 use windlass_core::{Failure, Outcome};
 
 /// Carries out attempts. The worker around it does the rest: timeout, panics, cancellation, commit.
-pub trait Run: Send + Sync + 'static {
+pub trait Execute: Send + Sync + 'static {
     /// Runs one attempt to its end. Dropping the future stops it.
-    fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran>;
+    fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed>;
 
     /// Who keeps the job's timeout.
     fn timeout(&self) -> Timeout {
@@ -36,7 +36,7 @@ pub enum Timeout {
 
 /// What running an attempt came to.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct Executed {
     pub outcome: Outcome,
     /// Kept with the attempt.
     pub note: Option<String>,
@@ -44,7 +44,7 @@ pub struct Ran {
     pub result: Option<Payload>,
 }
 
-impl Ran {
+impl Executed {
     #[must_use]
     pub const fn new(outcome: Outcome) -> Self {
         Self { outcome, note: None, result: None }
@@ -57,11 +57,11 @@ impl Ran {
 }
 
 #[cfg(feature = "http")]
-impl Run for http::HttpExecutor {
-    fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran> {
+impl Execute for http::HttpExecutor {
+    fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed> {
         Box::pin(async {
             let http::Called { outcome, note } = self.call(attempt.job()).await;
-            Ran { outcome, note, result: None }
+            Executed { outcome, note, result: None }
         })
     }
 

@@ -30,7 +30,7 @@ pub struct Claim {
     /// How long the leases last without renewal.
     pub lease_for: Millis,
     /// The queues to take from, in this order: whoever asks rotates it, so that none starves another.
-    pub turns: Vec<Turn>,
+    pub shares: Vec<Share>,
     /// At most this many jobs in all.
     pub limit: u32,
     /// At most this many jobs that have lost a worker before (`crashes > 0`): what kills one process must
@@ -49,7 +49,7 @@ pub enum Leases {
 
 /// What to take from one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct Share {
     pub queue: QueueId,
     /// Free slots: the first this many jobs of the turn start at once. An at-most-once job further back is passed over.
     pub slots: u32,

@@ -104,7 +104,7 @@ pub enum Committed {
 
 /// A job that the store's own upkeep moved (reaped, expired), for logs, metrics and events.
 #[derive(Debug, Clone)]
-pub struct Settled {
+pub struct Transitioned {
     pub job: Job,
     pub transition: Transition,
     pub error_class: Option<String>,

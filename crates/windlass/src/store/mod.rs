@@ -6,7 +6,7 @@ mod commit;
 mod error;
 pub mod json;
 pub mod memory;
-mod people;
+mod operations;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod read;
@@ -17,10 +17,10 @@ mod settings;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use claim::{Claim, Claimed, Leases, Renewed, Turn, WorkerId};
-pub use commit::{Commit, Committed, Settled};
+pub use claim::{Claim, Claimed, Leases, Renewed, Share, WorkerId};
+pub use commit::{Commit, Committed, Transitioned};
 pub use error::StoreError;
-pub use people::{
+pub use operations::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
 };
 pub use read::{DeadGroup, Depth, JobFilter, Order, Page, Scope};
@@ -30,8 +30,8 @@ pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, Schedul
 pub use settings::{Keep, Queue, Retention, SettingKey};
 
 use crate::clock::Clock;
-use crate::dice::Dice;
 use crate::job::{Job, LeaseId, NewJob};
+use crate::random::Random;
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -81,10 +81,10 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Decides as lost every job still running under the leases that `reap` names (at most `limit` leases), commits that and
     /// deletes the leases. Each lost attempt is counted once, whoever reaps.
-    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>>;
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>>;
 
     /// Ends, as failed (`expired`), at most `limit` jobs whose `start_by` has passed before their first attempt.
-    async fn expire(&self, limit: u32) -> Result<Vec<Settled>>;
+    async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>>;
 
     // ── what people do ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -213,7 +213,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Options {
     pub clock: Clock,
-    pub dice: Dice,
+    pub random: Random,
     pub migrations: Migrations,
     /// Postgres: the schema that holds the tables.
     pub schema: String,
@@ -225,7 +225,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             clock: Clock::system(),
-            dice: Dice::system(),
+            random: Random::system(),
             migrations: Migrations::Run,
             schema: "windlass".into(),
             connections: 8,

@@ -54,8 +54,8 @@ impl Spared {
 
     /// The reaper has been in touch for this long.
     #[must_use]
-    pub fn beyond(contact: Millis) -> Self {
-        Self(vec![Span { from: contact, to: Millis::MAX }])
+    pub fn beyond(store_contact: Millis) -> Self {
+        Self(vec![Span { from: store_contact, to: Millis::MAX }])
     }
 
     /// The reaper heard nothing for the length of a `silence` that ended some time `ago`. A worker renews three times per

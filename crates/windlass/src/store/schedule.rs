@@ -98,7 +98,7 @@ pub enum Trigger {
     /// The cadence: happens only if the schedule's `next_at` is still `nominal` and it is not paused; then sets `next_at`.
     Due { nominal: Timestamp, next_at: Option<Timestamp> },
     /// A person: now, whatever the cadence says, paused or not, overlapping or not.
-    Person,
+    Operator,
 }
 
 /// What became of a firing.

@@ -5,8 +5,8 @@ use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Settled, Store, StoreError, Token, WorkerId,
-    WorkerLock, WorkerReport,
+    Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, StoreError, Token, Transitioned,
+    WorkerId, WorkerLock, WorkerReport,
 };
 use crate::tally::Tally;
 use crate::wake::Wake;
@@ -161,11 +161,11 @@ impl Store for FaultyStore {
         renewed
     }
 
-    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         faulty!(self, "reap", self.inner.reap(reap, limit))
     }
 
-    async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
+    async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         faulty!(self, "expire", self.inner.expire(limit))
     }
 

@@ -22,21 +22,21 @@
 mod faulty;
 mod plan;
 
-pub use crate::contact::Contact;
+pub use crate::store_contact::StoreContact;
 pub use faulty::{Fault, FaultyStore};
 pub use plan::{FaultPlan, FaultRates};
 
 use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::clock::Clock;
-use crate::dice::Dice;
-use crate::executor::Run;
+use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::handler_error::HandlerError;
 use crate::job::{Job, LeaseId};
-use crate::settle::{Trace, settle};
+use crate::random::Random;
 use crate::store::memory::MemoryStore;
-use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Store, Turn, WorkerId};
+use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Share, Store, WorkerId};
+use crate::transition::{Trace, transition_of};
 use crate::upkeep::Keeper;
 use crate::windlass::Windlass;
 use crate::worker::{panic, run_attempt};
@@ -57,7 +57,7 @@ const MAX_JOBS: u32 = 10_000;
 pub struct TestKit {
     windlass: Windlass,
     handlers: Handlers,
-    http: Option<Arc<dyn Run>>,
+    http: Option<Arc<dyn Execute>>,
     states: States,
     alerts: Option<Alerts>,
     shared: OnceLock<Arc<Shared>>,
@@ -78,17 +78,17 @@ impl TestKit {
     /// The same with other dice: other delays, the same every time.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        let options = Options { clock: Clock::manual(START), dice: Dice::seeded(seed), ..Options::default() };
-        let dice = options.dice.clone();
-        Self::with_store(MemoryStore::new(options), dice)
+        let options = Options { clock: Clock::manual(START), random: Random::seeded(seed), ..Options::default() };
+        let random = options.random.clone();
+        Self::with_store(MemoryStore::new(options), random)
     }
 
     /// A kit over another store, whose clock must be a manual one.
     #[must_use]
-    pub fn with_store(store: Arc<dyn Store>, dice: Dice) -> Self {
+    pub fn with_store(store: Arc<dyn Store>, random: Random) -> Self {
         panic::watch();
         Self {
-            windlass: Windlass::with_dice(store, dice),
+            windlass: Windlass::with_random(store, random),
             handlers: Handlers::default(),
             http: None,
             states: States::default(),
@@ -123,7 +123,7 @@ impl TestKit {
 
     /// As `Worker::http`; what a test wants calls to come to.
     #[must_use]
-    pub fn http(mut self, executor: impl Run) -> Self {
+    pub fn http(mut self, executor: impl Execute) -> Self {
         self.http = Some(Arc::new(executor));
         self
     }
@@ -264,9 +264,9 @@ impl TestKit {
         let served = queues.iter().filter(|queue| queue.executor == Executor::Worker || self.http.is_some());
         let claim = Claim {
             worker: WorkerId::new("test-kit"),
-            leases: Leases::Shared(LeaseId::draw(self.windlass.dice())),
+            leases: Leases::Shared(LeaseId::draw(self.windlass.random())),
             lease_for: Millis::from_secs(30),
-            turns: served.map(|queue| Turn { queue: queue.id, slots: 1, ahead: 0 }).collect(),
+            shares: served.map(|queue| Share { queue: queue.id, slots: 1, ahead: 0 }).collect(),
             limit: 1,
             suspects: 1,
         };
@@ -274,7 +274,7 @@ impl TestKit {
     }
 
     async fn run_one(&self, job: Job) {
-        let run: &dyn Run = match (job.executor, &self.http) {
+        let run: &dyn Execute = match (job.executor, &self.http) {
             (Executor::Http, Some(http)) => &**http,
             (Executor::Http | Executor::Worker, _) => &self.handlers,
         };
@@ -285,13 +285,13 @@ impl TestKit {
         let worker = "test-kit".to_owned();
         let note = ticket.take_note().or(ran.note);
         let trace = Trace { started_at, finished_at: self.clock().now(), worker, note, result: ran.result };
-        let roll = self.windlass.dice().roll();
-        let commit = settle(&ticket.job, &ran.outcome, trace.clone(), roll);
+        let roll = self.windlass.random().roll();
+        let commit = transition_of(&ticket.job, &ran.outcome, trace.clone(), roll);
         let store = self.windlass.store();
         let committed = store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
         if committed == [Committed::CancelRequested] {
             let asked = Job { cancel_requested: true, ..ticket.job.clone() };
-            let commit = settle(&asked, &ran.outcome, trace, roll);
+            let commit = transition_of(&asked, &ran.outcome, trace, roll);
             store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
         }
     }

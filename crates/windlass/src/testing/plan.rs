@@ -1,7 +1,7 @@
 //! A plan of faults drawn from a seed: how often calls go wrong, and outages in which all of them do.
 
 use super::faulty::{Fault, FaultyStore};
-use crate::dice::Dice;
+use crate::random::Random;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How often calls go wrong, in thousandths of all calls.
@@ -18,7 +18,7 @@ pub struct FaultRates {
 /// Faults that a seed chooses. The same seed and the same calls give the same faults.
 #[derive(Debug)]
 pub struct FaultPlan {
-    dice: Dice,
+    random: Random,
     weather: Mutex<Weather>,
 }
 
@@ -31,8 +31,8 @@ struct Weather {
 
 impl FaultPlan {
     #[must_use]
-    pub fn new(dice: Dice, rates: FaultRates) -> Arc<Self> {
-        Arc::new(Self { dice, weather: Mutex::new(Weather { rates, is_out: false, injected: 0 }) })
+    pub fn new(random: Random, rates: FaultRates) -> Arc<Self> {
+        Arc::new(Self { random, weather: Mutex::new(Weather { rates, is_out: false, injected: 0 }) })
     }
 
     /// A store that follows this plan.
@@ -69,7 +69,7 @@ impl FaultPlan {
     #[must_use]
     pub fn draw(&self) -> Fault {
         let mut weather = self.weather();
-        let fault = if weather.is_out { Fault::Unavailable } else { pick(weather.rates, &self.dice) };
+        let fault = if weather.is_out { Fault::Unavailable } else { pick(weather.rates, &self.random) };
         weather.injected += u64::from(fault != Fault::None);
         fault
     }
@@ -79,12 +79,12 @@ impl FaultPlan {
     }
 }
 
-fn pick(rates: FaultRates, dice: &Dice) -> Fault {
+fn pick(rates: FaultRates, random: &Random) -> Fault {
     let FaultRates { unavailable, unknown_not_done, unknown_done } = rates;
     if rates == FaultRates::default() {
         return Fault::None;
     }
-    let drawn = (dice.number() % 1000) as u32;
+    let drawn = (random.number() % 1000) as u32;
     if drawn < unavailable {
         Fault::Unavailable
     } else if drawn < unavailable + unknown_not_done {

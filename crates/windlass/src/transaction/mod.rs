@@ -8,11 +8,11 @@ mod sqlite;
 
 use crate::attempt::Attempt;
 use crate::enqueue::{Enqueue, EnqueueError};
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-use crate::settle::{Trace, settle};
 use crate::store::StoreError;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::store::{Commit, Committed};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::transition::{Trace, transition_of};
 use windlass_core::JobId;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use windlass_core::{Outcome, Roll};
@@ -80,7 +80,7 @@ fn success(attempt: &Attempt) -> Commit {
         result: None,
     };
     // Success draws no delay: any roll will do.
-    settle(attempt.job(), &Outcome::Succeeded, trace, Roll(0))
+    transition_of(attempt.job(), &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -7,15 +7,15 @@ use crate::windlass::Windlass;
 pub(super) async fn expire(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {
         let result = windlass.store().expire(BATCH).await;
-        windlass.heard(&result);
-        let settled = match result {
-            Ok(settled) => settled,
+        windlass.record_contact(&result);
+        let transitioned = match result {
+            Ok(transitioned) => transitioned,
             Err(error) => return tracing::warn!(%error, "jobs past their startBy could not be ended"),
         };
-        for one in &settled {
-            reporter.settled(one, windlass.clock().now(), None);
+        for one in &transitioned {
+            reporter.transitioned(one, windlass.clock().now(), None);
         }
-        if settled.len() < BATCH as usize {
+        if transitioned.len() < BATCH as usize {
             return;
         }
     }

@@ -81,10 +81,10 @@ impl Keeper {
                 next_alert = self.judge.as_ref().map(|judge| clock.now() + self.jittered(judge.every()));
             }
             if now >= next_firing {
-                let told = schedules::fire_due(&self.windlass).await;
+                let reported = schedules::fire_due(&self.windlass).await;
                 looked_at = clock.now();
-                let untold = looked_at + self.jittered(TICK);
-                next_firing = told.map_or(untold, |at| at.min(untold));
+                let unreported = looked_at + self.jittered(TICK);
+                next_firing = reported.map_or(unreported, |at| at.min(unreported));
             }
             let soonest = next_reap.min(next_expire).min(next_prune).min(next_firing);
             let soonest = next_alert.map_or(soonest, |at| at.min(soonest));
@@ -124,6 +124,6 @@ impl Keeper {
     /// Between nine and eleven tenths of a span, so that nodes drift apart.
     fn jittered(&self, span: Millis) -> Millis {
         let tenth = span.get() / 10;
-        Millis::new(span.get() - tenth + self.windlass.dice().number() % (2 * tenth).max(1))
+        Millis::new(span.get() - tenth + self.windlass.random().number() % (2 * tenth).max(1))
     }
 }

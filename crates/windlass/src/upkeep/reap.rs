@@ -10,19 +10,19 @@ use windlass_core::Next;
 pub(super) async fn reap(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {
         let result = windlass.store().reap(Reap::Expired { spared: windlass.spared() }, BATCH).await;
-        windlass.heard(&result);
-        let settled = match result {
-            Ok(settled) => settled,
+        windlass.record_contact(&result);
+        let transitioned = match result {
+            Ok(transitioned) => transitioned,
             Err(error) => return tracing::warn!(%error, "leases that ran out could not be reaped"),
         };
-        for one in &settled {
+        for one in &transitioned {
             let firing = match (one.transition.next, one.job.schedule) {
                 (Next::Failed(_), Some(schedule)) => next_firing(windlass, schedule).await,
                 (Next::Failed(_) | Next::Succeeded | Next::Cancelled | Next::Wait { .. }, _) => None,
             };
-            reporter.settled(one, windlass.clock().now(), firing);
+            reporter.transitioned(one, windlass.clock().now(), firing);
         }
-        if settled.is_empty() {
+        if transitioned.is_empty() {
             return;
         }
     }

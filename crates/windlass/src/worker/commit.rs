@@ -1,14 +1,14 @@
 //! Commit: outcomes become transitions, written in batches as fast as the store takes them. An idle worker commits at once; a
 //! busy one gathers what comes in while the commit before is under way.
 
-use super::book::Book;
 use super::held::Done;
-use super::patience::Patience;
+use super::held_leases::HeldLeases;
+use super::reconnect::Reconnect;
 use crate::event::{Ended, Reporter};
 use crate::job::LeaseId;
 use crate::sabotage::sabotaged;
-use crate::settle::{Trace, settle};
 use crate::store::{Commit, Committed, Scope, StoreError};
+use crate::transition::{Trace, transition_of};
 use crate::windlass::Windlass;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -29,7 +29,7 @@ pub(crate) struct Committer {
 /// What writes outcomes down, and tells about them.
 pub(crate) struct Writer {
     pub windlass: Windlass,
-    pub book: Arc<Book>,
+    pub held_leases: Arc<HeldLeases>,
     pub reporter: Reporter,
 }
 
@@ -53,35 +53,35 @@ impl Committer {
             }
         }
         drop(under_way);
-        end_leases(&writer.windlass, &writer.book).await;
+        end_leases(&writer.windlass, &writer.held_leases).await;
     }
 }
 
 impl Writer {
     /// Commits all of `left`, however long the store is away.
     async fn commit(&self, mut left: Vec<Done>) {
-        let mut patience = Patience::default();
+        let mut reconnect = Reconnect::default();
         for done in &mut left {
-            done.roll = Some(self.windlass.dice().roll());
+            done.roll = Some(self.windlass.random().roll());
         }
         while !left.is_empty() {
-            let commits: Vec<Commit> = left.iter().map(|done| self.settle(done)).collect();
+            let commits: Vec<Commit> = left.iter().map(|done| self.transition_of(done)).collect();
             let transitions: Vec<Transition> = commits.iter().map(|commit| commit.transition).collect();
-            let over = self.book.take_over();
+            let over = self.held_leases.take_over();
             let ended: Vec<LeaseId> = self.ending(&commits).into_iter().chain(over.iter().copied()).collect();
             let result = self.windlass.store().commit(commits, ended.clone()).await;
-            self.windlass.heard(&result);
+            self.windlass.record_contact(&result);
             match result {
                 Ok(committed) => left = self.applied(left, &transitions, &committed, &ended).await,
                 Err(error) => {
-                    self.book.give_back_over(over);
-                    left = self.refused(left, &error, &mut patience).await;
+                    self.held_leases.give_back_over(over);
+                    left = self.refused(left, &error, &mut reconnect).await;
                 }
             }
         }
     }
 
-    fn settle(&self, done: &Done) -> Commit {
+    fn transition_of(&self, done: &Done) -> Commit {
         let job = &done.ticket.job;
         let trace = Trace {
             started_at: done.ticket.started_at().or(job.claimed_at).unwrap_or(done.finished_at),
@@ -93,9 +93,9 @@ impl Writer {
         let roll = done.roll.expect("outcomes are given their roll before they are settled");
         if done.ticket.cancel_requested.load(Ordering::Acquire) && !job.cancel_requested {
             let asked = crate::job::Job { cancel_requested: true, ..job.clone() };
-            return settle(&asked, &done.outcome, trace, roll);
+            return transition_of(&asked, &done.outcome, trace, roll);
         }
-        settle(job, &done.outcome, trace, roll)
+        transition_of(job, &done.outcome, trace, roll)
     }
 
     /// Leases whose last jobs are in this batch. One whose job may have to be decided again, because a cancel came
@@ -107,8 +107,9 @@ impl Writer {
             *count += 1;
             *is_sure &= commit.stands_despite_cancel();
         }
-        let ends =
-            counts.into_iter().filter(|(lease, (count, is_sure))| *is_sure && self.book.ends_with(*lease, *count));
+        let ends = counts
+            .into_iter()
+            .filter(|(lease, (count, is_sure))| *is_sure && self.held_leases.ends_with(*lease, *count));
         ends.map(|(lease, _)| lease).collect()
     }
 
@@ -126,7 +127,7 @@ impl Writer {
             match committed {
                 Committed::Applied(_) | Committed::Repeated => {
                     if let Some((due_at, _)) = transition.next.wait() {
-                        self.book.note_due(due_at);
+                        self.held_leases.note_due(due_at);
                     }
                     self.report(&done, *transition).await;
                     closed.push(done.ticket);
@@ -147,7 +148,7 @@ impl Writer {
                 }
             }
         }
-        self.book.close(closed.iter(), ended);
+        self.held_leases.close(closed.iter(), ended);
         again
     }
 
@@ -175,13 +176,13 @@ impl Writer {
     }
 
     /// What to try again after an error of the whole batch.
-    async fn refused(&self, batch: Vec<Done>, error: &StoreError, patience: &mut Patience) -> Vec<Done> {
+    async fn refused(&self, batch: Vec<Done>, error: &StoreError, reconnect: &mut Reconnect) -> Vec<Done> {
         match error {
             StoreError::Unknown(_) if sabotaged("unknown-commit-is-success") => Vec::new(),
             // Repeating is safe after either: a commit that happened is recognised.
             StoreError::Unavailable(_) | StoreError::Unknown(_) => {
                 tracing::warn!(%error, count = batch.len(), "outcomes wait for the store");
-                patience.wait(self.windlass.clock(), self.windlass.dice()).await;
+                reconnect.wait(self.windlass.clock(), self.windlass.random()).await;
                 batch
             }
             StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => {
@@ -195,7 +196,7 @@ impl Writer {
         if let [done] = batch.as_slice() {
             let id = done.ticket.job.id;
             tracing::error!(job_id = id.0, %error, "job {id}: its outcome cannot be stored; its lease will run out");
-            self.book.abandon(&done.ticket);
+            self.held_leases.abandon(&done.ticket);
             return Vec::new();
         }
         for done in batch {
@@ -211,14 +212,14 @@ pub(crate) async fn next_firing(windlass: &Windlass, schedule: windlass_core::Jo
 }
 
 /// Deletes the rows of leases that are over. A failure leaves them to be reaped, which finds no job under them.
-pub(crate) async fn end_leases(windlass: &Windlass, book: &Book) {
-    let over = book.take_over();
+pub(crate) async fn end_leases(windlass: &Windlass, held_leases: &HeldLeases) {
+    let over = held_leases.take_over();
     if over.is_empty() {
         return;
     }
     let result = windlass.store().commit(Vec::new(), over.clone()).await;
-    windlass.heard(&result);
+    windlass.record_contact(&result);
     if result.is_err() {
-        book.give_back_over(over);
+        held_leases.give_back_over(over);
     }
 }

@@ -4,14 +4,14 @@ use super::held::Held;
 use super::panic;
 use crate::attempt::{Attempt, Ticket};
 use crate::event::Reporter;
-use crate::executor::{Ran, Run, Timeout};
+use crate::executor::{Execute, Executed, Timeout};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::Failure;
 use windlass_core::failure::TIMEOUT;
 
 /// Runs a held job to its outcome. When `abort` fires first, the handler is dropped and the job released.
-pub(crate) async fn run_held(held: Held, run: &dyn Run, reporter: &Reporter, abort: &CancellationToken) {
+pub(crate) async fn run_held(held: Held, run: &dyn Execute, reporter: &Reporter, abort: &CancellationToken) {
     let ticket = held.ticket().clone();
     let now = ticket.now();
     ticket.start(now);
@@ -25,27 +25,27 @@ pub(crate) async fn run_held(held: Held, run: &dyn Run, reporter: &Reporter, abo
 }
 
 /// One attempt: what the executor makes of it, or the timeout, or the panic.
-pub(crate) async fn run_attempt(run: &dyn Run, ticket: &Arc<Ticket>) -> Ran {
+pub(crate) async fn run_attempt(run: &dyn Execute, ticket: &Arc<Ticket>) -> Executed {
     let attempt = Attempt(ticket.clone());
-    let mut ran = match panic::catch(|| run.run(&attempt)) {
+    let mut ran = match panic::catch(|| run.execute(&attempt)) {
         Ok(mut work) => match attempt.deadline().filter(|_| run.timeout() == Timeout::Worker) {
-            None => panic::catching(work.as_mut()).await.unwrap_or_else(Ran::failed),
+            None => panic::catching(work.as_mut()).await.unwrap_or_else(Executed::failed),
             Some(deadline) => tokio::select! {
                 biased;
-                ran = panic::catching(work.as_mut()) => ran.unwrap_or_else(Ran::failed),
+                ran = panic::catching(work.as_mut()) => ran.unwrap_or_else(Executed::failed),
                 () = attempt.clock().sleep_until(deadline) => timed_out(&attempt),
             },
         },
-        Err(failure) => Ran::failed(failure),
+        Err(failure) => Executed::failed(failure),
     };
     let outcome = ran.outcome;
     ran.outcome = panic::catch(|| run.rewrite(outcome, &attempt)).unwrap_or_else(windlass_core::Outcome::Failed);
     ran
 }
 
-fn timed_out(attempt: &Attempt) -> Ran {
+fn timed_out(attempt: &Attempt) -> Executed {
     // A blocking handler cannot be dropped: it can only be told.
     attempt.cancellation().cancel();
     let limit = attempt.job().timeout.unwrap_or_default();
-    Ran::failed(Failure::new(format!("the attempt took longer than its timeout of {limit}")).class(TIMEOUT))
+    Executed::failed(Failure::new(format!("the attempt took longer than its timeout of {limit}")).class(TIMEOUT))
 }

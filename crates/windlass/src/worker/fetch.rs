@@ -1,15 +1,15 @@
 //! Fetch: wait for work, claim up to the free slots (and a little ahead under load), hand it to the lanes.
 
-use super::book::Book;
+use super::dispatch::{Demand, Group, MAX_AHEAD, Room};
+use super::fair_share::FairShare;
 use super::held::{DoneSender, hold};
-use super::lanes::{Demand, Group, MAX_AHEAD, Room};
-use super::patience::Patience;
-use super::turns::Turns;
-use super::wish::Wish;
+use super::held_leases::HeldLeases;
+use super::reconnect::Reconnect;
+use super::subscription::Subscription;
 use crate::attempt::Shared;
 use crate::job::{Job, LeaseId};
 use crate::sabotage::sabotaged;
-use crate::store::{Claim, Claimed, Leases, StoreError, Turn, WorkerId};
+use crate::store::{Claim, Claimed, Leases, Share, StoreError, WorkerId};
 use crate::wake::Waker;
 use crate::windlass::Windlass;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub(crate) struct Fetch {
     pub worker: WorkerId,
     pub lease_for: Millis,
     pub poll: Millis,
-    pub wishes: Vec<Wish>,
+    pub subscriptions: Vec<Subscription>,
     pub groups: Vec<Arc<Group>>,
-    pub book: Arc<Book>,
+    pub held_leases: Arc<HeldLeases>,
     pub shared: Arc<Shared>,
     pub done: DoneSender,
-    pub turns: Turns,
+    pub fair_share: FairShare,
     pub waker: Waker,
     /// Claims of unknown outcome that had brought nothing when the store was asked, and until when to ask again.
     pub doubts: Vec<(LeaseId, Timestamp)>,
@@ -57,38 +57,38 @@ impl Fetch {
     /// Claims until `stop` fires. What a claim brings after that is released.
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
-        let mut patience = Patience::default();
+        let mut reconnect = Reconnect::default();
         let mut next_poll = self.windlass.clock().now();
         let mut look = true;
         let mut had_suspect = false;
         while !stop.is_cancelled() {
-            let has_suspect = self.book.suspects() >= MAX_SUSPECTS;
+            let has_suspect = self.held_leases.suspects() >= MAX_SUSPECTS;
             if had_suspect && !has_suspect {
                 // Suspects that were passed over can have their turn now.
-                self.turns.refresh();
+                self.fair_share.refresh();
             }
             had_suspect = has_suspect;
-            if let Some(due) = self.book.take_due() {
-                self.turns.expect(due, self.windlass.clock().now());
+            if let Some(due) = self.held_leases.take_due() {
+                self.fair_share.expect(due, self.windlass.clock().now());
             }
             let claimed = self.claim_once(has_suspect).await;
             // After the claim: a job of a queue that is known does not wait for the list of queues.
             if std::mem::take(&mut look) {
                 self.ask_again().await;
                 if self.find_queues().await {
-                    self.turns.refresh();
+                    self.fair_share.refresh();
                     continue;
                 }
             }
             match claimed {
                 Ok(Some(_)) => {
-                    patience.reset();
+                    reconnect.reset();
                     continue;
                 }
-                Ok(None) => patience.reset(),
+                Ok(None) => reconnect.reset(),
                 Err(error) => {
                     tracing::warn!(%error, worker = %self.worker, "no work can be claimed");
-                    let pause = patience.next(self.windlass.dice());
+                    let pause = reconnect.next(self.windlass.random());
                     tokio::select! { () = stop.cancelled() => return, () = self.windlass.clock().sleep(pause) => continue }
                 }
             }
@@ -99,9 +99,9 @@ impl Fetch {
             match self.wait(&stop, next_poll).await {
                 Woken::Stopped => return,
                 Woken::Room => {}
-                Woken::Due => self.turns.refresh(),
+                Woken::Due => self.fair_share.refresh(),
                 Woken::Rung | Woken::Polled => {
-                    self.turns.refresh();
+                    self.fair_share.refresh();
                     look = true;
                 }
             }
@@ -110,11 +110,11 @@ impl Fetch {
 
     async fn wait(&mut self, stop: &CancellationToken, next_poll: Timestamp) -> Woken {
         let clock = self.windlass.clock().clone();
-        let next_due = self.turns.next_due.filter(|due| *due < next_poll);
+        let next_due = self.fair_share.next_due.filter(|due| *due < next_poll);
         tokio::select! {
             () = stop.cancelled() => Woken::Stopped,
             () = self.waker.rung() => Woken::Rung,
-            () = self.book.room.notified() => Woken::Room,
+            () = self.held_leases.room.notified() => Woken::Room,
             () = clock.sleep_until(next_due.unwrap_or(next_poll)) => {
                 if next_due.is_some() { Woken::Due } else { Woken::Polled }
             }
@@ -124,7 +124,7 @@ impl Fetch {
     /// Reads which queues there are. Whether any is new.
     async fn find_queues(&mut self) -> bool {
         let result = self.windlass.store().queues().await;
-        self.windlass.heard(&result);
+        self.windlass.record_contact(&result);
         let queues = match result {
             Ok(queues) => queues,
             Err(error) => {
@@ -132,26 +132,28 @@ impl Fetch {
                 return false;
             }
         };
-        let wanted: Vec<_> =
-            queues.iter().filter_map(|queue| Some((queue.id, Wish::find(&self.wishes, queue)?))).collect();
-        self.turns.set(&wanted)
+        let wanted: Vec<_> = queues
+            .iter()
+            .filter_map(|queue| Some((queue.id, Subscription::find(&self.subscriptions, queue)?)))
+            .collect();
+        self.fair_share.set(&wanted)
     }
 
     /// Claims once, if there is room and hope. `None` when there is nothing to do but wait.
     async fn claim_once(&mut self, has_suspect: bool) -> Result<Option<usize>, StoreError> {
-        let slots: u32 = self.wishes.iter().map(|wish| wish.concurrency).sum();
-        if self.book.open() > slots as usize + MAX_UNCOMMITTED {
+        let slots: u32 = self.subscriptions.iter().map(|subscription| subscription.concurrency).sum();
+        if self.held_leases.open() > slots as usize + MAX_UNCOMMITTED {
             return Ok(None);
         }
         let rooms: Vec<Room> = self.groups.iter().map(|group| group.room()).collect();
-        let turns = self.turns.plan(&rooms);
-        if turns.is_empty() {
+        let shares = self.fair_share.plan(&rooms);
+        if shares.is_empty() {
             return Ok(None);
         }
         let finished: Vec<u64> = self.groups.iter().map(|group| group.finished()).collect();
-        let limit = turns.iter().map(|turn| turn.slots + turn.ahead).sum::<u32>().min(MAX_CLAIM);
-        let claimed = self.claim(turns.clone(), limit, u32::from(!has_suspect)).await?;
-        self.turns.learn(&turns, limit, &claimed);
+        let limit = shares.iter().map(|share| share.slots + share.ahead).sum::<u32>().min(MAX_CLAIM);
+        let claimed = self.claim(shares.clone(), limit, u32::from(!has_suspect)).await?;
+        self.fair_share.learn(&shares, limit, &claimed);
         let demand = if claimed.jobs.len() as u32 == limit { Demand::More } else { Demand::Met };
         for (group, before) in self.groups.iter().zip(finished) {
             group.adapt(group.finished() - before, demand);
@@ -161,18 +163,18 @@ impl Fetch {
         Ok(Some(count))
     }
 
-    async fn claim(&mut self, turns: Vec<Turn>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
-        let lease = LeaseId::draw(self.windlass.dice());
+    async fn claim(&mut self, shares: Vec<Share>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
+        let lease = LeaseId::draw(self.windlass.random());
         let claim = Claim {
             worker: self.worker.clone(),
             leases: Leases::Shared(lease),
             lease_for: self.lease_for,
-            turns,
+            shares,
             limit,
             suspects,
         };
         let result = self.windlass.store().claim(claim).await;
-        self.windlass.heard(&result);
+        self.windlass.record_contact(&result);
         match result {
             Err(StoreError::Unknown(cause)) if !sabotaged("unknown-claim-forgotten") => {
                 tracing::warn!(error = %cause, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
@@ -188,15 +190,15 @@ impl Fetch {
 
     /// What a claim of unknown outcome brought, asked until the store knows.
     async fn held_under(&self, lease: LeaseId) -> Vec<Job> {
-        let mut patience = Patience::default();
+        let mut reconnect = Reconnect::default();
         loop {
             let result = self.windlass.store().held(vec![lease]).await;
-            self.windlass.heard(&result);
+            self.windlass.record_contact(&result);
             match result {
                 Ok(jobs) => return jobs,
                 Err(error) => tracing::warn!(%error, worker = %self.worker, "the store does not say what is held"),
             }
-            patience.wait(self.windlass.clock(), self.windlass.dice()).await;
+            reconnect.wait(self.windlass.clock(), self.windlass.random()).await;
         }
     }
 
@@ -208,7 +210,7 @@ impl Fetch {
         doubts.retain(|(_, until)| now < *until);
         for (lease, until) in doubts {
             let result = self.windlass.store().held(vec![lease]).await;
-            self.windlass.heard(&result);
+            self.windlass.record_contact(&result);
             match result {
                 Ok(jobs) if !jobs.is_empty() => self.deliver(jobs),
                 Ok(_) | Err(_) => self.doubts.push((lease, until)),
@@ -218,7 +220,7 @@ impl Fetch {
 
     fn deliver(&self, jobs: Vec<Job>) {
         let held = hold(jobs, &self.shared, &self.done);
-        self.book.enter(&held);
+        self.held_leases.enter(&held);
         if self.stop.is_cancelled() {
             // The guards give back what came too late.
             return;
@@ -226,7 +228,7 @@ impl Fetch {
         let mut by_group: Vec<Vec<_>> = self.groups.iter().map(|_| Vec::new()).collect();
         for held in held {
             // A queue that is no longer served: the guard's drop gives the job back.
-            if let Some(group) = self.turns.group_of(held.ticket().job.queue_id) {
+            if let Some(group) = self.fair_share.group_of(held.ticket().job.queue_id) {
                 by_group[group].push(held);
             }
         }

@@ -1,7 +1,7 @@
 //! A held job: claimed, and owed an outcome. Dropped without one it is released, never forgotten.
 
 use crate::attempt::{Shared, Ticket};
-use crate::executor::Ran;
+use crate::executor::Executed;
 use crate::job::{Job, Payload};
 use crate::sabotage::sabotaged;
 use std::sync::Arc;
@@ -39,11 +39,11 @@ impl Held {
         self.ticket.as_ref().expect("a held job has its ticket until it is finished")
     }
 
-    pub(crate) fn finish(mut self, ran: Ran) {
+    pub(crate) fn finish(mut self, ran: Executed) {
         self.send(ran);
     }
 
-    fn send(&mut self, ran: Ran) {
+    fn send(&mut self, ran: Executed) {
         let Some(ticket) = self.ticket.take() else { return };
         let finished_at = ticket.now();
         let note = ticket.take_note().or(ran.note);
@@ -61,7 +61,7 @@ impl Drop for Held {
         } else {
             Progress::NotStarted
         };
-        self.send(Ran::new(Outcome::Released(progress)));
+        self.send(Executed::new(Outcome::Released(progress)));
     }
 }
 

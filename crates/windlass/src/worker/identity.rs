@@ -1,6 +1,6 @@
 //! Who a worker is: its name in leases and the ledger, and the lock that makes the name its own.
 
-use super::patience::until_answered;
+use super::reconnect::until_answered;
 use crate::store::{Reap, StoreError, WorkerId, WorkerLock};
 use crate::windlass::Windlass;
 
@@ -38,19 +38,19 @@ impl Identity {
 async fn free(windlass: &Windlass, id: &WorkerId) -> Result<(), StoreError> {
     loop {
         let reap = || windlass.store().reap(Reap::Of(id.clone()), REAP_BATCH);
-        let settled = until_answered(windlass, reap).await?;
-        for settled in &settled {
-            windlass.reporter(id.0.clone()).settled(settled, windlass.clock().now(), None);
+        let transitioned = until_answered(windlass, reap).await?;
+        for transitioned in &transitioned {
+            windlass.reporter(id.0.clone()).transitioned(transitioned, windlass.clock().now(), None);
         }
-        if settled.is_empty() {
+        if transitioned.is_empty() {
             return Ok(());
         }
-        tracing::info!(worker = %id, count = settled.len(), "freed jobs that this worker held before it restarted");
+        tracing::info!(worker = %id, count = transitioned.len(), "freed jobs that this worker held before it restarted");
     }
 }
 
 fn suffix(windlass: &Windlass) -> String {
-    format!("{:08x}", windlass.dice().number() >> 32)
+    format!("{:08x}", windlass.random().number() >> 32)
 }
 
 fn host_name() -> String {

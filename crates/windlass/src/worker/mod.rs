@@ -1,29 +1,29 @@
 //! The worker: claims, executes and commits, in one process, under one id. `fetch`, `execute` and `commit` are its three
 //! steps; `renew` keeps its leases alive.
 
-mod book;
 mod commit;
+mod dispatch;
 mod execute;
+mod fair_share;
 mod fetch;
 mod held;
+mod held_leases;
 mod identity;
-mod lanes;
 pub(crate) mod panic;
-mod patience;
+mod reconnect;
 mod renew;
 mod run;
-mod turns;
-mod wish;
+mod subscription;
 
-pub(crate) use book::Book;
 pub(crate) use commit::next_firing;
 #[cfg(feature = "testing")]
 pub(crate) use execute::run_attempt;
+pub(crate) use held_leases::HeldLeases;
 
 use crate::alert::Alerts;
 use crate::attempt::{Attempt, States};
 use crate::event::AttemptLog;
-use crate::executor::Run;
+use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::handler_error::HandlerError;
 use crate::store::StoreError;
@@ -33,9 +33,9 @@ use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use subscription::{Queues, Subscription};
 use windlass_core::job::QueueName;
 use windlass_core::{Executor, Failure, Millis, NameError, Outcome};
-use wish::{Queues, Wish};
 
 /// How long a lease lasts without renewal.
 pub const DEFAULT_LEASE: Millis = Millis::from_secs(30);
@@ -50,9 +50,9 @@ pub const DEFAULT_CONCURRENCY: u32 = 50;
 pub struct Worker {
     windlass: Windlass,
     handlers: Handlers,
-    http: Option<Arc<dyn Run>>,
+    http: Option<Arc<dyn Execute>>,
     state: States,
-    wishes: Vec<Wish>,
+    subscriptions: Vec<Subscription>,
     wrong_name: Option<NameError>,
     id: Option<String>,
     lease: Millis,
@@ -94,7 +94,7 @@ impl Worker {
             handlers: Handlers::default(),
             http: None,
             state: States::default(),
-            wishes: Vec::new(),
+            subscriptions: Vec::new(),
             wrong_name: None,
             id: None,
             lease: DEFAULT_LEASE,
@@ -148,7 +148,7 @@ impl Worker {
 
     /// Runs jobs that call URLs with this executor.
     #[must_use]
-    pub fn http(mut self, executor: impl Run) -> Self {
+    pub fn http(mut self, executor: impl Execute) -> Self {
         self.http = Some(Arc::new(executor));
         self
     }
@@ -164,7 +164,7 @@ impl Worker {
     #[must_use]
     pub fn queue(mut self, name: &str, concurrency: u32) -> Self {
         match QueueName::new(name) {
-            Ok(name) => self.wish(Queues::Named(name), Executor::Worker, concurrency),
+            Ok(name) => self.subscription(Queues::Named(name), Executor::Worker, concurrency),
             Err(error) => self.wrong_name = Some(error),
         }
         self
@@ -174,7 +174,7 @@ impl Worker {
     /// time in all.
     #[must_use]
     pub fn all_queues(mut self, executor: Executor, concurrency: u32) -> Self {
-        self.wish(Queues::Others, executor, concurrency);
+        self.subscription(Queues::Others, executor, concurrency);
         self
     }
 
@@ -235,14 +235,17 @@ impl Worker {
         run::run(self, shutdown).await
     }
 
-    fn wish(&mut self, queues: Queues, executor: Executor, concurrency: u32) {
-        self.wishes.retain(|wish| (&wish.queues, wish.executor) != (&queues, executor));
-        self.wishes.push(Wish { queues, executor, concurrency: concurrency.max(1) });
+    fn subscription(&mut self, queues: Queues, executor: Executor, concurrency: u32) {
+        self.subscriptions.retain(|subscription| (&subscription.queues, subscription.executor) != (&queues, executor));
+        self.subscriptions.push(Subscription { queues, executor, concurrency: concurrency.max(1) });
     }
 }
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("handlers", &self.handlers).field("queues", &self.wishes).finish_non_exhaustive()
+        f.debug_struct("Worker")
+            .field("handlers", &self.handlers)
+            .field("queues", &self.subscriptions)
+            .finish_non_exhaustive()
     }
 }

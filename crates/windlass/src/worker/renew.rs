@@ -1,9 +1,9 @@
 //! Renew: all leases in use, in one statement, three times as often as they last. Brings back what the store knows of
 //! them: cancels that were requested, leases that were reaped.
 
-use super::book::Book;
 use super::commit::end_leases;
-use super::lanes::Group;
+use super::dispatch::Group;
+use super::held_leases::HeldLeases;
 use crate::store::{WorkerId, WorkerReport};
 use crate::windlass::Windlass;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const SOON: Millis = Millis::from_secs(1);
 
 pub(crate) struct Renewer {
     pub windlass: Windlass,
-    pub book: Arc<Book>,
+    pub held_leases: Arc<HeldLeases>,
     pub worker: WorkerId,
     pub lease_for: Millis,
     /// For the report: queue names with their concurrency, and the groups that know how many run.
@@ -38,19 +38,19 @@ impl Renewer {
                 () = self.windlass.clock().sleep(pause) => {}
             }
             pause = if self.renew().await { every } else { soon };
-            end_leases(&self.windlass, &self.book).await;
+            end_leases(&self.windlass, &self.held_leases).await;
             self.report().await;
         }
     }
 
     /// Whether the store answered.
     async fn renew(&self) -> bool {
-        let leases = self.book.leases();
+        let leases = self.held_leases.leases();
         if leases.is_empty() {
             return true;
         }
         let result = self.windlass.store().renew(&self.worker, leases, self.lease_for).await;
-        self.windlass.heard(&result);
+        self.windlass.record_contact(&result);
         let renewed = match result {
             Ok(renewed) => renewed,
             Err(error) => {
@@ -60,12 +60,12 @@ impl Renewer {
             }
         };
         for lease in renewed.lost {
-            let count = self.book.lose(lease);
+            let count = self.held_leases.lose(lease);
             if count > 0 {
                 tracing::warn!(worker = %self.worker, count, "a lease was lost: its handlers were told to stop");
             }
         }
-        self.book.request_cancel(&renewed.cancel_requested);
+        self.held_leases.request_cancel(&renewed.cancel_requested);
         true
     }
 
@@ -80,7 +80,7 @@ impl Renewer {
             seen_at: self.windlass.clock().now(),
         };
         let result = self.windlass.store().report_worker(&report).await;
-        self.windlass.heard(&result);
+        self.windlass.record_contact(&result);
         if let Err(error) = result {
             tracing::debug!(%error, "the worker could not report itself");
         }

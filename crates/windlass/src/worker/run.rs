@@ -1,18 +1,18 @@
 //! A worker's life: start its tasks, wait for the shutdown, drain in reverse.
 
-use super::book::Book;
 use super::commit::{Committer, Writer};
+use super::dispatch::{DispatchContext, Group};
+use super::fair_share::FairShare;
 use super::fetch::Fetch;
+use super::held_leases::HeldLeases;
 use super::identity::Identity;
-use super::lanes::{Group, LaneContext};
-use super::patience::until_answered;
+use super::reconnect::until_answered;
 use super::renew::Renewer;
-use super::turns::Turns;
-use super::wish::{Queues, Wish};
+use super::subscription::{Queues, Subscription};
 use super::{DEFAULT_CONCURRENCY, Upkeep, Worker, WorkerError, panic};
 use crate::attempt::Shared;
 use crate::event::Reporter;
-use crate::executor::Run;
+use crate::executor::Execute;
 use crate::upkeep::Keeper;
 use crate::windlass::Windlass;
 use std::future::Future;
@@ -33,9 +33,9 @@ const LAST_COMMIT: Millis = Millis::from_secs(10);
 struct Running {
     windlass: Windlass,
     grace: Millis,
-    book: Arc<Book>,
+    held_leases: Arc<HeldLeases>,
     groups: Vec<Arc<Group>>,
-    lanes: TaskTracker,
+    slot_tasks: TaskTracker,
     abort: CancellationToken,
     stop_fetch: CancellationToken,
     stop_others: CancellationToken,
@@ -64,32 +64,36 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
         return Err(error.into());
     }
     panic::watch();
-    if worker.wishes.is_empty() {
-        worker.wish(Queues::Named(QueueName::default()), Executor::Worker, DEFAULT_CONCURRENCY);
+    if worker.subscriptions.is_empty() {
+        worker.subscription(Queues::Named(QueueName::default()), Executor::Worker, DEFAULT_CONCURRENCY);
     }
     let windlass = worker.windlass.clone();
     let identity = Identity::take(&windlass, worker.id.as_deref()).await?;
-    for wish in &worker.wishes {
+    for subscription in &worker.subscriptions {
         // So that the first job of a queue wakes a worker that knows it.
-        if let Queues::Named(name) = &wish.queues {
+        if let Queues::Named(name) = &subscription.queues {
             let (store, tenant) = (windlass.store(), Tenant::default());
-            let register = || store.register_queue(&tenant, name, wish.executor);
+            let register = || store.register_queue(&tenant, name, subscription.executor);
             until_answered(&windlass, register).await?;
         }
     }
     let reporter = Reporter { attempts: worker.attempt_log, ..windlass.reporter(identity.id.0.clone()) };
-    let book = Arc::new(Book::default());
-    windlass.know_book(&book);
-    let (abort, lanes) = (CancellationToken::new(), TaskTracker::new());
-    let context =
-        LaneContext { reporter: reporter.clone(), book: book.clone(), abort: abort.clone(), tracker: lanes.clone() };
+    let held_leases = Arc::new(HeldLeases::default());
+    windlass.register_held_leases(&held_leases);
+    let (abort, slot_tasks) = (CancellationToken::new(), TaskTracker::new());
+    let context = DispatchContext {
+        reporter: reporter.clone(),
+        held_leases: held_leases.clone(),
+        abort: abort.clone(),
+        tracker: slot_tasks.clone(),
+    };
     let groups =
-        groups(&worker.wishes, std::mem::take(&mut worker.handlers), worker.http.as_ref(), &Arc::new(context))?;
+        groups(&worker.subscriptions, std::mem::take(&mut worker.handlers), worker.http.as_ref(), &Arc::new(context))?;
     let mut running = Running {
         grace: worker.grace,
-        book,
+        held_leases,
         groups,
-        lanes,
+        slot_tasks,
         abort,
         stop_fetch: CancellationToken::new(),
         stop_others: CancellationToken::new(),
@@ -104,20 +108,20 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
 }
 
 fn groups(
-    wishes: &[Wish],
+    subscriptions: &[Subscription],
     handlers: super::Handlers,
-    http: Option<&Arc<dyn Run>>,
-    context: &Arc<LaneContext>,
+    http: Option<&Arc<dyn Execute>>,
+    context: &Arc<DispatchContext>,
 ) -> Result<Vec<Arc<Group>>, WorkerError> {
-    let handlers: Arc<dyn Run> = Arc::new(handlers);
-    let group = |wish: &Wish| {
-        let run = match wish.executor {
+    let handlers: Arc<dyn Execute> = Arc::new(handlers);
+    let group = |subscription: &Subscription| {
+        let run = match subscription.executor {
             Executor::Worker => handlers.clone(),
             Executor::Http => http.cloned().ok_or(WorkerError::NoHttp)?,
         };
-        Ok(Group::new(run, wish.concurrency, context.clone()))
+        Ok(Group::new(run, subscription.concurrency, context.clone()))
     };
-    wishes.iter().map(group).collect()
+    subscriptions.iter().map(group).collect()
 }
 
 impl Running {
@@ -130,25 +134,29 @@ impl Running {
             worker: id.clone(),
             lease_for: worker.lease,
             poll: worker.poll,
-            wishes: worker.wishes.clone(),
+            subscriptions: worker.subscriptions.clone(),
             groups: self.groups.clone(),
-            book: self.book.clone(),
+            held_leases: self.held_leases.clone(),
             shared: Arc::new(shared),
             done,
-            turns: Turns::default(),
+            fair_share: FairShare::default(),
             waker: windlass.store().wake().subscribe(),
             doubts: Vec::new(),
             stop: self.stop_fetch.clone(),
         };
-        let (book, reporter) = (self.book.clone(), reporter.clone());
-        let writer = Writer { windlass: windlass.clone(), book, reporter: reporter.clone() };
+        let (held_leases, reporter) = (self.held_leases.clone(), reporter.clone());
+        let writer = Writer { windlass: windlass.clone(), held_leases, reporter: reporter.clone() };
         let committer = Committer { writer, done: outcomes };
         let renewer = Renewer {
             windlass: windlass.clone(),
-            book: self.book.clone(),
+            held_leases: self.held_leases.clone(),
             worker: id,
             lease_for: worker.lease,
-            queues: worker.wishes.iter().map(|wish| (wish.name(), wish.concurrency)).collect(),
+            queues: worker
+                .subscriptions
+                .iter()
+                .map(|subscription| (subscription.name(), subscription.concurrency))
+                .collect(),
             groups: self.groups.clone(),
             host: self.identity.host.clone(),
             started_at: windlass.clock().now(),
@@ -165,30 +173,30 @@ impl Running {
     async fn drain(mut self) -> Result<(), WorkerError> {
         let clock = self.windlass.clock().clone();
         self.stop_fetch.cancel();
-        self.lanes.close();
+        self.slot_tasks.close();
         for group in &self.groups {
             group.release_waiting();
         }
         let finish = async {
             // A claim under way is awaited: what it brings is ours to give back.
             while self.fetch.join_next().await.is_some() {}
-            self.lanes.wait().await;
+            self.slot_tasks.wait().await;
         };
         let late = tokio::select! { () = finish => false, () = clock.sleep(self.grace) => true };
         if late {
-            self.book.stop_all();
-            tokio::select! { () = self.lanes.wait() => {}, () = clock.sleep(LAST_CALL) => {} }
+            self.held_leases.stop_all();
+            tokio::select! { () = self.slot_tasks.wait() => {}, () = clock.sleep(LAST_CALL) => {} }
             self.abort.cancel();
             self.fetch.abort_all();
             while self.fetch.join_next().await.is_some() {}
-            self.lanes.wait().await;
+            self.slot_tasks.wait().await;
         }
         // All guards are gone, so the committer ends when the last outcome is stored.
         let commit = async { while self.commit.join_next().await.is_some() {} };
         tokio::select! { () = commit => {}, () = clock.sleep(LAST_COMMIT) => {} }
         self.stop_others.cancel();
         while self.others.join_next().await.is_some() {}
-        match self.book.open() {
+        match self.held_leases.open() {
             0 => Ok(()),
             left => Err(WorkerError::Uncommitted(left)),
         }

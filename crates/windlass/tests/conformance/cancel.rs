@@ -82,7 +82,7 @@ async fn a_lease_outlives_a_commit_that_its_job_must_decide_again() {
     let lease = jobs[0].lease.unwrap();
     w.store.cancel(&Scope::All, vec![asked]).await.unwrap();
     // The worker takes these for the last of the lease, and does not know of the cancel.
-    let commits = jobs.iter().map(|job| w.settle(job, &failed("boom"))).collect();
+    let commits = jobs.iter().map(|job| w.transition_of(job, &failed("boom"))).collect();
     let answers = w.store.commit(commits, vec![lease]).await.unwrap();
     assert_eq!(answers[0], Committed::CancelRequested);
     assert_applied(&answers[1]);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use windlass::core::job::QueueName;
 use windlass::core::{Delivery, Executor, Millis, Outcome, Priority, Reason, State};
 use windlass::job::{LeaseId, NewJob, RunAt};
-use windlass::store::{Claim, Leases, Scope, Turn};
+use windlass::store::{Claim, Leases, Scope, Share};
 
 #[tokio::test]
 async fn a_claim_makes_a_job_running_and_numbers_its_attempt() {
@@ -91,9 +91,9 @@ async fn tenants_have_queues_of_their_own_under_one_name() {
     let mine = w.put(job_in("mail")).await;
     let theirs = w.put(NewJob { tenant: tenant("acme"), ..job_in("mail") }).await;
     let queues = w.store.queues().await.unwrap();
-    let turns: Vec<Turn> = queues.iter().rev().map(|q| Turn { queue: q.id, slots: 1, ahead: 0 }).collect();
-    assert_eq!(turns.len(), 2);
-    let claimed = w.store.claim(w.request_turns(turns)).await.unwrap();
+    let shares: Vec<Share> = queues.iter().rev().map(|q| Share { queue: q.id, slots: 1, ahead: 0 }).collect();
+    assert_eq!(shares.len(), 2);
+    let claimed = w.store.claim(w.request_turns(shares)).await.unwrap();
     assert_eq!(ids(&claimed), [theirs, mine]);
     assert_eq!(claimed.jobs[0].tenant, tenant("acme"));
 }
@@ -106,8 +106,8 @@ async fn http_and_worker_jobs_of_one_queue_name_do_not_mix() {
     assert_eq!(ids(&w.claim(&["default"], 5).await), [worked]);
     let name = QueueName::default();
     let queue = w.store.register_queue(&Default::default(), &name, Executor::Http).await.unwrap();
-    let turn = Turn { queue: queue.id, slots: 5, ahead: 0 };
-    assert_eq!(ids(&w.store.claim(w.request_turns(vec![turn])).await.unwrap()), [called]);
+    let share = Share { queue: queue.id, slots: 5, ahead: 0 };
+    assert_eq!(ids(&w.store.claim(w.request_turns(vec![share])).await.unwrap()), [called]);
 }
 
 #[tokio::test]
@@ -119,14 +119,14 @@ async fn many_concurrent_claimers_never_share_a_job() {
     let claimers: Vec<_> = (0..8)
         .map(|i| {
             let store = if i % 2 == 0 { w.store.clone() } else { other.clone() };
-            let dice = w.dice.clone();
-            let request = w.request_turns(vec![Turn { queue, slots: 7, ahead: 0 }]);
+            let random = w.random.clone();
+            let request = w.request_turns(vec![Share { queue, slots: 7, ahead: 0 }]);
             tokio::spawn(async move {
                 let mut mine = Vec::new();
                 let mut empty = 0;
                 // A claimer may find only rows that another is taking right now: it looks again before it stops.
                 while empty < 3 {
-                    let leases = Leases::Shared(LeaseId::draw(&dice));
+                    let leases = Leases::Shared(LeaseId::draw(&random));
                     let claimed = store.claim(Claim { leases, ..request.clone() }).await.unwrap();
                     empty = if claimed.jobs.is_empty() { empty + 1 } else { 0 };
                     mine.extend(claimed.jobs.into_iter().map(|job| job.id));
@@ -166,16 +166,16 @@ async fn at_most_once_jobs_are_taken_into_free_slots_only() {
     let once = || NewJob { delivery: Delivery::AtMostOnce, ..job() };
     let stored = w.put_all(vec![job(), once(), once(), job()]).await;
     let queue = w.queue_id("default").await;
-    let turn = Turn { queue, slots: 2, ahead: 2 };
-    let claimed = w.store.claim(w.request_turns(vec![turn])).await.unwrap();
+    let share = Share { queue, slots: 2, ahead: 2 };
+    let claimed = w.store.claim(w.request_turns(vec![share])).await.unwrap();
     assert_eq!(&ids(&claimed)[..2], [stored[0], stored[1]]);
     assert!(!ids(&claimed).contains(&stored[2]), "no slot is free for the second at-most-once job");
     assert_eq!(w.get(stored[2]).await.attempt, 0);
-    let turn = Turn { queue, slots: 0, ahead: 5 };
-    let claimed = w.store.claim(w.request_turns(vec![turn])).await.unwrap();
+    let share = Share { queue, slots: 0, ahead: 5 };
+    let claimed = w.store.claim(w.request_turns(vec![share])).await.unwrap();
     assert!(!ids(&claimed).contains(&stored[2]));
-    let turn = Turn { queue, slots: 1, ahead: 0 };
-    assert_eq!(ids(&w.store.claim(w.request_turns(vec![turn])).await.unwrap()), [stored[2]]);
+    let share = Share { queue, slots: 1, ahead: 0 };
+    assert_eq!(ids(&w.store.claim(w.request_turns(vec![share])).await.unwrap()), [stored[2]]);
 }
 
 #[tokio::test]
@@ -220,7 +220,7 @@ async fn a_late_job_among_others_is_passed_over_and_waits_to_expire() {
     let depths = w.store.depths(&Scope::All).await.unwrap();
     assert_eq!((depths[0].due, depths[0].running), (1, 2));
     let expired = w.store.expire(10).await.unwrap();
-    assert_eq!(expired.iter().map(|settled| settled.job.id).collect::<Vec<_>>(), [late]);
+    assert_eq!(expired.iter().map(|transitioned| transitioned.job.id).collect::<Vec<_>>(), [late]);
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ macro_rules! backend {
             mod keep;
             mod keys;
             mod lease;
-            mod people;
+            mod operations;
             mod reads;
             mod schedules;
             mod webhooks;

@@ -3,16 +3,16 @@
 
 use crate::world::*;
 use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
-use windlass::dice::Dice;
 use windlass::job::{Idempotency, Job, KeyWindow, NewJob, RunAt};
-use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Spacing, Turn, WorkerId};
+use windlass::random::Random;
+use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Share, Spacing, WorkerId};
 
 const STEPS: usize = 300;
 
 /// What an observer sees, line by line.
 async fn play(w: &World, seed: u64) -> Vec<String> {
-    let dice = Dice::seeded(seed);
-    let pick = |n: u64| dice.number() % n;
+    let random = Random::seeded(seed);
+    let pick = |n: u64| random.number() % n;
     let mut seen = Vec::new();
     let mut held: Vec<Job> = Vec::new();
     let mut made: Vec<JobId> = Vec::new();
@@ -42,7 +42,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
             9 => upkeep(w, &pick).await,
             10..=11 if !made.is_empty() => {
                 let id = made[pick(made.len() as u64) as usize];
-                person(w, &pick, id).await
+                operator(w, &pick, id).await
             }
             _ => String::new(),
         };
@@ -103,12 +103,12 @@ fn random_outcome(pick: &impl Fn(u64) -> u64) -> Outcome {
 }
 
 async fn claim(w: &World, pick: &impl Fn(u64) -> u64, held: &mut Vec<Job>) -> String {
-    let mut turns = Vec::new();
+    let mut shares = Vec::new();
     for name in ["a", "b"] {
         let queue = w.queue_id(name).await;
-        turns.push(Turn { queue, slots: pick(3) as u32, ahead: pick(3) as u32 });
+        shares.push(Share { queue, slots: pick(3) as u32, ahead: pick(3) as u32 });
     }
-    let mut request = w.request_turns(turns);
+    let mut request = w.request_turns(shares);
     request.limit = 1 + pick(5) as u32;
     request.suspects = pick(3) as u32;
     let claimed = w.store.claim(request).await.unwrap();
@@ -118,17 +118,17 @@ async fn claim(w: &World, pick: &impl Fn(u64) -> u64, held: &mut Vec<Job>) -> St
 }
 
 async fn upkeep(w: &World, pick: &impl Fn(u64) -> u64) -> String {
-    let settled = match pick(3) {
+    let transitioned = match pick(3) {
         0 => w.store.expire(1000).await.unwrap(),
         1 => w.store.reap(Reap::Of(WorkerId::new("w1")), 1000).await.unwrap(),
         _ => w.reap().await,
     };
-    let mut moved: Vec<JobId> = settled.iter().map(|s| s.job.id).collect();
+    let mut moved: Vec<JobId> = transitioned.iter().map(|s| s.job.id).collect();
     moved.sort();
     format!("moved {moved:?}")
 }
 
-async fn person(w: &World, pick: &impl Fn(u64) -> u64, id: JobId) -> String {
+async fn operator(w: &World, pick: &impl Fn(u64) -> u64, id: JobId) -> String {
     let ids = vec![id];
     match pick(4) {
         0 => format!("{:?}", w.store.cancel(&Scope::All, ids).await.unwrap()),
@@ -167,7 +167,7 @@ async fn observe(w: &World, id: JobId) -> String {
 
 fn seed() -> u64 {
     let seed = std::env::var("WINDLASS_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = seed.unwrap_or_else(|| Dice::system().number());
+    let seed = seed.unwrap_or_else(|| Random::system().number());
     println!("WINDLASS_SEED={seed}");
     seed
 }

@@ -123,12 +123,12 @@ async fn a_person_can_trigger_a_paused_schedule_without_moving_it() {
     w.store.change_schedule(&Scope::All, schedule.id, pause).await.unwrap();
     let due = firing(&schedule, START + MINUTE, None);
     assert_eq!(w.store.fire(due.clone()).await.unwrap(), Fired::NotOurs);
-    let by_hand = Firing { trigger: Trigger::Person, ..due };
+    let by_hand = Firing { trigger: Trigger::Operator, ..due };
     assert!(matches!(w.store.fire(by_hand.clone()).await.unwrap(), Fired::Enqueued(_)));
     assert!(matches!(w.store.fire(by_hand).await.unwrap(), Fired::Enqueued(_)));
     let after = w.store.schedule(&Scope::All, schedule.id).await.unwrap().unwrap();
     assert_eq!((after.next_at, after.last_at), (Some(START + MINUTE), None));
-    let missing = Firing { schedule: JobId(999_999), trigger: Trigger::Person, job: Some(job()) };
+    let missing = Firing { schedule: JobId(999_999), trigger: Trigger::Operator, job: Some(job()) };
     assert_eq!(w.store.fire(missing).await.unwrap(), Fired::NotOurs);
 }
 

@@ -4,7 +4,7 @@ use windlass::core::{Executor, Failure, Millis, Outcome, State};
 use windlass::job::{Job, NewJob, Webhook};
 use windlass::store::{Committed, JobFilter, Scope};
 
-fn told(events: &[State]) -> NewJob {
+fn reported(events: &[State]) -> NewJob {
     let webhook = Webhook {
         url: "https://example.com/hook".into(),
         events: events.to_vec(),
@@ -24,7 +24,7 @@ const ALL: [State; 3] = [State::Succeeded, State::Failed, State::Cancelled];
 #[tokio::test]
 async fn a_finished_job_has_one_delivery_and_a_waiting_one_none() {
     let w = world().await;
-    w.put(told(&ALL)).await;
+    w.put(reported(&ALL)).await;
     let running = w.claim_one().await;
     w.fail(&running).await;
     assert!(deliveries(&w, &running).await.is_empty());
@@ -43,9 +43,9 @@ async fn a_finished_job_has_one_delivery_and_a_waiting_one_none() {
 }
 
 #[tokio::test]
-async fn only_the_events_asked_for_are_told() {
+async fn only_the_events_asked_for_are_reported() {
     let w = world().await;
-    w.put(told(&[State::Failed])).await;
+    w.put(reported(&[State::Failed])).await;
     let running = w.claim_one().await;
     w.succeed(&running).await;
     assert!(deliveries(&w, &running).await.is_empty());
@@ -54,8 +54,8 @@ async fn only_the_events_asked_for_are_told() {
 #[tokio::test]
 async fn however_a_job_ends_its_webhook_is_enqueued_in_the_same_commit() {
     let w = world().await;
-    let stored = w.put_all((0..4).map(|_| told(&ALL)).collect()).await;
-    let lost = w.put(NewJob { policy: line("once"), ..told(&ALL) }).await;
+    let stored = w.put_all((0..4).map(|_| reported(&ALL)).collect()).await;
+    let lost = w.put(NewJob { policy: line("once"), ..reported(&ALL) }).await;
     let cancelled = stored[3];
     let running = w.claim(&["default"], 2).await.jobs;
     w.commit(&running[0], Outcome::Failed(Failure::permanent("no"))).await;
@@ -65,16 +65,16 @@ async fn however_a_job_ends_its_webhook_is_enqueued_in_the_same_commit() {
     assert_eq!(w.claim_one().await.id, lost);
     w.advance(LEASE + SECOND);
     w.reap().await;
-    let expired = w.put(NewJob { start_by: Some(w.now()), ..told(&ALL) }).await;
+    let expired = w.put(NewJob { start_by: Some(w.now()), ..reported(&ALL) }).await;
     w.store.expire(10).await.unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for id in stored.into_iter().chain([lost, expired]) {
         let job = w.get(id).await;
         let made = deliveries(&w, &job).await;
         assert_eq!(made.len(), 1, "job {id} ended {}", job.state);
         let body: serde_json::Value = serde_json::from_str(&made[0].payload).unwrap();
-        told.push(format!("{} {}", body["type"].as_str().unwrap(), body["data"]["reason"].as_str().unwrap_or("-")));
+        reported.push(format!("{} {}", body["type"].as_str().unwrap(), body["data"]["reason"].as_str().unwrap_or("-")));
     }
     let cancelled = "job.cancelled -";
-    assert_eq!(told, ["job.failed permanent", cancelled, cancelled, cancelled, "job.failed exhausted", "job.failed expired"]);
+    assert_eq!(reported, ["job.failed permanent", cancelled, cancelled, cancelled, "job.failed exhausted", "job.failed expired"]);
 }

@@ -6,13 +6,13 @@ use windlass::clock::Clock;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::core::{Attempt, Executor, Failure, JobId, Millis, Outcome, Policy, Roll, Timestamp};
-use windlass::dice::Dice;
 use windlass::job::{Job, LeaseId, NewJob, QueueId};
-use windlass::settle::{Trace, settle};
+use windlass::random::Random;
 use windlass::store::{
     Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Scope,
-    Settled, Spared, Store, Turn, WorkerId, memory::MemoryStore,
+    Share, Spared, Store, Transitioned, WorkerId, memory::MemoryStore,
 };
+use windlass::transition::{Trace, transition_of};
 
 pub const LEASE: Millis = Millis::from_secs(30);
 pub const SECOND: Millis = Millis::from_secs(1);
@@ -23,7 +23,7 @@ pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
 pub struct World {
     pub store: Arc<dyn Store>,
     pub clock: Clock,
-    pub dice: Dice,
+    pub random: Random,
     reopen: Reopen,
     /// Whatever must live as long as the store: a temporary directory, a schema to drop.
     _home: Box<dyn Any + Send + Sync>,
@@ -32,7 +32,7 @@ pub struct World {
 type Reopen = Box<dyn Fn() -> futures_util::future::BoxFuture<'static, Arc<dyn Store>> + Send + Sync>;
 
 pub fn options(clock: &Clock, schema: &str) -> Options {
-    Options { clock: clock.clone(), dice: Dice::seeded(7), schema: schema.into(), ..Options::default() }
+    Options { clock: clock.clone(), random: Random::seeded(7), schema: schema.into(), ..Options::default() }
 }
 
 impl World {
@@ -52,7 +52,7 @@ impl World {
     }
 
     fn new(store: Arc<dyn Store>, clock: Clock, home: Box<dyn Any + Send + Sync>, reopen: Reopen) -> Self {
-        Self { store, clock, dice: Dice::seeded(11), reopen, _home: home }
+        Self { store, clock, random: Random::seeded(11), reopen, _home: home }
     }
 
     /// The same data, seen by another process: a second handle (the memory store has but one).
@@ -88,19 +88,19 @@ impl World {
 
     /// A claim of up to `slots` jobs from each queue, in this order.
     pub async fn request(&self, queues: &[&str], slots: u32) -> Claim {
-        let mut turns = Vec::new();
+        let mut shares = Vec::new();
         for name in queues {
-            turns.push(Turn { queue: self.queue_id(name).await, slots, ahead: 0 });
+            shares.push(Share { queue: self.queue_id(name).await, slots, ahead: 0 });
         }
-        self.request_turns(turns)
+        self.request_turns(shares)
     }
 
-    pub fn request_turns(&self, turns: Vec<Turn>) -> Claim {
+    pub fn request_turns(&self, shares: Vec<Share>) -> Claim {
         Claim {
             worker: WorkerId::new("w1"),
-            leases: Leases::Shared(LeaseId::draw(&self.dice)),
+            leases: Leases::Shared(LeaseId::draw(&self.random)),
             lease_for: LEASE,
-            turns,
+            shares,
             limit: 10_000,
             suspects: 10_000,
         }
@@ -118,7 +118,7 @@ impl World {
         jobs.remove(0)
     }
 
-    pub fn settle(&self, job: &Job, outcome: &Outcome) -> Commit {
+    pub fn transition_of(&self, job: &Job, outcome: &Outcome) -> Commit {
         let trace = Trace {
             started_at: job.claimed_at.unwrap(),
             finished_at: self.now(),
@@ -126,11 +126,11 @@ impl World {
             note: None,
             result: None,
         };
-        settle(job, outcome, trace, Roll(1 << 63))
+        transition_of(job, outcome, trace, Roll(1 << 63))
     }
 
     pub async fn commit(&self, job: &Job, outcome: Outcome) -> Committed {
-        let commit = self.settle(job, &outcome);
+        let commit = self.transition_of(job, &outcome);
         self.store.commit(vec![commit], vec![]).await.unwrap().remove(0)
     }
 
@@ -150,7 +150,7 @@ impl World {
         job.id
     }
 
-    pub async fn reap(&self) -> Vec<Settled> {
+    pub async fn reap(&self) -> Vec<Transitioned> {
         self.store.reap(Reap::Expired { spared: Spared::none() }, 100).await.unwrap()
     }
 
@@ -226,7 +226,7 @@ impl World {
     async fn postgres_at(url: String) -> Self {
         use windlass::store::postgres::PostgresStore;
         let clock = Clock::manual(START);
-        let schema = format!("test_{:016x}", Dice::system().number());
+        let schema = format!("test_{:016x}", Random::system().number());
         let open = |url: String, clock: Clock, schema: String| async move {
             let options = Options { connections: 4, ..options(&clock, &schema) };
             PostgresStore::open(&url, options).await.unwrap() as Arc<dyn Store>

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Outcome, Roll};
-use windlass::dice::Dice;
 use windlass::job::{Job, LeaseId, NewJob};
-use windlass::settle::{Trace, settle};
+use windlass::random::Random;
 use windlass::store::{
-    Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Store, StoreError, Turn, WorkerId,
+    Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Share, Store, StoreError, WorkerId,
 };
+use windlass::transition::{Trace, transition_of};
 
 /// Enough attempts to use up what room a full disk still has inside its files.
 const TRIES: u32 = 2000;
@@ -53,9 +53,9 @@ pub async fn claim(store: &dyn Store, slots: u32) -> Vec<Job> {
     let queue = store.register_queue(&tenant, &name, Executor::Worker).await.unwrap().id;
     let claim = Claim {
         worker: WorkerId::new("w1"),
-        leases: Leases::Shared(LeaseId::draw(&Dice::system())),
+        leases: Leases::Shared(LeaseId::draw(&Random::system())),
         lease_for: Millis::from_secs(30),
-        turns: vec![Turn { queue, slots, ahead: 0 }],
+        shares: vec![Share { queue, slots, ahead: 0 }],
         limit: slots,
         suspects: slots,
     };
@@ -66,7 +66,7 @@ pub async fn succeed(store: &dyn Store, jobs: &[Job]) -> Result<Vec<Committed>, 
     let commit = |job: &Job| -> Commit {
         let now = store.clock().now();
         let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        settle(job, &Outcome::Succeeded, trace, Roll(0))
+        transition_of(job, &Outcome::Succeeded, trace, Roll(0))
     };
     store.commit(jobs.iter().map(commit).collect(), Vec::new()).await
 }

@@ -63,7 +63,7 @@ async fn open(url: &str) -> Result<(), StoreError> {
 async fn connections_are_as_safe_as_they_are_asked_to_be() {
     let secured = Secured::start();
     what_an_authority_signed_is_trusted_and_nothing_else(&secured).await;
-    tls_is_used_where_the_server_can_unless_told_otherwise(&secured).await;
+    tls_is_used_where_the_server_can_unless_configured_otherwise(&secured).await;
     a_server_without_tls_is_refused_if_tls_is_required(&secured).await;
 }
 
@@ -86,7 +86,7 @@ async fn what_an_authority_signed_is_trusted_and_nothing_else(secured: &Secured)
     assert!(matches!(&refused, Err(StoreError::Invalid(why)) if why.contains("/not/there")), "{refused:?}");
 }
 
-async fn tls_is_used_where_the_server_can_unless_told_otherwise(secured: &Secured) {
+async fn tls_is_used_where_the_server_can_unless_configured_otherwise(secured: &Secured) {
     let url = secured.cluster.url();
     let plain = plain(&url).await;
     let count = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \

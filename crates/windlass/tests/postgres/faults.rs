@@ -76,8 +76,8 @@ async fn a_claim_with_an_unknown_outcome_can_be_asked_about() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
     let w = World::at(&proxy.url).await;
     put(&w).await.unwrap();
-    let turn = windlass::store::Turn { queue: w.queue().await, slots: 1, ahead: 0 };
-    let claim = crate::world::claim(turn);
+    let share = windlass::store::Share { queue: w.queue().await, slots: 1, ahead: 0 };
+    let claim = crate::world::claim(share);
     let windlass::store::Leases::Shared(lease) = claim.leases else { unreachable!("claims here share a lease") };
     proxy.arm();
     let error = w.store.claim(claim).await.unwrap_err();

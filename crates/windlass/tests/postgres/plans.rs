@@ -3,8 +3,8 @@
 use crate::world::{World, job};
 use windlass::core::{Failure, Outcome, Roll};
 use windlass::job::Job;
-use windlass::settle::{Trace, settle};
 use windlass::store::{Atomicity, Commit, Store};
+use windlass::transition::{Trace, transition_of};
 
 /// Jobs that are live while a few of them are committed.
 const LIVE: usize = 3000;
@@ -14,7 +14,7 @@ fn ended(jobs: &[Job], outcome: &Outcome) -> Vec<Commit> {
     let commit = |job: &Job| {
         let now = job.claimed_at.unwrap();
         let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        settle(job, outcome, trace, Roll(0))
+        transition_of(job, outcome, trace, Roll(0))
     };
     jobs.iter().map(commit).collect()
 }

@@ -4,9 +4,9 @@ use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
 use windlass::clock::{Clock, Stopwatch};
 use windlass::core::{Millis, Outcome, Roll, State};
-use windlass::settle::{Trace, settle};
 use windlass::store::postgres::PostgresStore;
 use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope, Store};
+use windlass::transition::{Trace, transition_of};
 
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
@@ -24,11 +24,11 @@ async fn finish_long_ago(w: &World) {
     let past = PostgresStore::open(&url(), Options { clock: clock.clone(), ..options(&w.schema) }).await.unwrap();
     for _ in 0..3 {
         past.enqueue(vec![job(); 3], Atomicity::Each).await.unwrap();
-        let turn = windlass::store::Turn { queue: w.queue().await, slots: 3, ahead: 0 };
-        let jobs = past.claim(crate::world::claim(turn)).await.unwrap().jobs;
+        let share = windlass::store::Share { queue: w.queue().await, slots: 3, ahead: 0 };
+        let jobs = past.claim(crate::world::claim(share)).await.unwrap().jobs;
         let now = clock.now();
         let trace = || Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        let commits = jobs.iter().map(|job| settle(job, &Outcome::Succeeded, trace(), Roll(0))).collect();
+        let commits = jobs.iter().map(|job| transition_of(job, &Outcome::Succeeded, trace(), Roll(0))).collect();
         past.commit(commits, vec![]).await.unwrap();
         clock.advance(DAY);
     }
@@ -70,7 +70,7 @@ async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
             let now = w.store.clock().now();
             let running = w.claim(1).await;
             let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-            let commit = settle(&running[0], &Outcome::Cancelled, trace, Roll(0));
+            let commit = transition_of(&running[0], &Outcome::Cancelled, trace, Roll(0));
             w.store.commit(vec![commit], vec![]).await.unwrap();
         }
     };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
 use windlass::job::{Job, NewJob};
-use windlass::settle::{Trace, settle};
 use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey, Store};
+use windlass::transition::{Trace, transition_of};
 
 /// Shorter than any lock is waited for.
 const SOON: Duration = Duration::from_secs(5);
@@ -54,7 +54,7 @@ async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
 }
 
 #[tokio::test]
-async fn a_tenants_webhook_is_told_about_jobs_of_sql_callers_too() {
+async fn a_tenants_webhook_is_reported_about_jobs_of_sql_callers_too() {
     let w = World::new().await;
     let s = &w.schema;
     let tenant = SettingKey::Tenant { name: Default::default() };
@@ -63,23 +63,23 @@ async fn a_tenants_webhook_is_told_about_jobs_of_sql_callers_too() {
     for _ in 0..2 {
         answer(&format!("SELECT {s}.enqueue('email', retry => 'fixed:base=0ms,jitter=none,retries=3')"));
     }
-    let told = async |id| {
+    let reported = async |id| {
         let page = Page { after: None, limit: 10, order: Order::OldestFirst };
         let filter = JobFilter { parent: Some(id), ..JobFilter::default() };
         w.store.jobs(&Scope::All, &filter, page).await.unwrap().len()
     };
     // Neither has been claimed: one is cancelled as it is, the other fails once and then succeeds.
     w.store.cancel(&Scope::All, vec![JobId(1)]).await.unwrap();
-    assert_eq!(told(JobId(1)).await, 1);
+    assert_eq!(reported(JobId(1)).await, 1);
     let first = w.claim(1).await.remove(0);
     w.store.put_setting(&tenant, None).await.unwrap();
     let failure = Outcome::Failed(windlass::core::Failure::new("no"));
     w.store.commit(vec![ended(&first, &failure)], vec![]).await.unwrap();
     let again = w.claim(1).await.remove(0);
-    assert_eq!((again.id, again.attempt, told(again.id).await), (first.id, 2, 0));
+    assert_eq!((again.id, again.attempt, reported(again.id).await), (first.id, 2, 0));
     assert_eq!(again.webhook.as_ref().unwrap().url, "https://example.com/done", "frozen at the first claim");
     w.store.commit(vec![ended(&again, &Outcome::Succeeded)], vec![]).await.unwrap();
-    assert_eq!(told(again.id).await, 1);
+    assert_eq!(reported(again.id).await, 1);
     w.end().await;
 }
 
@@ -139,8 +139,9 @@ async fn a_queue_first_used_in_a_transaction_left_open_keeps_nobody_waiting() {
         answer(&format!("SET lock_timeout = '1s'; SELECT {s}.enqueue('email', queue => 'fresh')")).parse().unwrap();
     answer(&format!("SET lock_timeout = '1s'; SELECT {s}.enqueue('email', queue => 'newer')"));
     w.client.batch_execute(&format!("SELECT {s}.enqueue('email', queue => 'newer'); COMMIT")).await.unwrap();
-    let told = answer(&format!("SELECT queue, count(*), min(id) <> 0 FROM {s}.all_jobs GROUP BY queue ORDER BY queue"));
-    assert_eq!(told, "fresh|3|t\nnewer|2|t");
+    let reported =
+        answer(&format!("SELECT queue, count(*), min(id) <> 0 FROM {s}.all_jobs GROUP BY queue ORDER BY queue"));
+    assert_eq!(reported, "fresh|3|t\nnewer|2|t");
     assert!(second > first.0);
     assert_eq!(w.count("SELECT count(*) FROM {s}.unregistered").await, 0);
     assert_eq!(w.count("SELECT sum(enqueued)::bigint FROM {s}.tally_deltas").await, 5);
@@ -158,8 +159,8 @@ async fn a_queue_whose_first_job_is_rolled_back_was_never_there() {
         "BEGIN; SELECT count({s}.enqueue('email', queue => 'fresh')) FROM generate_series(1, 300); COMMIT"
     ));
     let queue = w.store.queues().await.unwrap().remove(0);
-    let turn = windlass::store::Turn { queue: queue.id, slots: 1000, ahead: 0 };
-    assert_eq!(w.store.claim(crate::world::claim(turn)).await.unwrap().jobs.len(), 300);
+    let share = windlass::store::Share { queue: queue.id, slots: 1000, ahead: 0 };
+    assert_eq!(w.store.claim(crate::world::claim(share)).await.unwrap().jobs.len(), 300);
     w.end().await;
 }
 
@@ -202,5 +203,5 @@ async fn views_show_jobs_attempts_and_dead_letters_to_people() {
 fn ended(job: &Job, outcome: &Outcome) -> windlass::store::Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    settle(job, outcome, trace, Roll(0))
+    transition_of(job, outcome, trace, Roll(0))
 }

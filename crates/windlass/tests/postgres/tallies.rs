@@ -7,10 +7,10 @@ use windlass::clock::Clock;
 use windlass::core::job::QueueName;
 use windlass::core::{Millis, Outcome, Roll};
 use windlass::job::{Job, NewJob, RunAt};
-use windlass::settle::{Trace, settle};
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Store, Turn};
+use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share, Store};
 use windlass::tally::Tally;
+use windlass::transition::{Trace, transition_of};
 
 /// Longer than folding takes, shorter than a person's patience.
 const SOON: Duration = Duration::from_secs(30);
@@ -45,7 +45,7 @@ async fn counted(w: &World) -> (u64, u64, u64) {
 fn succeeded(job: &Job) -> Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    settle(job, &Outcome::Succeeded, trace, Roll(0))
+    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[tokio::test]
@@ -166,8 +166,8 @@ async fn depths_stay_right_while_jobs_come_run_and_go() {
     };
     let consume = async {
         for _ in 0..120 {
-            let turn = Turn { queue, slots: 2, ahead: 0 };
-            let jobs = w.store.claim(claim(turn)).await.unwrap().jobs;
+            let share = Share { queue, slots: 2, ahead: 0 };
+            let jobs = w.store.claim(claim(share)).await.unwrap().jobs;
             w.store.commit(jobs.iter().map(succeeded).collect(), vec![]).await.unwrap();
         }
     };

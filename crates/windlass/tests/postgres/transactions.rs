@@ -3,13 +3,13 @@
 use crate::world::{World, job, plain};
 use windlass::core::{Outcome, Roll, State};
 use windlass::job::Job;
-use windlass::settle::{Trace, settle};
 use windlass::store::{Atomicity, Commit, Committed, Scope, Store};
+use windlass::transition::{Trace, transition_of};
 
 fn succeeded(job: &Job) -> Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    settle(job, &Outcome::Succeeded, trace, Roll(0))
+    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[tokio::test]

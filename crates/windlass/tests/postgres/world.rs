@@ -5,10 +5,10 @@ use windlass::clock::Clock;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Policy};
-use windlass::dice::Dice;
 use windlass::job::{Job, LeaseId, NewJob, QueueId};
+use windlass::random::Random;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Claim, Leases, Options, Store, Turn, WorkerId};
+use windlass::store::{Claim, Leases, Options, Share, Store, WorkerId};
 
 pub fn url() -> String {
     std::env::var("WINDLASS_TEST_POSTGRES").expect(
@@ -35,7 +35,7 @@ impl World {
     }
 
     pub async fn with(store_url: &str, clock: Clock) -> Self {
-        let schema = format!("test_{:016x}", Dice::system().number());
+        let schema = format!("test_{:016x}", Random::system().number());
         let store = PostgresStore::open(store_url, Options { clock, ..options(&schema) }).await.unwrap();
         Self { store, client: plain().await, schema }
     }
@@ -47,8 +47,8 @@ impl World {
 
     /// Claims up to `limit` jobs of the default queue.
     pub async fn claim(&self, limit: u32) -> Vec<Job> {
-        let turn = Turn { queue: self.queue().await, slots: limit, ahead: 0 };
-        self.store.claim(claim(turn)).await.unwrap().jobs
+        let share = Share { queue: self.queue().await, slots: limit, ahead: 0 };
+        self.store.claim(claim(share)).await.unwrap().jobs
     }
 
     /// The first column of the first row of a query, whose `{s}` is the schema.
@@ -74,13 +74,13 @@ pub async fn plain() -> tokio_postgres::Client {
     client
 }
 
-pub fn claim(turn: Turn) -> Claim {
+pub fn claim(share: Share) -> Claim {
     Claim {
         worker: WorkerId::new("w1"),
-        leases: Leases::Shared(LeaseId::draw(&Dice::system())),
+        leases: Leases::Shared(LeaseId::draw(&Random::system())),
         lease_for: Millis::from_secs(30),
-        limit: turn.slots + turn.ahead,
-        turns: vec![turn],
+        limit: share.slots + share.ahead,
+        shares: vec![share],
         suspects: 10_000,
     }
 }

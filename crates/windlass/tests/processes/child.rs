@@ -106,9 +106,9 @@ impl Child {
 
 /// Not a test by itself: what a child process does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn works_when_told_to() {
+async fn works_when_asked_to() {
     let Ok(id) = std::env::var(ROLE) else { return };
-    let home = Home::told();
+    let home = Home::reported();
     let windlass = home.open().await;
     let marks = home.marks();
     let worker = Worker::new(&windlass)

@@ -46,7 +46,7 @@ impl Home {
             "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
              or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
         );
-        let schema = format!("processes_{:016x}", windlass::dice::Dice::system().number());
+        let schema = format!("processes_{:016x}", windlass::random::Random::system().number());
         Self::new(url, schema, tempfile::tempdir().unwrap())
     }
 
@@ -56,7 +56,7 @@ impl Home {
     }
 
     /// The home that the parent process told of.
-    pub(crate) fn told() -> Self {
+    pub(crate) fn reported() -> Self {
         let read = |name| std::env::var(name).unwrap();
         Self { url: read(URL), schema: read(SCHEMA), marks: read(MARKS).into(), _directory: None }
     }

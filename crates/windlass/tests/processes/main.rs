@@ -68,9 +68,9 @@ async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Hom
     frozen.stop();
     let history = windlass.history(id).await.unwrap();
     assert_eq!(history, before);
-    let told: Vec<(Option<&str>, &str)> =
+    let reported: Vec<(Option<&str>, &str)> =
         history.iter().map(|line| (line.error_class.as_deref(), line.worker.as_str())).collect();
-    assert_eq!(told, [(Some("WorkerLost"), "w1"), (None, "w2")]);
+    assert_eq!(reported, [(Some("WorkerLost"), "w1"), (None, "w2")]);
 }
 
 async fn two_processes_share_a_queue_without_double_execution(home: Home) {

@@ -16,11 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Not a test by itself: what the idle process does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waits_when_told_to() {
+async fn waits_when_asked_to() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    let home = Home::told();
+    let home = Home::reported();
     let windlass = home.open().await;
     let worker = Worker::new(&windlass).handle(mark).state(home.marks()).queue("default", 4).poll(POLL);
     worker.run(std::future::pending()).await.unwrap();

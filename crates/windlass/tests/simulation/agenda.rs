@@ -29,7 +29,7 @@ pub enum Event {
     Mishap(Mishap),
     Produce,
     Repeat(Vec<NewJob>),
-    Person,
+    Operator,
 }
 
 /// What happens to nodes, the store and the clock.

@@ -43,7 +43,7 @@ impl Watched {
                     record.stored(job.id, &new_of(&job), job.created_at);
                 }
             }
-            record.demand_told(*parent);
+            record.demand_reported(*parent);
         }
     }
 
@@ -70,7 +70,7 @@ impl Watched {
     }
 
     /// What must add up when everything is quiet: ledgers, deliveries, tallies, depths.
-    pub async fn look_at_books(&self) -> Result<()> {
+    pub async fn look_at_records(&self) -> Result<()> {
         self.look_at_all().await?;
         let ids: Vec<JobId> = self.record().jobs.values().filter(|k| !k.pruned).map(|k| k.id).collect();
         for id in ids {
@@ -80,7 +80,7 @@ impl Watched {
             let mut record = self.record();
             record.demand(is_timely, || format!("job {id}: an attempt ended before it began"));
             record.demand_ledger(id, &lines);
-            record.demand_told(id);
+            record.demand_reported(id);
         }
         let tallies = self.inner.tallies(&Scope::All, None).await?;
         let depths = self.inner.depths(&Scope::All).await?;
@@ -108,10 +108,10 @@ impl Record {
     }
 
     /// One delivery for each time the job finished as its webhook wants to know.
-    fn demand_told(&mut self, parent: JobId) {
+    fn demand_reported(&mut self, parent: JobId) {
         let made = self.jobs.values().filter(|known| known.new.parent == Some(parent)).count();
-        let told = self.jobs.get(&parent).map_or(0, |known| known.told);
-        self.demand(made == told, || format!("job {parent} has {made} deliveries, should have {told}"));
+        let reported = self.jobs.get(&parent).map_or(0, |known| known.reported);
+        self.demand(made == reported, || format!("job {parent} has {made} deliveries, should have {reported}"));
     }
 
     fn demand_ledger(&mut self, id: JobId, lines: &[(u32, u32, Status)]) {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::core::{Millis, Outcome, Roll, Timestamp};
 use windlass::job::{Job, LeaseId};
-use windlass::settle::{Trace, settle};
 use windlass::store::{Commit, WorkerId, WorkerLock};
-use windlass::testing::{Contact, FaultPlan, FaultyStore};
+use windlass::testing::{FaultPlan, FaultyStore, StoreContact};
+use windlass::transition::{Trace, transition_of};
 
 pub struct Node {
     pub life: Life,
@@ -18,7 +18,7 @@ pub struct Node {
     pub frozen_until: Millis,
     pub worker: WorkerId,
     pub lock: Option<WorkerLock>,
-    pub contact: Contact,
+    pub store_contact: StoreContact,
     pub plan: Arc<FaultPlan>,
     pub store: Arc<FaultyStore>,
     pub held: BTreeMap<Key, Held>,
@@ -32,7 +32,7 @@ pub struct Node {
     pub next_fetch: Alarm,
     pub next_renewal: Alarm,
     pub troubles: u32,
-    pub turn: usize,
+    pub share: usize,
 }
 
 /// The next time that something regular happens: an earlier plan replaces a later one.
@@ -70,7 +70,7 @@ pub struct Held {
     pub started_at: Option<Timestamp>,
     pub play: Option<Play>,
     pub cancel_requested: bool,
-    pub is_told_to_stop: bool,
+    pub is_asked_to_stop: bool,
     pub done: Option<Done>,
 }
 
@@ -84,7 +84,7 @@ pub struct Done {
 impl Held {
     pub fn new(job: Job) -> Self {
         let cancel_requested = job.cancel_requested;
-        Self { job, started_at: None, play: None, cancel_requested, is_told_to_stop: false, done: None }
+        Self { job, started_at: None, play: None, cancel_requested, is_asked_to_stop: false, done: None }
     }
 
     pub fn lease(&self) -> LeaseId {
@@ -96,7 +96,7 @@ impl Held {
     }
 
     /// The commit of its outcome, by the library's own decision.
-    pub fn settle(&self, worker: &WorkerId) -> Option<Commit> {
+    pub fn transition_of(&self, worker: &WorkerId) -> Option<Commit> {
         let done = self.done.clone()?;
         let trace = Trace {
             started_at: self.started_at.or(self.job.claimed_at).unwrap_or(done.at),
@@ -106,7 +106,7 @@ impl Held {
             result: None,
         };
         let job = Job { cancel_requested: self.cancel_requested, ..self.job.clone() };
-        Some(settle(&job, &done.outcome, trace, done.roll))
+        Some(transition_of(&job, &done.outcome, trace, done.roll))
     }
 }
 
@@ -118,7 +118,7 @@ impl Node {
         self.is_draining = false;
         self.frozen_until = Millis::ZERO;
         self.lock = None;
-        self.contact = Contact::default();
+        self.store_contact = StoreContact::default();
         self.held.clear();
         self.sent.clear();
         self.ending.clear();
@@ -145,7 +145,8 @@ impl Node {
     pub fn outcomes(&mut self) -> (Vec<Commit>, Vec<LeaseId>) {
         let ready = self.held.iter().filter(|(_, held)| held.done.is_some());
         self.sent = ready.map(|(key, _)| *key).collect();
-        let commits: Vec<Commit> = self.sent.iter().filter_map(|key| self.held[key].settle(&self.worker)).collect();
+        let commits: Vec<Commit> =
+            self.sent.iter().filter_map(|key| self.held[key].transition_of(&self.worker)).collect();
         let ends = |lease: &LeaseId| {
             let of_lease = self.held.iter().filter(|(_, held)| held.lease() == *lease);
             let is_whole = of_lease.map(|(key, _)| key).all(|key| self.sent.contains(key));

@@ -58,7 +58,7 @@ impl Sim {
             self.tags.entry(tag(&job.payload)).or_default().times += 1;
         }
         let atomicity = if self.pick(3) == 0 { Atomicity::All } else { Atomicity::Each };
-        let result = sorted(self.people.clone().enqueue(jobs.clone(), atomicity).await);
+        let result = sorted(self.operations.clone().enqueue(jobs.clone(), atomicity).await);
         self.note(|| format!("  → {result:?}"));
         match result {
             Ok(answers) => self.acknowledged(&jobs, &answers),

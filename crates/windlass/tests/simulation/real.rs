@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::core::failure::PANIC;
 use windlass::core::{Executor, Failure, Millis, Outcome};
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::memory::MemoryStore;
 use windlass::testing::{FaultPlan, FaultyStore};
-use windlass::{Attempt, HandlerError, JobKind, Ran, Run, Windlass, Worker, WorkerError, cancel, snooze};
+use windlass::{Attempt, Execute, Executed, HandlerError, JobKind, Windlass, Worker, WorkerError, cancel, snooze};
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 40;
@@ -35,7 +35,7 @@ impl JobKind for Do {
 struct Stage {
     store: Arc<crate::watched::Watched>,
     swarm: Arc<Swarm>,
-    dice: Dice,
+    random: Random,
 }
 
 impl Stage {
@@ -47,7 +47,7 @@ impl Stage {
                 record.received(attempt.job());
             }
         }
-        let mut pick = |n: u64| self.dice.number() % n.max(1);
+        let mut pick = |n: u64| self.random.number() % n.max(1);
         let Play { takes, end } = handler::play(&self.swarm, attempt.job(), &mut pick);
         let is_deaf = pick(4) == 0;
         tokio::select! {
@@ -61,9 +61,9 @@ impl Stage {
     }
 }
 
-impl Run for Stage {
-    fn run<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Ran> {
-        Box::pin(async move { Ran::new(self.perform(attempt).await) })
+impl Execute for Stage {
+    fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed> {
+        Box::pin(async move { Executed::new(self.perform(attempt).await) })
     }
 }
 
@@ -103,9 +103,9 @@ impl Fleet {
         let sim = Sim::new(swarm.clone(), MemoryStore::new(options(seed)), Tracing::Off);
         // A worker that stops while the store is away cannot wait for it for ever: its leases run out.
         sim.store.record().none_may_be_lost &= !swarm.has(Spice::Drains);
-        let stage = Stage { store: sim.store.clone(), swarm: Arc::new(swarm), dice: Dice::seeded(seed ^ 1) };
+        let stage = Stage { store: sim.store.clone(), swarm: Arc::new(swarm), random: Random::seeded(seed ^ 1) };
         let node = |index: usize| {
-            let plan = FaultPlan::new(Dice::seeded(seed + index as u64), sim.swarm.rates);
+            let plan = FaultPlan::new(Random::seeded(seed + index as u64), sim.swarm.rates);
             let store = plan.over(sim.store.clone());
             Node { name: format!("node-{index}"), plan, store, running: None, stopping: None, restart_at: Millis::ZERO }
         };
@@ -177,7 +177,7 @@ impl Fleet {
                 self.sim.produce().await;
             }
             if self.sim.pick(10) == 0 {
-                self.sim.person().await;
+                self.sim.operator().await;
             }
             self.pass().await;
         }
@@ -205,7 +205,7 @@ impl Fleet {
 }
 
 fn launch(stage: &Stage, node: &Node) -> (oneshot::Sender<()>, Task) {
-    let windlass = Windlass::with_dice(node.store.clone(), Dice::seeded(stage.dice.number()));
+    let windlass = Windlass::with_random(node.store.clone(), Random::seeded(stage.random.number()));
     let swarm = &stage.swarm;
     let worker = Worker::new(&windlass).handle(act).http(stage.clone()).state(stage.clone()).lease(swarm.lease);
     let worker = worker.grace(Millis::from_secs(3)).all_queues(Executor::Worker, swarm.slots);

@@ -68,7 +68,7 @@ pub struct Known {
     /// Attempts whose handlers started, with the allowance they belong to.
     pub starts: Vec<(u32, u32)>,
     /// How often it finished in a state its webhook tells about.
-    pub told: usize,
+    pub reported: usize,
 }
 
 /// One line that the ledger must have.
@@ -113,7 +113,7 @@ impl Record {
             pruned: false,
             lines: Vec::new(),
             starts: Vec::new(),
-            told: 0,
+            reported: 0,
         };
         let is_new = self.jobs.insert(id, known).is_none();
         self.demand(is_new, || format!("job {id} was stored twice: ids are never reused"));
@@ -153,9 +153,9 @@ impl Known {
         self.state = state;
         self.finished_at = Some(now);
         self.open = None;
-        let is_told = self.new.webhook.as_ref().is_some_and(|webhook| webhook.events.contains(&state));
-        self.told += usize::from(is_told);
-        is_told
+        let is_reported = self.new.webhook.as_ref().is_some_and(|webhook| webhook.events.contains(&state));
+        self.reported += usize::from(is_reported);
+        is_reported
     }
 
     pub fn is_waiting(&self) -> bool {

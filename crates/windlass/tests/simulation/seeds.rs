@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use windlass::clock::{Clock, Stopwatch};
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::memory::MemoryStore;
 use windlass::store::{Options, Store};
 
@@ -24,7 +24,7 @@ pub fn number(name: &str) -> Option<u64> {
 }
 
 pub fn options(seed: u64) -> Options {
-    Options { clock: Clock::manual(START), dice: Dice::seeded(seed), ..Options::default() }
+    Options { clock: Clock::manual(START), random: Random::seeded(seed), ..Options::default() }
 }
 
 /// One seed on the reference model. A panic anywhere is a broken promise too.
@@ -198,7 +198,7 @@ async fn postgres_keeps_the_promises_too() {
          or set WINDLASS_TEST_POSTGRES to the URL of a database it may create schemas in",
     );
     // One schema for each seed, all of one random name.
-    let name = format!("simulation_{:016x}", Dice::system().number());
+    let name = format!("simulation_{:016x}", Random::system().number());
     let made = AtomicU64::new(0);
     let open = async |options: Options| {
         let schema = format!("{name}_{}", made.fetch_add(1, Ordering::Relaxed));

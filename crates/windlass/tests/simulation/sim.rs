@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use windlass::clock::Clock;
 use windlass::core::{JobId, Millis, Timestamp};
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::Store;
-use windlass::testing::{Contact, FaultPlan, FaultRates, FaultyStore};
+use windlass::testing::{FaultPlan, FaultRates, FaultyStore, StoreContact};
 
 /// 2026-01-01T12:00:00Z
 pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
@@ -26,10 +26,10 @@ const TRACE: usize = 80;
 
 pub struct Sim {
     pub swarm: Swarm,
-    pub dice: Dice,
+    pub random: Random,
     pub store: Arc<Watched>,
-    pub people: Arc<FaultyStore>,
-    pub people_plan: Arc<FaultPlan>,
+    pub operations: Arc<FaultyStore>,
+    pub operator_plan: Arc<FaultPlan>,
     /// The store's clock, which may jump.
     pub clock: Clock,
     /// Time as it passes: what nodes measure with.
@@ -84,14 +84,14 @@ impl Sim {
     /// A simulation over `inner`, whose clock must be `clock`.
     pub fn new(swarm: Swarm, inner: Arc<dyn Store>, tracing: Tracing) -> Self {
         let (clock, ticks) = (inner.clock().clone(), Clock::manual(START));
-        let dice = Dice::seeded(swarm.seed);
+        let random = Random::seeded(swarm.seed);
         let store = Watched::new(inner, !swarm.may_cost_leases(), swarm.retention);
-        let people_plan = FaultPlan::new(Dice::seeded(dice.number()), swarm.rates);
-        let people = people_plan.over(store.clone());
+        let operator_plan = FaultPlan::new(Random::seeded(random.number()), swarm.rates);
+        let operations = operator_plan.over(store.clone());
         let mut sim = Self {
-            dice,
-            people,
-            people_plan,
+            random,
+            operations,
+            operator_plan,
             clock,
             ticks,
             agenda: Agenda::default(),
@@ -115,7 +115,7 @@ impl Sim {
 
     fn new_node(&self, index: usize) -> Node {
         let rates = if self.is_calm { FaultRates::default() } else { self.swarm.rates };
-        let plan = FaultPlan::new(Dice::seeded(self.dice.number()), rates);
+        let plan = FaultPlan::new(Random::seeded(self.random.number()), rates);
         let store = plan.over(self.store.clone());
         Node {
             life: Life { node: index, epoch: 0 },
@@ -124,7 +124,7 @@ impl Sim {
             frozen_until: Millis::ZERO,
             worker: windlass::store::WorkerId::new(&format!("node-{index}")),
             lock: None,
-            contact: Contact::default(),
+            store_contact: StoreContact::default(),
             plan,
             store,
             held: BTreeMap::new(),
@@ -135,7 +135,7 @@ impl Sim {
             next_fetch: Alarm::default(),
             next_renewal: Alarm::default(),
             troubles: 0,
-            turn: index,
+            share: index,
         }
     }
 
@@ -167,7 +167,7 @@ impl Sim {
     /// Closes the books: all must add up.
     pub async fn close(self) -> Report {
         if self.broken().is_none() {
-            self.store.look_at_books().await.expect("the store answers");
+            self.store.look_at_records().await.expect("the store answers");
             self.check_tags();
         }
         self.report()
@@ -199,7 +199,7 @@ impl Sim {
     }
 
     pub fn pick(&self, n: u64) -> u64 {
-        self.dice.number() % n.max(1)
+        self.random.number() % n.max(1)
     }
 
     /// Whether something that the seed switched on happens now, once in `n` times.
@@ -236,8 +236,8 @@ impl Sim {
     pub fn unfinished(&self) -> String {
         let record = self.store.record();
         let live = record.jobs.values().filter(|known| known.state.is_live());
-        let told = live.map(|k| format!("{} {} due {} under {:?}", k.id, k.state, k.due_at, k.open));
-        told.collect::<Vec<_>>().join(", ")
+        let reported = live.map(|k| format!("{} {} due {} under {:?}", k.id, k.state, k.due_at, k.open));
+        reported.collect::<Vec<_>>().join(", ")
     }
 
     /// In the calm, a lease that has run out long ago must have been reaped: by a node whose contact with the store has been
@@ -247,7 +247,7 @@ impl Sim {
         let bound = lease + lease + Millis::from_secs(30);
         // In touch all the while, with no silence that is long beside a lease.
         let could_reap = |node: &Node| {
-            let spared = node.contact.spared(&self.ticks);
+            let spared = node.store_contact.spared(&self.ticks);
             node.is_up && !spared.holds(bound) && !spared.holds(lease)
         };
         if !self.is_calm || now <= self.quiet_since + bound || !self.nodes.iter().any(could_reap) {
@@ -286,7 +286,7 @@ impl Sim {
             steps: self.steps,
             jobs: record.jobs.len() as u64,
             crashes: self.crashes,
-            faults: self.nodes.iter().map(|node| node.plan.injected()).sum::<u64>() + self.people_plan.injected(),
+            faults: self.nodes.iter().map(|node| node.plan.injected()).sum::<u64>() + self.operator_plan.injected(),
             passed: self.clock.now().since(START),
             counts: record.counts,
             hash: trace.hash,

@@ -8,7 +8,7 @@ use crate::sim::Sim;
 use crate::swarm::Spice;
 use windlass::core::{Executor, Millis, Outcome};
 use windlass::job::{Job, LeaseId};
-use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Store, Turn};
+use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Share, Store};
 use windlass::upkeep::schedules::firing;
 
 /// How often a node looks for work that nobody told it about. Slower than the real one, to save steps.
@@ -32,7 +32,7 @@ impl Sim {
             Event::Mishap(mishap) => self.mishap(mishap).await,
             Event::Produce => self.produce().await,
             Event::Repeat(jobs) => self.enqueue(jobs).await,
-            Event::Person => self.person().await,
+            Event::Operator => self.operator().await,
         }
     }
 
@@ -45,7 +45,7 @@ impl Sim {
             | Event::SendOutcomes(life)
             | Event::Finish(life, _)
             | Event::Answer(life, _) => *life,
-            Event::Arrive(..) | Event::Mishap(_) | Event::Produce | Event::Repeat(_) | Event::Person => {
+            Event::Arrive(..) | Event::Mishap(_) | Event::Produce | Event::Repeat(_) | Event::Operator => {
                 return Some(event);
             }
         };
@@ -91,16 +91,16 @@ impl Sim {
     }
 
     fn answer(&mut self, life: Life, answer: Answer) {
-        let heard = answer.heard();
+        let record_contact = answer.record_contact();
         let node = &mut self.nodes[life.node];
-        node.contact.heard(&heard, &self.ticks);
+        node.store_contact.record_contact(&record_contact, &self.ticks);
         match answer {
             Answer::Claimed(_, Ok(claimed)) => self.claimed(life, claimed),
             // What did the claim bring? Ask until the store knows.
             Answer::Claimed(lease, Err(Trouble::Unknown)) => self.send(life, Call::Held(lease)),
             Answer::Claimed(_, Err(Trouble::Unavailable)) => {
                 node.is_claiming = false;
-                let pause = self.patience(life);
+                let pause = self.reconnect(life);
                 self.fetch_in(pause, life);
             }
             Answer::Held(_, Ok(jobs)) => self.claimed(life, Claimed { jobs, next_due: None }),
@@ -124,11 +124,11 @@ impl Sim {
 
     /// Tries again later, a little later each time.
     fn again(&mut self, life: Life, event: Event) {
-        let pause = self.patience(life);
+        let pause = self.reconnect(life);
         self.plan_in(pause, event);
     }
 
-    fn patience(&mut self, life: Life) -> Millis {
+    fn reconnect(&mut self, life: Life) -> Millis {
         let node = &mut self.nodes[life.node];
         node.troubles = (node.troubles + 1).min(6);
         let longest = 50 << node.troubles;
@@ -143,10 +143,10 @@ impl Sim {
         let store = node.store.clone();
         let queues = sorted(store.queues().await);
         let node = &mut self.nodes[life.node];
-        let heard = queues.map_err(|_| windlass::store::StoreError::unavailable("trouble"));
-        node.contact.heard(&heard, &self.ticks);
-        let Ok(queues) = heard else {
-            let pause = self.patience(life);
+        let record_contact = queues.map_err(|_| windlass::store::StoreError::unavailable("trouble"));
+        node.store_contact.record_contact(&record_contact, &self.ticks);
+        let Ok(queues) = record_contact else {
+            let pause = self.reconnect(life);
             return self.fetch_in(pause, life);
         };
         let taken = node.held.values().filter(|held| held.done.is_none()).count() as u32;
@@ -157,21 +157,21 @@ impl Sim {
         }
         let node = &mut self.nodes[life.node];
         node.is_claiming = true;
-        node.turn += 1;
-        let first = node.turn % queues.len();
-        let mut turns: Vec<Turn> = queues.iter().map(|q| Turn { queue: q.id, slots: 0, ahead: 0 }).collect();
-        turns.rotate_left(first);
+        node.share += 1;
+        let first = node.share % queues.len();
+        let mut shares: Vec<Share> = queues.iter().map(|q| Share { queue: q.id, slots: 0, ahead: 0 }).collect();
+        shares.rotate_left(first);
         for step in 0..slots + ahead {
-            let turn = &mut turns[step as usize % queues.len()];
-            if step < slots { turn.slots += 1 } else { turn.ahead += 1 }
+            let share = &mut shares[step as usize % queues.len()];
+            if step < slots { share.slots += 1 } else { share.ahead += 1 }
         }
-        turns.retain(|turn| turn.slots + turn.ahead > 0);
-        let lease = LeaseId::draw(&self.dice);
+        shares.retain(|share| share.slots + share.ahead > 0);
+        let lease = LeaseId::draw(&self.random);
         let claim = Claim {
             worker: node.worker.clone(),
             leases: Leases::Shared(lease),
             lease_for: self.swarm.lease,
-            turns,
+            shares,
             limit: slots + ahead,
             suspects: u32::from(node.suspects() == 0),
         };
@@ -202,8 +202,8 @@ impl Sim {
             let waiting = self.nodes[life.node].held.iter().find(|(_, h)| h.started_at.is_none() && h.done.is_none());
             let Some((key, job)) = waiting.map(|(key, held)| (*key, held.job.clone())) else { return };
             self.record_start(&job);
-            let dice = self.dice.clone();
-            let play = handler::play(&self.swarm, &job, &mut |n| dice.number() % n.max(1));
+            let random = self.random.clone();
+            let play = handler::play(&self.swarm, &job, &mut |n| random.number() % n.max(1));
             let takes = play.takes;
             let held = self.nodes[life.node].held.get_mut(&key).expect("it was just found");
             (held.started_at, held.play) = (Some(now), Some(play));
@@ -220,19 +220,19 @@ impl Sim {
     }
 
     fn finish(&mut self, life: Life, key: Key) {
-        let dice = self.dice.clone();
-        let mut pick = |n: u64| dice.number() % n.max(1);
+        let random = self.random.clone();
+        let mut pick = |n: u64| random.number() % n.max(1);
         let node = &mut self.nodes[life.node];
         let Some(held) = node.held.get_mut(&key).filter(|held| held.is_running()) else { return };
         let end = match &held.play {
-            _ if held.is_told_to_stop => End::Outcome(handler::stopped(&mut pick)),
+            _ if held.is_asked_to_stop => End::Outcome(handler::stopped(&mut pick)),
             Some(play) => play.end.clone(),
             None => End::Outcome(Outcome::Succeeded),
         };
         match end {
             End::Crash => self.crash(life.node),
             End::Outcome(outcome) => {
-                held.done = Some(Done { outcome, at: self.clock.now(), roll: self.dice.roll() });
+                held.done = Some(Done { outcome, at: self.clock.now(), roll: self.random.roll() });
                 self.start_waiting(life);
                 self.send_outcomes(life);
                 self.fetch_in(Millis::ZERO, life);
@@ -242,14 +242,14 @@ impl Sim {
 
     /// Tells handlers to stop; they do so soon.
     fn tell(&mut self, life: Life, whom: impl Fn(&Held) -> bool) {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (key, held) in &mut self.nodes[life.node].held {
-            if whom(held) && held.is_running() && !held.is_told_to_stop {
-                held.is_told_to_stop = true;
-                told.push(*key);
+            if whom(held) && held.is_running() && !held.is_asked_to_stop {
+                held.is_asked_to_stop = true;
+                reported.push(*key);
             }
         }
-        for key in told {
+        for key in reported {
             let soon = Millis::new(self.pick(3000));
             self.plan_in(soon, Event::Finish(life, key));
         }
@@ -311,7 +311,7 @@ impl Sim {
     fn upkeep(&mut self, life: Life) {
         let next = UPKEEP + Millis::new(self.pick(1000));
         self.plan_in(next, Event::Upkeep(life));
-        let spared = self.nodes[life.node].contact.spared(&self.ticks);
+        let spared = self.nodes[life.node].store_contact.spared(&self.ticks);
         self.send(life, Call::Reap(spared, self.ticks.monotonic()));
         self.send(life, Call::Expire);
         if !self.schedules.is_empty() {

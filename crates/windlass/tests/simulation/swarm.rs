@@ -1,7 +1,7 @@
 //! The swarm: every seed switches on a random part of what can go wrong, because faults hide one another.
 
 use windlass::core::Millis;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::testing::FaultRates;
 
 /// Something that can happen.
@@ -98,8 +98,8 @@ pub struct Swarm {
 
 impl Swarm {
     pub fn new(seed: u64) -> Self {
-        let dice = Dice::seeded(seed ^ 0x5EED);
-        let pick = |n: u64| dice.number() % n;
+        let random = Random::seeded(seed ^ 0x5EED);
+        let pick = |n: u64| random.number() % n;
         // Some seeds are mild and some wild; a quarter keeps away from everything that costs leases.
         let (share, spares_leases) = (20 + pick(60), pick(4) == 0);
         let mut on: Vec<Spice> = ALL.into_iter().filter(|_| pick(100) < share).collect();

@@ -23,7 +23,7 @@ impl Sim {
             self.agenda.plan(Millis::ZERO, Event::Mishap(Mishap::Restart(node)));
         }
         self.agenda.plan(Millis::ZERO, Event::Produce);
-        self.agenda.plan(Millis::from_secs(5), Event::Person);
+        self.agenda.plan(Millis::from_secs(5), Event::Operator);
         self.plan_troubles();
     }
 
@@ -92,7 +92,7 @@ impl Sim {
     }
 
     fn all_plans(&self, is_out: bool) {
-        for plan in self.nodes.iter().map(|node| &node.plan).chain([&self.people_plan]) {
+        for plan in self.nodes.iter().map(|node| &node.plan).chain([&self.operator_plan]) {
             if is_out { plan.begin_outage() } else { plan.end_outage() }
         }
     }
@@ -137,7 +137,7 @@ impl Sim {
                 Err(_) => return self.plan_in(Millis::from_secs(1), Event::Mishap(Mishap::Restart(index))),
             }
         } else {
-            worker = WorkerId::new(&format!("{asked}-{:x}", self.dice.number()));
+            worker = WorkerId::new(&format!("{asked}-{:x}", self.random.number()));
             lock = sorted(store.lock_worker(&worker).await).ok().flatten();
         }
         let node = &mut self.nodes[index];
@@ -152,7 +152,7 @@ impl Sim {
 
     /// An orderly end: claim no more, give back what runs, commit everything.
     pub fn drain(&mut self, index: usize) {
-        let (now, dice) = (self.clock.now(), self.dice.clone());
+        let (now, random) = (self.clock.now(), self.random.clone());
         let node = &mut self.nodes[index];
         if !node.is_up {
             return;
@@ -160,7 +160,7 @@ impl Sim {
         node.is_draining = true;
         for held in node.held.values_mut().filter(|held| held.done.is_none()) {
             let progress = if held.started_at.is_some() { Progress::Started } else { Progress::NotStarted };
-            held.done = Some(Done { outcome: Outcome::Released(progress), at: now, roll: dice.roll() });
+            held.done = Some(Done { outcome: Outcome::Released(progress), at: now, roll: random.roll() });
         }
         let life = node.life;
         if node.held.is_empty() && !node.is_claiming {
@@ -175,7 +175,7 @@ impl Sim {
         // What a frozen node had planned waits until it wakes.
         let frozen = self.nodes.iter().map(|node| node.frozen_until - self.now()).max().unwrap_or_default();
         self.quiet_since = self.clock.now() + frozen;
-        self.people_plan.calm();
+        self.operator_plan.calm();
         for index in 0..self.nodes.len() {
             let node = &mut self.nodes[index];
             node.plan.calm();

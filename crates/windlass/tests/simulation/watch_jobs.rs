@@ -181,13 +181,15 @@ impl Record {
     fn applied(&mut self, commit: &Commit, follow_ups: &[JobId], now: Timestamp) {
         let close = Close { transition: commit.transition, is_lost: false, decided_at: commit.finished_at };
         let known = self.jobs.get_mut(&commit.job).expect("the caller found the job");
-        let told = known.close(close, now).unwrap_or_else(|rule| {
+        let reported = known.close(close, now).unwrap_or_else(|rule| {
             self.breaks(rule);
             false
         });
         let count = follow_ups.len();
         let id = commit.job;
-        self.demand(count == usize::from(told), || format!("job {id} finished with {count} deliveries, told {told}"));
+        self.demand(count == usize::from(reported), || {
+            format!("job {id} finished with {count} deliveries, told {reported}")
+        });
         for (new, id) in commit.follow_ups.iter().zip(follow_ups) {
             self.stored(*id, new, now);
         }

@@ -5,7 +5,7 @@ use crate::rules::Close;
 use crate::watched::{Result, Watched};
 use windlass::core::{JobId, Millis, Next, Reason, State, Timestamp};
 use windlass::job::LeaseId;
-use windlass::store::{Fired, Firing, Overlap, Reap, Renewed, Scope, Settled, Trigger, WorkerId};
+use windlass::store::{Fired, Firing, Overlap, Reap, Renewed, Scope, Transitioned, Trigger, WorkerId};
 
 impl Watched {
     pub async fn watch_renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
@@ -23,55 +23,55 @@ impl Watched {
                 (lease.expires_at, lease.length) = (now + lease_for, lease_for);
             }
             let asked = |known: &&crate::record::Known| known.open == Some(id) && known.cancel_requested;
-            let untold = record.jobs.values().filter(asked).find(|k| !renewed.cancel_requested.contains(&k.id));
-            let untold = untold.map(|known| known.id);
-            record.demand(untold.is_none(), || format!("renewal did not tell of the cancel of job {untold:?}"));
+            let unreported = record.jobs.values().filter(asked).find(|k| !renewed.cancel_requested.contains(&k.id));
+            let unreported = unreported.map(|known| known.id);
+            record.demand(unreported.is_none(), || format!("renewal did not tell of the cancel of job {unreported:?}"));
         }
         Ok(renewed)
     }
 
-    pub async fn watch_reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
-        let settled = self.inner.reap(reap.clone(), limit).await?;
+    pub async fn watch_reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
+        let transitioned = self.inner.reap(reap.clone(), limit).await?;
         let now = self.now();
-        let (ids, told) = {
+        let (ids, reported) = {
             let mut record = self.record();
             record.counts.calls += 1;
             let over = record.over(&reap, now);
             let held = record.jobs.values().filter(|known| known.open.is_some_and(|lease| over.contains(&lease)));
             let expected: Vec<JobId> = held.map(|known| known.id).collect();
-            let mut said: Vec<JobId> = settled.iter().map(|one| one.job.id).collect();
+            let mut said: Vec<JobId> = transitioned.iter().map(|one| one.job.id).collect();
             said.sort();
             record.demand(said == expected, || format!("reaped {said:?}, should have reaped {expected:?}"));
-            let told = record.lose(&settled, now);
+            let reported = record.lose(&transitioned, now);
             for lease in over {
                 record.leases.remove(&lease);
             }
-            (said, told)
+            (said, reported)
         };
-        self.find_deliveries(&told).await;
+        self.find_deliveries(&reported).await;
         self.look_at(&ids).await;
-        Ok(settled)
+        Ok(transitioned)
     }
 
-    pub async fn watch_expire(&self, limit: u32) -> Result<Vec<Settled>> {
-        let settled = self.inner.expire(limit).await?;
+    pub async fn watch_expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
+        let transitioned = self.inner.expire(limit).await?;
         let now = self.now();
-        let ids: Vec<JobId> = settled.iter().map(|one| one.job.id).collect();
-        let mut told = Vec::new();
-        for one in &settled {
+        let ids: Vec<JobId> = transitioned.iter().map(|one| one.job.id).collect();
+        let mut reported = Vec::new();
+        for one in &transitioned {
             let mut record = self.record();
             let id = one.job.id;
             let is_expired = one.transition.next == Next::Failed(Reason::Expired);
             let Some(known) = record.jobs.get_mut(&id) else { continue };
             let was_due = known.is_waiting() && known.is_late(now);
             if known.finish(State::Failed, now) {
-                told.push(id);
+                reported.push(id);
             }
             record.demand(was_due && is_expired, || format!("job {id} expired without a reason"));
         }
-        self.find_deliveries(&told).await;
+        self.find_deliveries(&reported).await;
         self.look_at(&ids).await;
-        Ok(settled)
+        Ok(transitioned)
     }
 
     pub async fn watch_fire(&self, firing: Firing) -> Result<Fired> {
@@ -128,9 +128,9 @@ impl Record {
     }
 
     /// Attempts were lost. Answers whose webhooks must be told.
-    fn lose(&mut self, settled: &[Settled], now: Timestamp) -> Vec<JobId> {
-        let mut told = Vec::new();
-        for one in settled {
+    fn lose(&mut self, transitioned: &[Transitioned], now: Timestamp) -> Vec<JobId> {
+        let mut reported = Vec::new();
+        for one in transitioned {
             self.counts.lost += 1;
             let id = one.job.id;
             let none_may = self.none_may_be_lost;
@@ -138,11 +138,11 @@ impl Record {
             let close = Close { transition: one.transition, is_lost: true, decided_at: now };
             let Some(known) = self.jobs.get_mut(&id) else { continue };
             match known.close(close, now) {
-                Ok(true) => told.push(id),
+                Ok(true) => reported.push(id),
                 Ok(false) => {}
                 Err(rule) => self.breaks(rule),
             }
         }
-        told
+        reported
     }
 }

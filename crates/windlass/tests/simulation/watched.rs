@@ -51,10 +51,10 @@ impl Store for Watched {
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         self.watch_renew(worker, leases, lease_for).await
     }
-    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         self.watch_reap(reap, limit).await
     }
-    async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
+    async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         self.watch_expire(limit).await
     }
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {

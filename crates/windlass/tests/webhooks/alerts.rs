@@ -35,7 +35,7 @@ fn rules(operator: &Receiver) -> Alerts {
     Alerts { rules, operators, ..Alerts::default() }
 }
 
-fn told(operator: &Receiver) -> Vec<String> {
+fn reported(operator: &Receiver) -> Vec<String> {
     let kind = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["type"].as_str().unwrap().to_owned();
     operator.requests().iter().map(|request| kind(&request.body)).collect()
 }
@@ -53,20 +53,20 @@ scenario! {
 
         pass(&w, minutes(5)).await;
         assert_eq!(alert(&w).await.unwrap().status, AlertStatus::Pending);
-        assert!(told(&operator).is_empty(), "not yet for more than five minutes");
+        assert!(reported(&operator).is_empty(), "not yet for more than five minutes");
         pass(&w, minutes(1)).await;
         let firing = alert(&w).await.unwrap();
         assert_eq!(firing.status, AlertStatus::Firing);
         let held = firing.fired_at.unwrap().since(firing.since);
         assert!(held > minutes(5) && held <= minutes(5) + LOOK + LOOK, "fired after {held}");
         pass(&w, minutes(30)).await;
-        assert_eq!(told(&operator), ["alert.fired"], "once, however long it lasts");
+        assert_eq!(reported(&operator), ["alert.fired"], "once, however long it lasts");
 
         health.store(200, Ordering::SeqCst);
         w.windlass().replay(dead.id).await.unwrap();
         pass(&w, minutes(10)).await;
         assert_eq!(alert(&w).await.unwrap().status, AlertStatus::Resolved);
-        assert_eq!(told(&operator), ["alert.fired", "alert.resolved"]);
+        assert_eq!(reported(&operator), ["alert.fired", "alert.resolved"]);
         let ids: Vec<_> = operator.requests().iter().map(|r| r.header("webhook-id").unwrap().to_owned()).collect();
         assert_ne!(ids[0], ids[1]);
         assert!(operator.requests().iter().all(|request| request.header("webhook-signature").is_some()));
@@ -79,7 +79,7 @@ scenario! {
         w.enqueue(Do::Succeed, &receiver.url()).await;
         w.kit.run_due().await;
         pass(&w, minutes(30)).await;
-        assert_eq!(told(&operator), ["alert.fired"; 4], "a notice and its three retries");
+        assert_eq!(reported(&operator), ["alert.fired"; 4], "a notice and its three retries");
         let dead = w.dead_letters().await;
         assert_eq!(dead.iter().filter(|job| job.kind.as_str() == NOTICE_KIND).count(), 1);
         let delivery = dead.iter().find(|job| job.kind.as_str() != NOTICE_KIND).unwrap();

@@ -29,8 +29,8 @@ scenario! {
         assert_eq!((job.state, job.reason, job.attempt), (State::Failed, Some(Reason::Exhausted), 4));
         assert_eq!(w.delays(id).await, STEPS);
         assert_eq!(w.kit.elapsed(), Millis::from_secs(210));
-        let told: Value = serde_json::from_slice(&receiver.requests()[0].body).unwrap();
-        assert_eq!((&told["type"], &told["data"]["reason"]), (&"job.failed".into(), &"exhausted".into()));
+        let reported: Value = serde_json::from_slice(&receiver.requests()[0].body).unwrap();
+        assert_eq!((&reported["type"], &reported["data"]["reason"]), (&"job.failed".into(), &"exhausted".into()));
         assert_eq!(w.dead_letters().await.len(), 1, "the job; its delivery arrived");
     }
 
@@ -56,8 +56,8 @@ scenario! {
             assert_eq!(one.header("webhook-id"), tries[0].header("webhook-id"));
             assert_eq!(one.body, tries[0].body);
         }
-        let told: Value = serde_json::from_slice(&tries[0].body).unwrap();
-        assert_eq!((&told["type"], &told["data"]["id"]), (&"job.succeeded".into(), &id.0.into()));
+        let reported: Value = serde_json::from_slice(&tries[0].body).unwrap();
+        assert_eq!((&reported["type"], &reported["data"]["id"]), (&"job.succeeded".into(), &id.0.into()));
     }
 
     async fn a_replayed_delivery_arrives_under_its_old_id(w: World) {
@@ -104,7 +104,7 @@ scenario! {
         assert_eq!(delays, [Millis::from_secs(600), Millis::from_secs(60)], "longer than the policy's, never shorter");
     }
 
-    async fn only_what_was_asked_for_is_told(w: World) {
+    async fn only_what_was_asked_for_is_reported(w: World) {
         let receiver = Receiver::always(Reply::status(200)).await;
         let only = |events| WebhookDraft { url: receiver.url(), events, secret: None, policy: Partial::default() };
         let quiet = w.windlass().enqueue(Do::Succeed).webhook_with(only(vec![State::Failed])).await.unwrap();
@@ -115,8 +115,8 @@ scenario! {
         assert!(w.deliveries(quiet).await.is_empty());
         let requests = receiver.requests();
         assert_eq!(requests.len(), 1);
-        let told: Value = serde_json::from_slice(&requests[0].body).unwrap();
-        assert_eq!((&told["type"], &told["data"]["id"]), (&"job.cancelled".into(), &cancelled.0.into()));
+        let reported: Value = serde_json::from_slice(&requests[0].body).unwrap();
+        assert_eq!((&reported["type"], &reported["data"]["id"]), (&"job.cancelled".into(), &cancelled.0.into()));
         assert_eq!(requests[0].header("webhook-signature"), None, "no secret, no signature");
     }
 }

@@ -1,7 +1,7 @@
 //! A schema of its own on the tests' Postgres server, gone afterwards.
 
 use crate::world::{World, options};
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::Options;
 use windlass::store::postgres::PostgresStore;
 
@@ -10,7 +10,7 @@ impl World {
         let url = std::env::var("WINDLASS_TEST_POSTGRES").expect(
             "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`",
         );
-        let name = format!("test_{:016x}", Dice::system().number());
+        let name = format!("test_{:016x}", Random::system().number());
         let options = Options { schema: name.clone(), connections: 4, ..options() };
         let store = PostgresStore::open(&url, options).await.unwrap();
         Self::new(store, Box::new(Schema { url, name }))

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use windlass::core::Executor;
 use windlass::executor::http::KEPT_BYTES;
 use windlass::job::Job;
-use windlass::{Millis, State, What, Worker};
+use windlass::{EventKind, Millis, State, Worker};
 
 /// Real time after which a test that waits for something is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -68,14 +68,14 @@ scenario! {
         let looking = async {
             while delivered < 20 || timed_out < 4 {
                 let event = events.recv().await.unwrap();
-                match event.what {
-                    What::Succeeded { .. } if event.kind.as_str() == "webhook" => delivered += 1,
-                    What::Retried { error_class, .. } => {
+                match event.event_kind {
+                    EventKind::Succeeded { .. } if event.kind.as_str() == "webhook" => delivered += 1,
+                    EventKind::Retried { error_class, .. } => {
                         assert_eq!((event.kind.as_str(), error_class.as_str()), ("webhook", "Timeout"));
                         timed_out += 1;
                     }
-                    What::Queued | What::Started { .. } | What::Succeeded { .. } | What::Postponed { .. } => {}
-                    What::GaveUp { .. } | What::Cancelled => panic!("nothing gives up: {event:?}"),
+                    EventKind::Queued | EventKind::Started { .. } | EventKind::Succeeded { .. } | EventKind::Postponed { .. } => {}
+                    EventKind::GaveUp { .. } | EventKind::Cancelled => panic!("nothing gives up: {event:?}"),
                 }
                 // The lively ones are through before any time has passed; only then the silent ones run out of it.
                 if delivered == 20 && timed_out == 0 && silent.requests().len() == 4 {

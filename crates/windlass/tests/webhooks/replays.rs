@@ -7,11 +7,11 @@ use windlass::core::job::{Kind, QueueName};
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Outcome};
 use windlass::job::{LeaseId, NewJob};
-use windlass::settle::{Trace, settle};
 use windlass::store::{
-    Atomicity, Claim, Committed, JobFilter, Leases, Order, Page, Replay, ReplayOnly, Replayed, Scope, Spacing, Turn,
+    Atomicity, Claim, Committed, JobFilter, Leases, Order, Page, Replay, ReplayOnly, Replayed, Scope, Share, Spacing,
     WorkerId,
 };
+use windlass::transition::{Trace, transition_of};
 use windlass::{JobId, Millis, ReplayedPage, State};
 
 const COUNT: usize = 10_000;
@@ -19,12 +19,12 @@ const RATE: u64 = 500;
 
 /// Claims all that is due and ends it with this outcome. Answers the ids in the order they were claimed.
 async fn run_all(w: &World, outcome: &Outcome, lease: i64) -> Vec<JobId> {
-    let turns = w.store().queues().await.unwrap();
+    let shares = w.store().queues().await.unwrap();
     let claim = Claim {
         worker: WorkerId::new("w"),
         leases: Leases::Shared(LeaseId(lease)),
         lease_for: Millis::from_secs(30),
-        turns: turns.iter().map(|queue| Turn { queue: queue.id, slots: COUNT as u32, ahead: 0 }).collect(),
+        shares: shares.iter().map(|queue| Share { queue: queue.id, slots: COUNT as u32, ahead: 0 }).collect(),
         limit: COUNT as u32,
         suspects: 1,
     };
@@ -32,7 +32,7 @@ async fn run_all(w: &World, outcome: &Outcome, lease: i64) -> Vec<JobId> {
     let now = w.clock.now();
     let commits = claimed.iter().map(|job| {
         let trace = Trace { started_at: now, finished_at: now, worker: "w".into(), ..Trace::default() };
-        settle(job, outcome, trace, w.windlass().dice().roll())
+        transition_of(job, outcome, trace, w.windlass().random().roll())
     });
     let committed = w.store().commit(commits.collect(), vec![LeaseId(lease)]).await.unwrap();
     assert!(committed.iter().all(|one| matches!(one, Committed::Applied(_))));
@@ -118,8 +118,8 @@ scenario! {
         assert_eq!(second.last_due, live.last().map(|job| job.due_at));
         assert!(live.iter().all(|job| job.replays == 1));
         let audits = w.store().audits(10).await.unwrap();
-        let told: Vec<_> = audits.iter().map(|line| (line.by.as_str(), line.action.as_str(), line.count)).collect();
-        assert_eq!(told, [("ann", "replay", REST as u64), ("ann", "replay", COUNT as u64)]);
+        let reported: Vec<_> = audits.iter().map(|line| (line.by.as_str(), line.action.as_str(), line.count)).collect();
+        assert_eq!(reported, [("ann", "replay", REST as u64), ("ann", "replay", COUNT as u64)]);
     }
 
     async fn a_replay_that_was_over_long_ago_starts_anew(w: World) {

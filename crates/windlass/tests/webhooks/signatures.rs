@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use windlass::State;
 use windlass::core::policy::Partial;
-use windlass::dice::Dice;
 use windlass::draft::WebhookDraft;
+use windlass::random::Random;
 use windlass::store::Options;
 use windlass::store::memory::MemoryStore;
 use windlass::testing::TestKit;
@@ -48,7 +48,7 @@ async fn the_reference_package_accepts_what_we_send_and_nothing_else() {
     // The machine's own time: the package refuses what is too old or too new.
     let store = MemoryStore::new(Options::default());
     let clock = windlass::store::Store::clock(&*store).clone();
-    let kit = TestKit::with_store(store, Dice::seeded(7)).handle(act).http(caller(&clock));
+    let kit = TestKit::with_store(store, Random::seeded(7)).handle(act).http(caller(&clock));
     let webhook = WebhookDraft {
         url: receiver.url(),
         events: vec![State::Succeeded],

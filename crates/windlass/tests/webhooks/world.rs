@@ -6,10 +6,10 @@ use std::sync::Arc;
 use windlass::alert::Alerts;
 use windlass::clock::Clock;
 use windlass::core::policy::Partial;
-use windlass::dice::Dice;
 use windlass::draft::WebhookDraft;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
 use windlass::job::Job;
+use windlass::random::Random;
 use windlass::store::memory::MemoryStore;
 use windlass::store::sqlite::SqliteStore;
 use windlass::store::{JobFilter, Options, Order, Page, Scope, Store};
@@ -44,7 +44,7 @@ pub(crate) struct World {
 }
 
 pub(crate) fn options() -> Options {
-    Options { clock: Clock::manual(START), dice: Dice::seeded(7), ..Options::default() }
+    Options { clock: Clock::manual(START), random: Random::seeded(7), ..Options::default() }
 }
 
 pub(crate) fn caller(clock: &Clock) -> HttpExecutor {
@@ -65,7 +65,7 @@ impl World {
 
     pub(crate) fn new(store: Arc<dyn Store>, home: Box<dyn Any + Send + Sync>) -> Self {
         let clock = store.clock().clone();
-        let kit = TestKit::with_store(store, Dice::seeded(7)).handle(act).http(caller(&clock));
+        let kit = TestKit::with_store(store, Random::seeded(7)).handle(act).http(caller(&clock));
         Self { kit, clock, _home: home }
     }
 

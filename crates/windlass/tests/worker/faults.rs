@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use windlass::testing::Fault;
-use windlass::{Attempt, Failure, JobKind, Millis, Reason, State, What};
+use windlass::{Attempt, EventKind, Failure, JobKind, Millis, Reason, State};
 
 /// Waits until told to go on, or for ever.
 #[derive(Debug, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ impl JobKind for Wait {
     const KIND: &'static str = "wait";
 }
 
-async fn until_told(_: Wait, attempt: Attempt) -> Result<(), Failure> {
+async fn until_reported(_: Wait, attempt: Attempt) -> Result<(), Failure> {
     attempt.cancelled().await;
     Err(Failure::new("told to stop"))
 }
@@ -24,14 +24,14 @@ async fn at_once(_: Wait, _: Attempt) -> Result<(), Failure> {
     Ok(())
 }
 
-fn started(what: &What) -> bool {
-    matches!(what, What::Started { .. })
+fn started(what: &EventKind) -> bool {
+    matches!(what, EventKind::Started { .. })
 }
 
 scenario! {
     async fn the_jobs_of_a_lost_worker_are_found_and_the_lost_attempt_is_on_record(w: World) {
         let mut process = w.other_process();
-        let lost = process.start(process.worker().handle(until_told).id("w1"));
+        let lost = process.start(process.worker().handle(until_reported).id("w1"));
         let id = w.windlass.enqueue(Wait).retry("stepped").await.unwrap();
         process.event(id, started).await;
         process.kill(lost).await;
@@ -47,7 +47,7 @@ scenario! {
 
     async fn a_worker_that_restarts_under_its_id_frees_its_jobs_at_once(w: World) {
         let mut process = w.other_process();
-        let lost = process.start(process.worker().handle(until_told).id("w1"));
+        let lost = process.start(process.worker().handle(until_reported).id("w1"));
         let id = w.windlass.enqueue(Wait).retry("fixed:base=0,jitter=none").await.unwrap();
         process.event(id, started).await;
         process.kill(lost).await;
@@ -60,7 +60,7 @@ scenario! {
     }
 
     async fn a_worker_whose_id_is_taken_frees_nothing(w: World) {
-        let first = w.start(w.worker().handle(until_told).id("w1"));
+        let first = w.start(w.worker().handle(until_reported).id("w1"));
         let id = w.windlass.enqueue(Wait).await.unwrap();
         w.event(id, started).await;
         let second = w.start(w.worker().handle(at_once).id("w1").queue("other", 1));
@@ -76,7 +76,7 @@ scenario! {
     }
 
     async fn an_outage_longer_than_a_lease_costs_no_job_an_attempt(w: World) {
-        let worker = w.start(w.worker().handle(until_told));
+        let worker = w.start(w.worker().handle(until_reported));
         let id = w.windlass.enqueue(Wait).await.unwrap();
         w.event(id, started).await;
         let other = w.other_process();
@@ -196,7 +196,7 @@ scenario! {
         }
         for _ in 0..3 {
             let mut process = w.other_process();
-            let worker = process.worker().handle(until_told).handle(kill).id("w1").queue("default", 4);
+            let worker = process.worker().handle(until_reported).handle(kill).id("w1").queue("default", 4);
             let doomed = process.start(worker);
             process.event(killer, started).await;
             process.kill(doomed).await;

@@ -2,7 +2,7 @@
 
 use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
-use windlass::{Attempt, Delivery, HandlerError, JobKind, Millis, Reason, State, What, cancel, snooze};
+use windlass::{Attempt, Delivery, EventKind, HandlerError, JobKind, Millis, Reason, State, cancel, snooze};
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Do(String);
@@ -44,7 +44,7 @@ scenario! {
     async fn a_snoozed_job_waits_and_counts_no_failure(w: World) {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("snooze")).await.unwrap();
-        w.event(id, |what| matches!(what, What::Postponed { .. })).await;
+        w.event(id, |what| matches!(what, EventKind::Postponed { .. })).await;
         w.clock.advance(Millis::from_secs(10));
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.failures), (State::Succeeded, 2, 0));
@@ -78,7 +78,7 @@ scenario! {
     async fn an_attempt_that_takes_too_long_is_a_timeout(w: World) {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("sleep")).timeout(Millis::from_secs(5)).retry("once").await.unwrap();
-        w.event(id, |what| matches!(what, What::Started { .. })).await;
+        w.event(id, |what| matches!(what, EventKind::Started { .. })).await;
         w.clock.advance(Millis::from_secs(5));
         let job = w.finished(id).await;
         assert_eq!((job.state, job.error_class.as_deref()), (State::Failed, Some("Timeout")));
@@ -96,10 +96,10 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_running_job_is_told_of_its_cancel_at_once(w: World) {
+    async fn a_running_job_is_reported_of_its_cancel_at_once(w: World) {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("hang")).await.unwrap();
-        w.event(id, |what| matches!(what, What::Started { .. })).await;
+        w.event(id, |what| matches!(what, EventKind::Started { .. })).await;
         w.windlass.cancel(id).await.unwrap();
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt), (State::Cancelled, 1));

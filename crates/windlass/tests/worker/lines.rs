@@ -59,7 +59,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 }
 
 impl Lines {
-    fn told(&self) -> Vec<String> {
+    fn reported(&self) -> Vec<String> {
         let lines = self.0.lock().unwrap();
         lines.iter().map(|line| format!("{} {}", line.level, line.fields["message"])).collect()
     }
@@ -71,8 +71,8 @@ impl Lines {
 
 fn world() -> World {
     let options = World::options();
-    let dice = options.dice.clone();
-    World::new(MemoryStore::new(options), dice, ())
+    let random = options.random.clone();
+    World::new(MemoryStore::new(options), random, ())
 }
 
 const POLICY: &str = "exponential:base=1s,jitter=none,retries=2";
@@ -80,7 +80,7 @@ const POLICY: &str = "exponential:base=1s,jitter=none,retries=2";
 #[tokio::test]
 async fn starts_retries_and_give_ups_are_worded_as_promised() {
     let lines = Lines::default();
-    let _told = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let _reported = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
     let mut w = world();
     let worker = w.start(w.worker().handle(boom).id("w1"));
     let id = w.windlass.enqueue(Boom { card: "4111".into() }).tenant("acme").retry(POLICY).await.unwrap();
@@ -91,7 +91,7 @@ async fn starts_retries_and_give_ups_are_worded_as_promised() {
     w.quiet().await;
     worker.stop().await;
     assert_eq!(
-        lines.told(),
+        lines.reported(),
         [
             "INFO job 1 boom: attempt 1/3",
             "WARN job 1 failed, retry 1/2 in 1s (at 2026-01-01T12:00:01Z)",
@@ -119,7 +119,7 @@ async fn starts_retries_and_give_ups_are_worded_as_promised() {
 #[tokio::test]
 async fn a_recurring_run_that_is_given_up_says_when_the_next_one_is() {
     let lines = Lines::default();
-    let _told = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
+    let _reported = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
     let w = world();
     let policy = w
         .job(w.windlass.enqueue(Boom { card: String::new() }).queue("other").retry("once").await.unwrap())
@@ -140,7 +140,7 @@ async fn a_recurring_run_that_is_given_up_says_when_the_next_one_is() {
     let worker = w.start(w.worker().handle(boom).queue("hourly", 1));
     w.quiet().await;
     w.clock.advance(Millis::from_secs(3600));
-    w.until("the run's end", async || lines.told().iter().any(|line| line.starts_with("ERROR"))).await;
+    w.until("the run's end", async || lines.reported().iter().any(|line| line.starts_with("ERROR"))).await;
     worker.stop().await;
     let line = lines.last();
     let message = &line.fields["message"];

@@ -2,7 +2,7 @@
 
 use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
-use windlass::{Attempt, Delivery, Failure, JobKind, Millis, Reason, State, What};
+use windlass::{Attempt, Delivery, EventKind, Failure, JobKind, Millis, Reason, State};
 
 /// Works for a while of the store's time.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ async fn work(job: Work, attempt: Attempt) -> Result<(), Failure> {
     }
 }
 
-fn started(what: &What) -> bool {
-    matches!(what, What::Started { .. })
+fn started(what: &EventKind) -> bool {
+    matches!(what, EventKind::Started { .. })
 }
 
 scenario! {

@@ -10,12 +10,12 @@ use tokio::task::JoinHandle;
 use windlass::clock::Clock;
 use windlass::core::Executor;
 use windlass::core::job::{QueueName, Tenant};
-use windlass::dice::Dice;
 use windlass::event::Event;
 use windlass::job::Job;
+use windlass::random::Random;
 use windlass::store::{Options, Reap, Scope, Spared, Store};
 use windlass::testing::{Fault, FaultyStore, START};
-use windlass::{JobId, Millis, What, Windlass, Worker, WorkerError};
+use windlass::{EventKind, JobId, Millis, Windlass, Worker, WorkerError};
 
 /// Real time after which a test that waits for something is given up: a hang must not look like patience.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,10 +45,10 @@ impl World {
         let home = tempfile::tempdir().expect("a temporary directory");
         let path = home.path().join("jobs.db");
         let options = Self::options();
-        let dice = options.dice.clone();
+        let random = options.random.clone();
         let path = path.to_str().expect("the path is text");
         let store = windlass::store::sqlite::SqliteStore::open(path, options).await.expect("the store opens");
-        Self::new(store, dice, home)
+        Self::new(store, random, home)
     }
 
     /// A world in a schema of its own, of the server that WINDLASS_TEST_POSTGRES names.
@@ -58,25 +58,25 @@ impl World {
             "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
              or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
         );
-        let schema = format!("worker_{:016x}", Dice::system().number());
+        let schema = format!("worker_{:016x}", Random::system().number());
         let options = Options { schema: schema.clone(), connections: 4, ..Self::options() };
-        let dice = options.dice.clone();
+        let random = options.random.clone();
         let store = windlass::store::postgres::PostgresStore::open(&url, options).await.expect("the store opens");
-        Self::new(store, dice, Schema { url, name: schema })
+        Self::new(store, random, Schema { url, name: schema })
     }
 
     /// A world whose store lives as long as `home`.
-    pub(crate) fn new(inner: Arc<dyn Store>, dice: Dice, home: impl Any + Send + Sync) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Store>, random: Random, home: impl Any + Send + Sync) -> Self {
         let clock = inner.clock().clone();
         let faults = FaultyStore::new(inner.clone());
-        let windlass = Windlass::with_dice(faults.clone(), dice);
+        let windlass = Windlass::with_random(faults.clone(), random);
         let events = windlass.events().subscribe();
         Self { windlass, faults, clock, inner, events, _home: Box::new(home) }
     }
 
     /// Another process on the same store.
     pub(crate) fn other_process(&self) -> Self {
-        Self::new(self.inner.clone(), Dice::seeded(8), ())
+        Self::new(self.inner.clone(), Random::seeded(8), ())
     }
 
     /// A process that no wake-up reaches.
@@ -95,7 +95,7 @@ impl World {
     }
 
     pub(crate) fn options() -> Options {
-        Options { clock: Clock::manual(START), dice: Dice::seeded(7), ..Options::default() }
+        Options { clock: Clock::manual(START), random: Random::seeded(7), ..Options::default() }
     }
 
     pub(crate) fn worker(&self) -> Worker {
@@ -109,11 +109,11 @@ impl World {
     }
 
     /// The next event of a job that `is_it` recognises.
-    pub(crate) async fn event(&mut self, job: JobId, is_it: impl Fn(&What) -> bool) -> Event {
+    pub(crate) async fn event(&mut self, job: JobId, is_it: impl Fn(&EventKind) -> bool) -> Event {
         let found = async {
             loop {
                 let event = self.events.recv().await.expect("the events go on");
-                if event.job == job && is_it(&event.what) {
+                if event.job == job && is_it(&event.event_kind) {
                     return event;
                 }
             }
@@ -123,8 +123,8 @@ impl World {
 
     /// Waits for the job's next retry and lets its backoff pass. Answers the delay.
     pub(crate) async fn pass_retry(&mut self, job: JobId) -> Millis {
-        let event = self.event(job, |what| matches!(what, What::Retried { .. })).await;
-        let What::Retried { delay, .. } = event.what else { unreachable!("the event is a retry") };
+        let event = self.event(job, |what| matches!(what, EventKind::Retried { .. })).await;
+        let EventKind::Retried { delay, .. } = event.event_kind else { unreachable!("the event is a retry") };
         self.clock.advance(delay);
         delay
     }
@@ -158,10 +158,10 @@ impl World {
     /// the store, and on one thread nobody else is left to act after so many turns.
     pub(crate) async fn quiet(&self) {
         let settling = async {
-            let mut turns = 0;
-            while turns < QUIET_TURNS {
+            let mut shares = 0;
+            while shares < QUIET_TURNS {
                 tokio::task::yield_now().await;
-                turns = if self.faults.in_flight() == 0 { turns + 1 } else { 0 };
+                shares = if self.faults.in_flight() == 0 { shares + 1 } else { 0 };
             }
         };
         within(settling, "a quiet moment").await;
@@ -288,9 +288,9 @@ macro_rules! scenario {
             $(#[tokio::test]
             async fn $name() {
                 let options = $crate::world::World::options();
-                let dice = options.dice.clone();
+                let random = options.random.clone();
                 let store = windlass::store::memory::MemoryStore::new(options);
-                super::$name($crate::world::World::new(store, dice, ())).await;
+                super::$name($crate::world::World::new(store, random, ())).await;
             })+
         }
 

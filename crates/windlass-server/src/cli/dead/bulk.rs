@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 
 /// Requests in a row that find all they match done by somebody else.
 const MAX_IN_VAIN: u32 = 5;
-/// The most groups that are counted before a verb on many asks for consent.
+/// The most groups that are counted before a action on many asks for consent.
 const MAX_GROUPS: usize = 1000;
 
-/// Which dead letters a verb is about.
+/// Which dead letters a action is about.
 #[derive(Debug, clap::Args)]
 pub(super) struct Choice {
     /// Ids of dead letters.
@@ -30,9 +30,9 @@ pub(super) struct Choice {
     all: bool,
 }
 
-/// A verb on many dead letters.
+/// A action on many dead letters.
 pub(super) struct Bulk<'a> {
-    pub(super) verb: &'static str,
+    pub(super) action: &'static str,
     pub(super) done: &'static str,
     pub(super) choice: &'a Choice,
     pub(super) extra: Option<(&'static str, Value)>,
@@ -63,7 +63,7 @@ impl Bulk<'_> {
 
     async fn by_ids(&self, api: &Api, consent: Consent, json: bool) -> Result<String, Error> {
         let ids = &self.choice.ids;
-        if self.verb == "discard" {
+        if self.action == "discard" {
             consent.get(&format!("Discard {}?", counted(ids.len() as u64, "dead letter")))?;
         }
         let answer = api.post(&self.path(), &self.body("ids", json!(ids))).await?;
@@ -80,7 +80,7 @@ impl Bulk<'_> {
         if is_done { Ok(text) } else { Err(Error::Told(text)) }
     }
 
-    /// What it came to for one id, and whether that is what was wanted: repeating a verb is no failure.
+    /// What it came to for one id, and whether that is what was wanted: repeating a action is no failure.
     fn outcome<'w>(&self, word: &'w str) -> (&'w str, bool) {
         match word {
             "queued" | "discarded" => (self.done, true),
@@ -101,13 +101,13 @@ impl Bulk<'_> {
             let none = json!({ "done": 0, "more": false });
             return Ok(if json { pretty(&none) } else { "no dead letters match\n".into() });
         }
-        let mut verb = self.verb.to_owned();
-        verb[..1].make_ascii_uppercase();
+        let mut action = self.action.to_owned();
+        action[..1].make_ascii_uppercase();
         // More groups than are counted: the number is a lower bound.
         let at_least = if groups.len() < MAX_GROUPS { "" } else { "at least " };
-        consent.get(&format!("{verb} {at_least}{}?", counted(total, "dead letter")))?;
+        consent.get(&format!("{action} {at_least}{}?", counted(total, "dead letter")))?;
         let mut sum = Sum::default();
-        let bar = progress::bar(total, self.verb, Unit::Jobs);
+        let bar = progress::bar(total, self.action, Unit::Jobs);
         let result = self.pages(api, &mut sum, |done| bar.set_position(done)).await;
         bar.finish_and_clear();
         let so_far = format!("{} {}", counted(sum.done, "dead letter"), self.done);
@@ -117,15 +117,15 @@ impl Bulk<'_> {
             }
             return Err(error);
         }
-        let mut told = json!({ "done": sum.done, "more": sum.more });
+        let mut reported = json!({ "done": sum.done, "more": sum.more });
         if sum.last_due.is_string() {
-            told["lastDueAt"] = sum.last_due;
+            reported["lastDueAt"] = sum.last_due;
         }
         if json {
-            return Ok(pretty(&told));
+            return Ok(pretty(&reported));
         }
         let rest = if sum.more { "more match; somebody else is at them\n" } else { "" };
-        Ok(format!("{so_far}\n{}{rest}", last_due(&told)))
+        Ok(format!("{so_far}\n{}{rest}", last_due(&reported)))
     }
 
     /// Asks again until nothing is left.
@@ -155,7 +155,7 @@ impl Bulk<'_> {
     }
 
     fn path(&self) -> String {
-        format!("/api/v1/dead-letters/{}", self.verb)
+        format!("/api/v1/dead-letters/{}", self.action)
     }
 
     fn body(&self, name: &str, which: Value) -> Value {

@@ -4,7 +4,7 @@ use super::scale::for_real;
 use crate::cli::screen::{Hue, Screen, width};
 use crate::cli::words::rough;
 use crate::cli::{Error, emit};
-use windlass::{Event, What};
+use windlass::{Event, EventKind};
 use windlass_core::attempt::label;
 use windlass_core::{Reason, Status, Timestamp};
 
@@ -37,7 +37,7 @@ impl Live<'_> {
     }
 
     pub(super) fn tell(&self, event: &Event) -> Result<(), Error> {
-        let Some((hue, long, short)) = told(event) else { return Ok(()) };
+        let Some((hue, long, short)) = reported(event) else { return Ok(()) };
         let time = event.at.since(self.began_at).get();
         let time = format!("{:>3}.{:02}s", time / 1000, time % 1000 / 10);
         let job = format!("{:>3}  {:<13}", event.job.0, event.kind.as_str());
@@ -50,23 +50,23 @@ impl Live<'_> {
 }
 
 /// What happened, and the same in fewer words.
-fn told(event: &Event) -> Option<(Hue, String, String)> {
+fn reported(event: &Event) -> Option<(Hue, String, String)> {
     let same = |hue, text: String| Some((hue, text.clone(), text));
     let of = event.max_attempts.saturating_sub(1);
-    match &event.what {
-        What::Queued | What::Started { .. } | What::Postponed { .. } => None,
-        What::Succeeded { .. } => same(Hue::Good, "✓ succeeded".into()),
-        What::Retried { delay, error_class, .. } => {
+    match &event.event_kind {
+        EventKind::Queued | EventKind::Started { .. } | EventKind::Postponed { .. } => None,
+        EventKind::Succeeded { .. } => same(Hue::Good, "✓ succeeded".into()),
+        EventKind::Retried { delay, error_class, .. } => {
             let (retry, real) = (event.retry + 1, for_real(*delay));
             let head = format!("↻ {error_class}: retry {retry}/{of} in {}", rough(*delay));
             Some((Hue::Warn, format!("{head} (for real: {})", rough(real)), format!("{head} ({})", rough(real))))
         }
-        What::GaveUp { reason, error_class, .. } => {
+        EventKind::GaveUp { reason, error_class, .. } => {
             let class = error_class.as_deref().map_or_else(String::new, |class| format!("{class}: "));
             let (long, short) = (because(*reason), reason.as_str());
             Some((Hue::Bad, format!("✗ {class}gave up, {long}"), format!("✗ {class}gave up: {short}")))
         }
-        What::Cancelled => same(Hue::Faint, "cancelled".into()),
+        EventKind::Cancelled => same(Hue::Faint, "cancelled".into()),
     }
 }
 

@@ -33,23 +33,23 @@ pub(super) async fn closing(
     screen: &Screen,
 ) -> Result<String, Error> {
     let title = |words: &str| format!("\n{}\n\n", screen.ink.bold(words));
-    let mut told = title("How it ended");
-    told.push_str(&jobs::table(&all(api).await?).render(screen));
-    told.push_str(&title("Execution logs"));
+    let mut reported = title("How it ended");
+    reported.push_str(&jobs::table(&all(api).await?).render(screen));
+    reported.push_str(&title("Execution logs"));
     let is_worth_it = |actor: &&Actor| matches!(actor.kind, "resize-image" | "sync-crm" | "parse-report");
     let shown = actors.iter().filter(is_worth_it).map(|actor| actor.id).chain([delivery]);
     for (index, id) in shown.enumerate() {
         let job = api.get(&format!("/api/v1/jobs/{id}")).await?;
         let gap = if index > 0 { "\n" } else { "" };
         // Writing to a String cannot fail.
-        let _ = write!(told, "{gap}{}", history::of(api, &job, screen).await?);
+        let _ = write!(reported, "{gap}{}", history::of(api, &job, screen).await?);
     }
-    told.push_str(&title("In numbers"));
+    reported.push_str(&title("In numbers"));
     let found = api.get("/api/v1/stats").await?;
-    told.push_str(&stats::table(&found["windows"]["5m"], "kind", "kinds", screen));
-    told.push_str(&title("What to try next"));
-    told.push_str(&next(kept, screen));
-    Ok(told)
+    reported.push_str(&stats::table(&found["windows"]["5m"], "kind", "kinds", screen));
+    reported.push_str(&title("What to try next"));
+    reported.push_str(&next(kept, screen));
+    Ok(reported)
 }
 
 fn next(kept: Option<&str>, screen: &Screen) -> String {

@@ -1,6 +1,6 @@
 //! What the plots share: seconds gathered into columns, and a scale of powers of ten.
 
-use super::Lane;
+use super::Curve;
 use std::ops::Range;
 use windlass_core::Millis;
 use windlass_core::simulate::Second;
@@ -35,8 +35,8 @@ pub(super) struct Time {
 
 impl Time {
     /// The finest axis over all of the lanes that has at most `most` columns.
-    pub(super) fn fitting(lanes: &[Lane], recovery: Millis, most: usize) -> Self {
-        let last = lanes.iter().map(|lane| lane.run.load.len()).max().unwrap_or(0);
+    pub(super) fn fitting(curves: &[Curve], recovery: Millis, most: usize) -> Self {
+        let last = curves.iter().map(|curve| curve.run.load.len()).max().unwrap_or(0);
         // The recovery is shown even where nobody called after it.
         let seconds = last.max(recovery.get().div_ceil(1000) as usize + 1);
         let step = at_least(seconds.div_ceil(most.max(1)), &WIDTHS);
@@ -78,8 +78,8 @@ fn at_least(seconds: usize, choices: &[usize]) -> usize {
 }
 
 /// How many powers of ten the busiest second of any lane needs; at least one.
-pub(super) fn decades(lanes: &[Lane]) -> usize {
-    let busiest = lanes.iter().map(|lane| lane.run.peak.calls).max().unwrap_or(0);
+pub(super) fn decades(curves: &[Curve]) -> usize {
+    let busiest = curves.iter().map(|curve| curve.run.peak.calls).max().unwrap_or(0);
     (1..).find(|n| 10_u64.pow(*n) >= u64::from(busiest)).unwrap_or(1) as usize
 }
 

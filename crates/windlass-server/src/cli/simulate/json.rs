@@ -1,6 +1,6 @@
 //! The report of `simulate` for programs.
 
-use super::Lane;
+use super::Curve;
 use super::chart::{Column, Time};
 use serde_json::{Map, Value, json};
 use windlass_core::Millis;
@@ -9,9 +9,9 @@ use windlass_core::simulate::{Peak, Scenario};
 /// The most points of a load curve.
 const MAX_POINTS: usize = 1000;
 
-pub(super) fn report(seed: u64, scenario: &Scenario, lanes: &[Lane]) -> Value {
+pub(super) fn report(seed: u64, scenario: &Scenario, curves: &[Curve]) -> Value {
     let target = &scenario.target;
-    let time = Time::fitting(lanes, target.recovers_at(), MAX_POINTS);
+    let time = Time::fitting(curves, target.recovers_at(), MAX_POINTS);
     json!({
         "seed": seed,
         "jobs": scenario.jobs,
@@ -24,17 +24,17 @@ pub(super) fn report(seed: u64, scenario: &Scenario, lanes: &[Lane]) -> Value {
             "retryAfterMs": target.retry_after.map(Millis::get),
         },
         "bucketMs": time.step * 1000,
-        "items": lanes.iter().map(|lane| item(lane, time)).collect::<Vec<_>>(),
+        "items": curves.iter().map(|curve| item(curve, time)).collect::<Vec<_>>(),
     })
 }
 
-fn item(lane: &Lane, time: Time) -> Value {
-    let run = &lane.run;
+fn item(curve: &Curve, time: Time) -> Value {
+    let run = &curve.run;
     let reasons: Map<String, Value> =
         run.reasons.iter().map(|(reason, jobs)| (reason.as_str().to_owned(), json!(jobs))).collect();
     json!({
-        "name": lane.label,
-        "line": lane.policy.to_string(),
+        "name": curve.label,
+        "line": curve.policy.to_string(),
         "calls": run.calls,
         "wasted": run.wasted,
         "peak": peak(run.peak),

@@ -1,6 +1,6 @@
 //! Load curves as SVG: one panel for each policy, all on the same scales, readable without colour.
 
-use super::Lane;
+use super::Curve;
 use super::chart::{Column, Time, decades, power_of_ten};
 use super::table::{count, rounded, shortened};
 use crate::cli::screen::wrap;
@@ -37,11 +37,11 @@ text { font: 12px system-ui, sans-serif; fill: #1f2933 }
 ";
 
 /// A whole SVG document.
-pub(super) fn draw(title: &str, scenario: &Scenario, lanes: &[Lane]) -> String {
+pub(super) fn draw(title: &str, scenario: &Scenario, curves: &[Curve]) -> String {
     let wrapped = wrap(title, TITLE_CHARS);
     let head = TOP + LINE * wrapped.lines().count() as f64;
-    let height = head + lanes.len() as f64 * (PANEL + GAP) - GAP + BOTTOM;
-    let scales = Scales::of(scenario, lanes);
+    let height = head + curves.len() as f64 * (PANEL + GAP) - GAP + BOTTOM;
+    let scales = Scales::of(scenario, curves);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\" role=\"img\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n\
@@ -53,8 +53,8 @@ pub(super) fn draw(title: &str, scenario: &Scenario, lanes: &[Lane]) -> String {
         push(&mut svg, format_args!("<text x=\"{LEFT}\" y=\"{y}\" class=\"title\">{}</text>", escaped(line)));
     }
     svg.push_str(&legend(scenario, head - TOP / 2.0 - 6.0));
-    for (i, lane) in lanes.iter().enumerate() {
-        panel(&mut svg, scenario, lane, &scales, head + i as f64 * (PANEL + GAP));
+    for (i, curve) in curves.iter().enumerate() {
+        panel(&mut svg, scenario, curve, &scales, head + i as f64 * (PANEL + GAP));
     }
     let foot = height - BOTTOM + 16.0;
     for (x, label) in scales.ticks() {
@@ -71,9 +71,9 @@ struct Scales {
 }
 
 impl Scales {
-    fn of(scenario: &Scenario, lanes: &[Lane]) -> Self {
-        let time = Time::fitting(lanes, scenario.target.recovers_at(), MAX_COLUMNS);
-        Self { time, decades: decades(lanes) }
+    fn of(scenario: &Scenario, curves: &[Curve]) -> Self {
+        let time = Time::fitting(curves, scenario.target.recovers_at(), MAX_COLUMNS);
+        Self { time, decades: decades(curves) }
     }
 
     fn x(&self, seconds: f64) -> f64 {
@@ -108,14 +108,14 @@ fn legend(scenario: &Scenario, y: f64) -> String {
     svg
 }
 
-fn panel(svg: &mut String, scenario: &Scenario, lane: &Lane, scales: &Scales, top: f64) {
+fn panel(svg: &mut String, scenario: &Scenario, curve: &Curve, scales: &Scales, top: f64) {
     let (ground, right) = (top + PANEL, WIDTH - RIGHT);
     let target = &scenario.target;
     let [from, to] = [target.down_at, target.recovers_at()].map(|at| scales.x(at.get() as f64 / 1000.0));
     let name = format!(
         "<text class=\"name\" x=\"{LEFT}\" y=\"{:.1}\">{}</text>",
         top - 8.0,
-        escaped(&shortened(&lane.label, LABEL_CHARS))
+        escaped(&shortened(&curve.label, LABEL_CHARS))
     );
     push(svg, format_args!("{name}"));
     push(
@@ -123,7 +123,7 @@ fn panel(svg: &mut String, scenario: &Scenario, lane: &Lane, scales: &Scales, to
         format_args!(
             "<text class=\"small\" x=\"{right}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             top - 8.0,
-            figures(lane)
+            figures(curve)
         ),
     );
     let band = to - from;
@@ -137,7 +137,7 @@ fn panel(svg: &mut String, scenario: &Scenario, lane: &Lane, scales: &Scales, to
         let (x, y, label) = (LEFT - 6.0, y + 4.0, power_of_ten(power));
         push(svg, format_args!("<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{label}</text>"));
     }
-    let columns = scales.time.columns_of(&lane.run.load);
+    let columns = scales.time.columns_of(&curve.run.load);
     for (class, of) in [("failed", (|c| c.peak) as fn(&Column) -> u32), ("served", |c| c.served)] {
         let outline = outline(&columns, of, scales, ground);
         push(svg, format_args!("<path class=\"{class}\" d=\"{outline}\"/>"));
@@ -150,8 +150,8 @@ fn panel(svg: &mut String, scenario: &Scenario, lane: &Lane, scales: &Scales, to
     push(svg, format_args!("<rect class=\"frame\" x=\"{LEFT}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>"));
 }
 
-fn figures(lane: &Lane) -> String {
-    let run = &lane.run;
+fn figures(curve: &Curve) -> String {
+    let run = &curve.run;
     let drain = run.drain.map_or(String::new(), |span| format!(" · drained {} after recovery", rounded(span)));
     let [calls, wasted] = [run.calls, run.wasted].map(count);
     let [after, given_up] = [run.peak_after.calls, run.given_up()].map(|n| count(u64::from(n)));

@@ -1,6 +1,6 @@
 //! The figures of a comparison: a table where there is room, else a list for each policy.
 
-use super::Lane;
+use super::Curve;
 use crate::cli::screen::{Screen, wrap};
 use windlass_core::Millis;
 
@@ -9,41 +9,41 @@ const GAP: &str = "  ";
 const MIN_LABEL: usize = 14;
 const TITLES: [&str; 8] = ["calls", "wasted", "peak/s", "after/s", "drain", "median", "p99", "given up"];
 
-pub(super) fn figures(lanes: &[Lane], screen: &Screen) -> String {
-    let rows: Vec<[String; 8]> = lanes.iter().map(cells).collect();
+pub(super) fn figures(curves: &[Curve], screen: &Screen) -> String {
+    let rows: Vec<[String; 8]> = curves.iter().map(cells).collect();
     let widths: Vec<usize> = (0..TITLES.len())
         .map(|i| rows.iter().map(|row| row[i].len()).chain([TITLES[i].len()]).max().unwrap_or(0))
         .collect();
     let used = widths.iter().map(|width| width + GAP.len()).sum::<usize>();
     let room = screen.width.saturating_sub(used);
     if room < MIN_LABEL {
-        return listed(lanes, &rows, screen);
+        return listed(curves, &rows, screen);
     }
-    let longest = lanes.iter().map(|lane| lane.label.chars().count()).max().unwrap_or(0);
+    let longest = curves.iter().map(|curve| curve.label.chars().count()).max().unwrap_or(0);
     let first = longest.max("policy".len()).min(room);
     let line = |label: &str, row: [&str; 8]| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{GAP}{cell:>width$}"));
         format!("{:<first$}{}", shortened(label, first), cells.collect::<String>())
     };
     let mut text = format!("{}\n", screen.ink.bold(&line("policy", TITLES)));
-    for (lane, row) in lanes.iter().zip(&rows) {
-        text.push_str(&line(&lane.label, row.each_ref().map(String::as_str)));
+    for (curve, row) in curves.iter().zip(&rows) {
+        text.push_str(&line(&curve.label, row.each_ref().map(String::as_str)));
         text.push('\n');
     }
     text
 }
 
-fn listed(lanes: &[Lane], rows: &[[String; 8]], screen: &Screen) -> String {
-    let list = lanes.iter().zip(rows).map(|(lane, row)| {
+fn listed(curves: &[Curve], rows: &[[String; 8]], screen: &Screen) -> String {
+    let list = curves.iter().zip(rows).map(|(curve, row)| {
         let figures: Vec<String> = TITLES.iter().zip(row).map(|(title, cell)| format!("{title} {cell}")).collect();
-        let label = screen.ink.bold(&shortened(&lane.label, screen.width));
+        let label = screen.ink.bold(&shortened(&curve.label, screen.width));
         format!("{label}\n{}\n", wrap(&figures.join(", "), screen.width))
     });
     list.collect()
 }
 
-fn cells(lane: &Lane) -> [String; 8] {
-    let run = &lane.run;
+fn cells(curve: &Curve) -> [String; 8] {
+    let run = &curve.run;
     let span = |span: Option<Millis>| span.map_or_else(|| "-".to_owned(), |span| rounded(span).to_string());
     [
         count(run.calls),

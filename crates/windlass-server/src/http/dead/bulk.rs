@@ -118,7 +118,7 @@ async fn replay_ids(
         done: sent.len() as u64,
         more: false,
         last_due_at: moment(last.map(|job| job.due_at)),
-        results: told(&ids, replayed.iter().map(word)),
+        results: reported(&ids, replayed.iter().map(word)),
     }))
 }
 
@@ -166,13 +166,13 @@ pub(crate) async fn discard(
         Discarded::NotFound => "not_found",
     };
     let results = match choice {
-        Choice::Ids(ids) => told(&ids, discarded.iter().map(word)),
+        Choice::Ids(ids) => reported(&ids, discarded.iter().map(word)),
         Choice::Filter(_) => Vec::new(),
     };
     Ok(Json(BulkResult { done, more, last_due_at: None, results }))
 }
 
-fn told(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
+fn reported(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
     ids.iter().zip(words).map(|(id, result)| IdResult { id: id.0, result }).collect()
 }
 

@@ -88,7 +88,7 @@ pub(crate) async fn batch(
     if atomicity == Atomicity::All {
         refuse_conflicts(&stored)?;
     }
-    let mut results: Vec<ItemResult> = stored.into_iter().map(told).collect();
+    let mut results: Vec<ItemResult> = stored.into_iter().map(reported).collect();
     for (index, problem) in wrong {
         results.insert(index, refused(problem));
     }
@@ -156,7 +156,7 @@ fn refuse_conflicts(stored: &[Enqueued]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn told(stored: Enqueued) -> ItemResult {
+fn reported(stored: Enqueued) -> ItemResult {
     let item = |result, id, detail| ItemResult { result, id, next_run_at: None, detail, errors: Vec::new() };
     match stored {
         Enqueued::Created { id, due_at, .. } => {

@@ -1,6 +1,6 @@
 //! What a remote worker tells about its leases: still at work, done, failed. Each item is answered by itself.
 
-use super::read::{self, Item, Verb};
+use super::read::{self, Item, LeaseAction};
 use crate::http::app::App;
 use crate::http::auth::{May, Work};
 use crate::http::body::Body;
@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::collections::HashSet;
 use utoipa::ToSchema;
 use windlass::job::{Job, LeaseId};
-use windlass::settle::{Trace, settle};
 use windlass::store::{Commit, Committed, Scope, WorkerId};
+use windlass::transition::{Trace, transition_of};
 
 /// Results of attempts.
 #[derive(Debug, ToSchema)]
@@ -74,11 +74,11 @@ pub(crate) struct Answer {
 #[utoipa::path(post, path = "/api/v1/leases/extend", tag = "remote workers", request_body = ResultsBody,
     responses((status = 200, body = Answers), (status = 422, body = ProblemBody)))]
 pub(crate) async fn extend(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
-    let (worker, lease_for, items) = read::items(&body, Verb::Extend)?;
+    let (worker, lease_for, items) = read::items(&body, LeaseAction::Extend)?;
     let leases: Vec<LeaseId> = items.iter().map(|item| item.lease).collect();
     let renewed = app.store().renew(&worker, leases, lease_for).await;
     // While workers cannot renew or commit, nobody's lease may be taken for lost.
-    app.windlass().heard(&renewed);
+    app.windlass().record_contact(&renewed);
     let renewed = renewed?;
     let word = |item: &Item| {
         if renewed.lost.contains(&item.lease) {
@@ -96,7 +96,7 @@ pub(crate) async fn extend(State(app): State<App>, _caller: May<Work>, body: Bod
 #[utoipa::path(post, path = "/api/v1/leases/complete", tag = "remote workers", request_body = ResultsBody,
     responses((status = 200, body = Answers), (status = 422, body = ProblemBody)))]
 pub(crate) async fn complete(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
-    let (worker, _, items) = read::items(&body, Verb::Complete)?;
+    let (worker, _, items) = read::items(&body, LeaseAction::Complete)?;
     finish(&app, &worker, items).await.map(Json)
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn complete(State(app): State<App>, _caller: May<Work>, body: B
 #[utoipa::path(post, path = "/api/v1/leases/fail", tag = "remote workers", request_body = ResultsBody,
     responses((status = 200, body = Answers), (status = 422, body = ProblemBody)))]
 pub(crate) async fn fail(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
-    let (worker, _, items) = read::items(&body, Verb::Fail)?;
+    let (worker, _, items) = read::items(&body, LeaseAction::Fail)?;
     finish(&app, &worker, items).await.map(Json)
 }
 
@@ -176,7 +176,7 @@ fn decide(app: &App, worker: &WorkerId, item: &Item, job: &Job) -> Commit {
         note: item.note.clone(),
         result: item.result.clone(),
     };
-    settle(job, &item.outcome, trace, app.dice().roll())
+    transition_of(job, &item.outcome, trace, app.random().roll())
 }
 
 /// Commits what there is, and ends the leases of what was applied.
@@ -194,7 +194,7 @@ async fn commit(
     let leases: Vec<LeaseId> = present.iter().map(|commit| commit.lease).collect();
     let ended = if is_sure { leases.iter().copied().filter(|l| held.contains(l)).collect() } else { Vec::new() };
     let results = app.store().commit(present, ended).await;
-    app.windlass().heard(&results);
+    app.windlass().record_contact(&results);
     let results = results?;
     if !is_sure {
         let is_over = |result: &Committed| matches!(result, Committed::Applied(_) | Committed::Repeated);

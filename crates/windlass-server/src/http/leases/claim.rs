@@ -1,12 +1,12 @@
 //! Claims for remote workers: never lost between the store and a client that hung up.
 
-use super::read::Wish;
+use super::read::Subscription;
 use crate::http::app::App;
 use crate::http::problem::Problem;
 use tokio::sync::oneshot;
 use windlass::job::{Job, LeaseId, QueueId};
-use windlass::settle::{Trace, settle};
-use windlass::store::{Claim, Claimed, Commit, Leases, Queue, StoreError, Turn, WorkerId};
+use windlass::store::{Claim, Claimed, Commit, Leases, Queue, Share, StoreError, WorkerId};
+use windlass::transition::{Trace, transition_of};
 use windlass_core::{Executor, Millis, Outcome, Progress};
 
 /// At most this many jobs of one claim have lost a worker before.
@@ -15,37 +15,38 @@ const SUSPECTS: u32 = 1;
 const AGAIN: Millis = Millis::new(200);
 
 /// The queues a worker asked for, in turn.
-pub(super) fn queues_of(wish: &Wish, all: Vec<Queue>, app: &App) -> Vec<Queue> {
-    let is_wished = |queue: &Queue| {
-        queue.executor == Executor::Worker && (wish.queues.is_empty() || wish.queues.contains(&queue.name))
+pub(super) fn queues_of(subscription: &Subscription, all: Vec<Queue>, app: &App) -> Vec<Queue> {
+    let is_subscribed = |queue: &Queue| {
+        queue.executor == Executor::Worker
+            && (subscription.queues.is_empty() || subscription.queues.contains(&queue.name))
     };
-    let mut queues: Vec<Queue> = all.into_iter().filter(is_wished).collect();
+    let mut queues: Vec<Queue> = all.into_iter().filter(is_subscribed).collect();
     if !queues.is_empty() {
-        let turn = app.leased().next_turn(queues.len());
-        queues.rotate_left(turn);
+        let share = app.leased().next_offset(queues.len());
+        queues.rotate_left(share);
     }
     queues
 }
 
 /// Takes up to `max` jobs for a worker.
-pub(super) async fn claim(app: &App, wish: &Wish, queues: &[Queue]) -> Result<Claimed, Problem> {
-    let taker = Taker { app: app.clone(), worker: wish.worker.clone(), lease_for: wish.lease_for };
-    let (max, queues) = (wish.max, queues.iter().map(|queue| queue.id).collect::<Vec<_>>());
-    let (told, heard) = oneshot::channel();
+pub(super) async fn claim(app: &App, subscription: &Subscription, queues: &[Queue]) -> Result<Claimed, Problem> {
+    let taker = Taker { app: app.clone(), worker: subscription.worker.clone(), lease_for: subscription.lease_for };
+    let (max, queues) = (subscription.max, queues.iter().map(|queue| queue.id).collect::<Vec<_>>());
+    let (reported, record_contact) = oneshot::channel();
     // The request may be dropped at any moment, its client gone; what it took must not be dropped with it, or those jobs would
     // wait for their leases to run out.
     app.tasks().spawn(async move {
         let claimed = taker.take(&queues, max).await;
-        if let Err(Ok(unheard)) = told.send(claimed) {
-            taker.give_back(unheard.jobs).await;
+        if let Err(Ok(undelivered)) = reported.send(claimed) {
+            taker.give_back(undelivered.jobs).await;
         }
     });
-    let Ok(claimed) = heard.await else {
+    let Ok(claimed) = record_contact.await else {
         return Err(StoreError::unavailable("the server is stopping").into());
     };
     let claimed = claimed?;
     app.leased().keep(&claimed.jobs);
-    app.windlass().remote_started(&wish.worker.0, &claimed.jobs);
+    app.windlass().remote_started(&subscription.worker.0, &claimed.jobs);
     Ok(claimed)
 }
 
@@ -74,17 +75,17 @@ impl Taker {
     }
 
     async fn take_once(&self, queues: &[QueueId], slots: u32, limit: u32) -> Result<Claimed, StoreError> {
-        let leases: Vec<LeaseId> = (0..limit).map(|_| LeaseId::draw(self.app.dice())).collect();
+        let leases: Vec<LeaseId> = (0..limit).map(|_| LeaseId::draw(self.app.random())).collect();
         let claim = Claim {
             worker: self.worker.clone(),
             leases: Leases::Each(leases.clone()),
             lease_for: self.lease_for,
-            turns: queues.iter().map(|queue| Turn { queue: *queue, slots, ahead: 0 }).collect(),
+            shares: queues.iter().map(|queue| Share { queue: *queue, slots, ahead: 0 }).collect(),
             limit,
             suspects: SUSPECTS,
         };
         let claimed = self.app.store().claim(claim).await;
-        self.app.windlass().heard(&claimed);
+        self.app.windlass().record_contact(&claimed);
         if matches!(claimed, Err(StoreError::Unknown(_))) {
             // The worker hears that nobody knows, and takes nothing for its own.
             let finder = self.clone();
@@ -125,7 +126,7 @@ impl Taker {
         let released = |job: &Job| {
             let started_at = job.claimed_at.unwrap_or(now);
             let trace = Trace { started_at, finished_at: now, worker: "windlass".into(), ..Trace::default() };
-            settle(job, &Outcome::Released(Progress::NotStarted), trace, self.app.dice().roll())
+            transition_of(job, &Outcome::Released(Progress::NotStarted), trace, self.app.random().roll())
         };
         let leases: Vec<LeaseId> = jobs.iter().filter_map(|job| job.lease).collect();
         let commits: Vec<Commit> = jobs.iter().map(released).collect();
@@ -139,7 +140,7 @@ impl Taker {
     {
         loop {
             let answer = ask().await;
-            self.app.windlass().heard(&answer);
+            self.app.windlass().record_contact(&answer);
             let error = match answer {
                 Ok(answer) => return Some(answer),
                 Err(error) => error,

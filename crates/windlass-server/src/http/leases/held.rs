@@ -15,7 +15,7 @@ const MAX_WORKERS: usize = 10_000;
 pub(crate) struct Leased {
     jobs: Mutex<HashMap<LeaseId, Job>>,
     reported: Mutex<HashMap<String, Timestamp>>,
-    turn: AtomicUsize,
+    share: AtomicUsize,
 }
 
 impl Leased {
@@ -40,8 +40,8 @@ impl Leased {
     }
 
     /// Where the next claim's turn begins, so that no queue starves another.
-    pub(super) fn next_turn(&self, queues: usize) -> usize {
-        self.turn.fetch_add(1, Ordering::Relaxed) % queues.max(1)
+    pub(super) fn next_offset(&self, queues: usize) -> usize {
+        self.share.fetch_add(1, Ordering::Relaxed) % queues.max(1)
     }
 
     /// When the worker first called, if it is time to report it.

@@ -26,7 +26,7 @@ const MAX_NOTE: usize = 4096;
 
 /// A worker's request for jobs.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct Subscription {
     pub(super) worker: WorkerId,
     /// Empty: any queue.
     pub(super) queues: Vec<QueueName>,
@@ -48,13 +48,13 @@ pub(super) struct Item {
 
 /// The kind of results a request holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verb {
+pub(super) enum LeaseAction {
     Extend,
     Complete,
     Fail,
 }
 
-pub(super) fn wish(body: &Body) -> Result<Wish, Problem> {
+pub(super) fn subscription(body: &Body) -> Result<Subscription, Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
     fields.refuse_unknown(&["worker", "queues", "max", "waitMs", "leaseMs"]);
@@ -64,23 +64,23 @@ pub(super) fn wish(body: &Body) -> Result<Wish, Problem> {
     let wait = Millis::new(fields.whole("waitMs", 0..=MAX_WAIT.get()).unwrap_or(0));
     let lease_for = lease_for(&fields);
     faults.finish()?;
-    Ok(Wish { worker: worker.ok_or_else(|| faults.problem())?, queues, max, wait, lease_for })
+    Ok(Subscription { worker: worker.ok_or_else(|| faults.problem())?, queues, max, wait, lease_for })
 }
 
 /// Worker, lease length and items of a request.
-pub(super) fn items(body: &Body, verb: Verb) -> Result<(WorkerId, Millis, Vec<Item>), Problem> {
+pub(super) fn items(body: &Body, action: LeaseAction) -> Result<(WorkerId, Millis, Vec<Item>), Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
-    let known: &[&str] = match verb {
-        Verb::Extend => &["worker", "results", "leaseMs"],
-        Verb::Complete | Verb::Fail => &["worker", "results"],
+    let known: &[&str] = match action {
+        LeaseAction::Extend => &["worker", "results", "leaseMs"],
+        LeaseAction::Complete | LeaseAction::Fail => &["worker", "results"],
     };
     fields.refuse_unknown(known);
     let worker = worker(&fields);
     let lease_for = lease_for(&fields);
     let raw = fields.needed("results", fields.list("results", MAX_ITEMS), "a list of {id, attempt, lease, …}");
     let items: Vec<Item> =
-        raw.unwrap_or_default().into_iter().enumerate().filter_map(|(i, raw)| item(raw, i, verb, &faults)).collect();
+        raw.unwrap_or_default().into_iter().enumerate().filter_map(|(i, raw)| item(raw, i, action, &faults)).collect();
     faults.finish()?;
     Ok((worker.ok_or_else(|| faults.problem())?, lease_for, items))
 }
@@ -97,12 +97,12 @@ fn lease_for(fields: &Fields<'_>) -> Millis {
     fields.whole("leaseMs", MIN_LEASE.get()..=MAX_LEASE.get()).map_or(DEFAULT_LEASE, Millis::new)
 }
 
-fn item(raw: &RawValue, index: usize, verb: Verb, faults: &Faults) -> Option<Item> {
+fn item(raw: &RawValue, index: usize, action: LeaseAction, faults: &Faults) -> Option<Item> {
     let fields = Fields::open(raw, format!("/results/{index}"), faults)?;
-    let known: &[&str] = match verb {
-        Verb::Extend => &["id", "attempt", "lease"],
-        Verb::Complete => &["id", "attempt", "lease", "note", "result"],
-        Verb::Fail => &[
+    let known: &[&str] = match action {
+        LeaseAction::Extend => &["id", "attempt", "lease"],
+        LeaseAction::Complete => &["id", "attempt", "lease", "note", "result"],
+        LeaseAction::Fail => &[
             "id",
             "attempt",
             "lease",
@@ -123,9 +123,9 @@ fn item(raw: &RawValue, index: usize, verb: Verb, faults: &Faults) -> Option<Ite
     let attempt = fields.needed("attempt", fields.whole("attempt", 1..=u64::from(u32::MAX)), "the attempt's number");
     let lease = fields.word("lease", LeaseId::parse, "the lease that came with the job");
     let lease = fields.needed("lease", lease, "the lease that came with the job");
-    let outcome = match verb {
-        Verb::Extend | Verb::Complete => Outcome::Succeeded,
-        Verb::Fail => outcome(&fields),
+    let outcome = match action {
+        LeaseAction::Extend | LeaseAction::Complete => Outcome::Succeeded,
+        LeaseAction::Fail => outcome(&fields),
     };
     let note = fields.lossy_text("note").map(|note| note.chars().take(MAX_NOTE).collect());
     let result = result(&fields);

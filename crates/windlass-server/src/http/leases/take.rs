@@ -1,7 +1,7 @@
 //! POST /leases: take jobs, waiting for them if there are none.
 
 use super::claim::{claim, queues_of};
-use super::read::{self, Wish};
+use super::read::{self, Subscription};
 use crate::http::app::App;
 use crate::http::auth::{May, Work};
 use crate::http::body::Body;
@@ -78,25 +78,25 @@ pub(crate) struct LeasedJob {
 #[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
 pub(crate) async fn take(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
-    let wish = read::wish(&body)?;
-    let deadline = app.now() + wish.wait;
+    let subscription = read::subscription(&body)?;
+    let deadline = app.now() + subscription.wait;
     // Before the wait: a worker that waits for work is there.
-    report(&app, &wish).await?;
-    let jobs = wait_for(&app, &wish, deadline).await?;
-    Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, wish.lease_for)).collect() }))
+    report(&app, &subscription).await?;
+    let jobs = wait_for(&app, &subscription, deadline).await?;
+    Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, subscription.lease_for)).collect() }))
 }
 
-async fn wait_for(app: &App, wish: &Wish, deadline: Timestamp) -> Result<Vec<Job>, Problem> {
+async fn wait_for(app: &App, subscription: &Subscription, deadline: Timestamp) -> Result<Vec<Job>, Problem> {
     let store = app.store();
     let mut waker = store.wake().subscribe();
     loop {
         if app.draining().is_cancelled() {
             return Ok(Vec::new());
         }
-        let queues = queues_of(wish, store.queues().await?, app);
+        let queues = queues_of(subscription, store.queues().await?, app);
         let mut next_due = None;
         if !queues.is_empty() {
-            let claimed = claim(app, wish, &queues).await?;
+            let claimed = claim(app, subscription, &queues).await?;
             if !claimed.jobs.is_empty() {
                 return Ok(claimed.jobs);
             }
@@ -116,14 +116,14 @@ async fn wait_for(app: &App, wish: &Wish, deadline: Timestamp) -> Result<Vec<Job
     }
 }
 
-async fn report(app: &App, wish: &Wish) -> Result<(), Problem> {
+async fn report(app: &App, subscription: &Subscription) -> Result<(), Problem> {
     let now = app.now();
-    if !app.leased().to_report(&wish.worker.0, now, REPORT_EVERY) {
+    if !app.leased().to_report(&subscription.worker.0, now, REPORT_EVERY) {
         return Ok(());
     }
-    let queues = wish.queues.iter().map(|name| (name.to_string(), wish.max)).collect();
+    let queues = subscription.queues.iter().map(|name| (name.to_string(), subscription.max)).collect();
     let report = WorkerReport {
-        worker: wish.worker.clone(),
+        worker: subscription.worker.clone(),
         host: "remote".into(),
         version: String::new(),
         queues,

@@ -67,7 +67,7 @@ pub(crate) async fn trigger(
     let schedule = app.store().schedule(&scope, id.0).await?.ok_or_else(|| Problem::not_found("schedule", id.0))?;
     let mut job = schedule.spec.template.clone();
     (job.run_at, job.schedule) = (RunAt::Now, Some(schedule.id));
-    let firing = Firing { schedule: schedule.id, trigger: Trigger::Person, job: Some(job) };
+    let firing = Firing { schedule: schedule.id, trigger: Trigger::Operator, job: Some(job) };
     match app.store().fire(firing).await? {
         Fired::Enqueued(run) => {
             let run = app.store().job(&scope, run).await?.ok_or_else(|| Problem::not_found("job", run))?;

@@ -142,11 +142,11 @@ async fn each_route_needs_its_scope_and_admin_may_do_everything() {
                 Nothing => true,
                 Scope(scope) | AllTenants(scope) => *scope == given || given == "admin",
             };
-            let told = format!("{method} {path} with {given}: {status} {text}");
+            let reported = format!("{method} {path} with {given}: {status} {text}");
             if may {
-                assert!((200..300).contains(&status), "{told}");
+                assert!((200..300).contains(&status), "{reported}");
             } else {
-                assert_eq!(status, 403, "{told}");
+                assert_eq!(status, 403, "{reported}");
             }
             let (status, _) = call(&ours.world, method, &ours.path(path), body).await;
             assert_eq!(status == 401, *needs != Nothing, "{method} {path} without a token: {status}");
@@ -160,19 +160,23 @@ async fn another_tenant_finds_nothing_of_ours_on_any_route() {
         let ours = Ours::new().await;
         let stranger = ours.world.with_token(&["admin"], Some("theirs")).await;
         let (status, text) = call(&stranger, method, &ours.path(path), body).await;
-        let told = format!("{method} {path}: {status} {text}");
+        let reported = format!("{method} {path}: {status} {text}");
         match (needs, foreign) {
-            (AllTenants(_), _) => assert_eq!(status, 403, "{told}"),
-            (_, NotFound) => assert_eq!(status, 404, "{told}"),
-            (_, NotAsked) => assert!((200..300).contains(&status), "{told}"),
+            (AllTenants(_), _) => assert_eq!(status, 403, "{reported}"),
+            (_, NotFound) => assert_eq!(status, 404, "{reported}"),
+            (_, NotAsked) => assert!((200..300).contains(&status), "{reported}"),
         }
-        assert!(!text.contains("canary"), "{told}");
+        assert!(!text.contains("canary"), "{reported}");
         // Whatever was tried, ours are as they were.
         let owner = ours.world.with_token(&["admin"], Some("ours")).await;
         let job = owner.get(&format!("/api/v1/jobs/{}", ours.job)).await.is(200);
-        assert_eq!((&job["state"], &job["priority"]), (&json!("queued"), &json!("normal")), "{told}");
-        assert_eq!(owner.get(&format!("/api/v1/schedules/{}", ours.schedule)).await.is(200)["paused"], false, "{told}");
-        assert_eq!(owner.get("/api/v1/dead-letters").await.is(200)["items"].as_array().unwrap().len(), 1, "{told}");
+        assert_eq!((&job["state"], &job["priority"]), (&json!("queued"), &json!("normal")), "{reported}");
+        assert_eq!(
+            owner.get(&format!("/api/v1/schedules/{}", ours.schedule)).await.is(200)["paused"],
+            false,
+            "{reported}"
+        );
+        assert_eq!(owner.get("/api/v1/dead-letters").await.is(200)["items"].as_array().unwrap().len(), 1, "{reported}");
     }
 }
 

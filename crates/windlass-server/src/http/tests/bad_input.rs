@@ -75,7 +75,7 @@ const BODIES: &[(&str, u16, &str)] = &[
 ];
 
 #[tokio::test]
-async fn a_wrong_job_is_told_where_it_is_wrong_and_not_stored() {
+async fn a_wrong_job_is_reported_where_it_is_wrong_and_not_stored() {
     let world = World::new();
     for (body, status, pointer) in BODIES {
         let answer = world.post("/api/v1/jobs", body).await;
@@ -114,7 +114,7 @@ async fn a_body_too_deep_too_large_or_not_json_is_refused() {
 }
 
 #[tokio::test]
-async fn wrong_routes_methods_and_queries_are_told() {
+async fn wrong_routes_methods_and_queries_are_reported() {
     let world = World::new();
     world.get("/api/v2/jobs").await.is(404);
     world.get("/api/v1/jobs/abc").await.is(404);
@@ -150,7 +150,7 @@ async fn wrong_routes_methods_and_queries_are_told() {
 }
 
 #[tokio::test]
-async fn wrong_leases_are_told() {
+async fn wrong_leases_are_reported() {
     let world = World::new();
     for (path, body, pointer) in [
         ("", "{}", "/worker"),

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tracing::callsite::rebuild_interest_cache;
 use tracing::subscriber::set_global_default;
-use windlass::event::{AttemptLog, What};
+use windlass::event::{AttemptLog, EventKind};
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
 use windlass::store::Store;
 use windlass::{Attempt, Failure, JobKind, Worker};
@@ -118,11 +118,11 @@ async fn work(w: &World) {
         // The call gives up, the number cannot be read, and the delivery about the call is tried again.
         let (mut given_up, mut retried) = (0, 0);
         while given_up < 2 || retried < 1 {
-            match events.recv().await.unwrap().what {
-                What::GaveUp { .. } => given_up += 1,
-                What::Retried { .. } => retried += 1,
-                What::Queued | What::Started { .. } | What::Succeeded { .. } => {}
-                What::Cancelled | What::Postponed { .. } => {}
+            match events.recv().await.unwrap().event_kind {
+                EventKind::GaveUp { .. } => given_up += 1,
+                EventKind::Retried { .. } => retried += 1,
+                EventKind::Queued | EventKind::Started { .. } | EventKind::Succeeded { .. } => {}
+                EventKind::Cancelled | EventKind::Postponed { .. } => {}
             }
         }
         drop(stop);

@@ -63,9 +63,9 @@ async fn a_repeated_replay_goes_on_where_the_last_one_ended() {
     let by_id = world.post("/api/v1/dead-letters/replay", &by_id).await.is(200);
     assert_eq!(by_id["lastDueAt"], "2026-01-01T12:00:00Z", "ids are a sequence of their own");
     let audit = world.get("/api/v1/audit?limit=3").await.is(200);
-    let told: Vec<_> =
+    let reported: Vec<_> =
         audit["items"].as_array().unwrap().iter().map(|line| (&line["action"], &line["count"])).collect();
-    assert_eq!(told, [(&json!("replay"), &json!(1)), (&json!("replay"), &json!(1)), (&json!("replay"), &json!(3))]);
+    assert_eq!(reported, [(&json!("replay"), &json!(1)), (&json!("replay"), &json!(1)), (&json!("replay"), &json!(3))]);
     let detail = audit["items"][2]["detail"].as_str().unwrap();
     assert_eq!(detail, "dead letters queue=\"email\", one every 500ms, goes on at 2026-01-01T12:00:01.500Z");
     let nothing = world.post("/api/v1/dead-letters/replay", rated).await.is(200);
@@ -73,16 +73,16 @@ async fn a_repeated_replay_goes_on_where_the_last_one_ended() {
 }
 
 #[tokio::test]
-async fn what_is_no_dead_letter_is_told_and_left_as_it_is() {
+async fn what_is_no_dead_letter_is_reported_and_left_as_it_is() {
     let world = World::new();
     let dead = world.dead_letter("email").await;
     let waiting = world.enqueue("email").await;
     let discard = format!(r#"{{"ids":[{dead}]}}"#);
     world.post("/api/v1/dead-letters/discard", &discard).await.is(200);
     let body = format!(r#"{{"ids":[{dead},{waiting},999]}}"#);
-    let told = world.post("/api/v1/dead-letters/replay", &body).await.is(200);
-    let words: Vec<_> = told["results"].as_array().unwrap().iter().map(|r| r["result"].as_str().unwrap()).collect();
-    assert_eq!((words, &told["done"]), (vec!["not_dead", "already_live", "not_found"], &json!(0)));
+    let reported = world.post("/api/v1/dead-letters/replay", &body).await.is(200);
+    let words: Vec<_> = reported["results"].as_array().unwrap().iter().map(|r| r["result"].as_str().unwrap()).collect();
+    assert_eq!((words, &reported["done"]), (vec!["not_dead", "already_live", "not_found"], &json!(0)));
 }
 
 #[tokio::test]

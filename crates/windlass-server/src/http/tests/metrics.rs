@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass::alert::{Alerts, check};
 use windlass::core::Attempt as Line;
-use windlass::event::{Event, Observe, What};
+use windlass::event::{Event, EventKind, Observe};
 use windlass::job::Job;
 use windlass::store::{JobFilter, Order, Page, Scope, Store};
 use windlass::{Attempt, Failure, JobId, JobKind, Millis, Reason, State, Worker};
@@ -55,10 +55,10 @@ async fn run(w: &World) {
     let working = async {
         while finished < fates.len() + 1 {
             let event = events.recv().await.unwrap();
-            if let What::Retried { delay, .. } = event.what {
+            if let EventKind::Retried { delay, .. } = event.event_kind {
                 w.advance(delay.get());
             }
-            finished += usize::from(!event.what.state().is_live());
+            finished += usize::from(!event.event_kind.state().is_live());
         }
     };
     tokio::time::timeout(PATIENCE, working).await.expect("all jobs finish");
@@ -202,7 +202,7 @@ async fn a_flood_of_kinds_ends_in_other() {
             retry: 0,
             max_attempts: 4,
             schedule: None,
-            what: What::Succeeded { elapsed: Millis::from_secs(1) },
+            event_kind: EventKind::Succeeded { elapsed: Millis::from_secs(1) },
         });
     }
     let text = metrics.text(&*w.store).await;

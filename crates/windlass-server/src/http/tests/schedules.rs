@@ -74,7 +74,7 @@ async fn firings_are_previewed_for_schedules_and_for_lines() {
 }
 
 #[tokio::test]
-async fn a_wrong_schedule_is_told_where_it_is_wrong() {
+async fn a_wrong_schedule_is_reported_where_it_is_wrong() {
     let world = World::new();
     for (body, pointer) in [
         (r#"{"cron":"61 * * * *","job":{"kind":"a"}}"#, "/cron"),

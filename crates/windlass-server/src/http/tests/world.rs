@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tower::ServiceExt as _;
 use windlass::Windlass;
 use windlass::clock::Clock;
-use windlass::dice::Dice;
+use windlass::random::Random;
 use windlass::store::memory::MemoryStore;
 use windlass::store::{Options, Store};
 use windlass::testing::FaultyStore;
@@ -60,9 +60,9 @@ impl World {
 
     pub(super) fn with_access(access: Access) -> Self {
         let start = Timestamp::parse("2026-01-01T12:00:00Z").unwrap();
-        let options = Options { clock: Clock::manual(start), dice: Dice::seeded(7), ..Options::default() };
+        let options = Options { clock: Clock::manual(start), random: Random::seeded(7), ..Options::default() };
         let store = MemoryStore::new(options);
-        let windlass = Windlass::with_dice(store.clone(), Dice::seeded(8));
+        let windlass = Windlass::with_random(store.clone(), Random::seeded(8));
         let router = router(App::new(windlass.clone(), access, Vec::new(), TenantLabel::Off));
         Self { store, windlass, router, token: None }
     }
@@ -71,7 +71,7 @@ impl World {
     pub(super) fn faulty() -> (Self, Arc<FaultyStore>) {
         let world = Self::new();
         let faults = FaultyStore::new(world.store.clone());
-        let windlass = Windlass::with_dice(faults.clone(), Dice::seeded(8));
+        let windlass = Windlass::with_random(faults.clone(), Random::seeded(8));
         let router = router(App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off));
         (Self { windlass, router, ..world }, faults)
     }
@@ -80,7 +80,7 @@ impl World {
     pub(super) async fn with_token(&self, scopes: &[&str], tenant: Option<&str>) -> Self {
         let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();
         let tenant = tenant.map(|name| Tenant::new(name).unwrap());
-        let (token, shown) = token::mint(&Dice::system(), "test", scopes, tenant, self.store.clock().now());
+        let (token, shown) = token::mint(&Random::system(), "test", scopes, tenant, self.store.clock().now());
         self.store.put_token(&token).await.unwrap();
         // Copies of the tokens are at most this old.
         self.advance(6_000);

@@ -16,7 +16,7 @@
 //!   address it dials; see [`Egress`] for the rules. Redirects are not followed, proxies in the environment are not
 //!   used, a connection is never shared between executors (and so between egress rules).
 //! - **Bounded.** Resolving, connecting and securing take at most 5 s each, a whole call at most its timeout, waiting
-//!   for a slot at most [`HttpOptions::patience`] (after which the job is snoozed, which counts against nothing). Of an
+//!   for a slot at most [`HttpOptions::reconnect`] (after which the job is snoozed, which counts against nothing). Of an
 //!   answer at most 64 KiB are read, within 2 s of its head; nothing is decompressed. Heads are limited to 64 KiB.
 //! - **The status decides.** 2xx is success, even if the body stalls or breaks off afterwards: the receiver has said so.
 //! - **The same on every try:** body, `Idempotency-Key`, `webhook-id`. `webhook-timestamp` and `webhook-signature` are
@@ -150,7 +150,7 @@ impl Inner {
         // A target that is denied by its spelling need not wait for a slot; the connector judges again.
         target.check(&self.options.egress, &self.options.deny)?;
         let waiting = self.slots.acquire(target.host_key());
-        let Ok(Ok(_slot)) = within(&self.clock, self.options.patience, waiting).await else {
+        let Ok(Ok(_slot)) = within(&self.clock, self.options.reconnect, waiting).await else {
             return Ok(Called { outcome: busy(job.delivery), note: Some("the target's call slots were busy".into()) });
         };
         let limit = job.timeout.unwrap_or(self.options.default_timeout);

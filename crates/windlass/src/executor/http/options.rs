@@ -32,7 +32,7 @@ pub struct HttpOptions {
     /// For jobs without a timeout of their own.
     pub default_timeout: Millis,
     /// Longest wait for a slot; not part of the call's timeout.
-    pub patience: Millis,
+    pub reconnect: Millis,
     /// Who we say we are.
     pub user_agent: String,
     /// Certificate authorities trusted besides the public ones.
@@ -51,7 +51,7 @@ impl Default for HttpOptions {
             calls_per_host: DEFAULT_CALLS_PER_HOST,
             calls: DEFAULT_CALLS,
             default_timeout: DEFAULT_TIMEOUT,
-            patience: DEFAULT_PATIENCE,
+            reconnect: DEFAULT_PATIENCE,
             user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).into(),
             extra_roots: Vec::new(),
             resolver: Arc::new(SystemResolver::default()),

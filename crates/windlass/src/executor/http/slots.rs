@@ -9,11 +9,11 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 pub(super) struct Slots {
     all: Arc<Semaphore>,
     per_host: usize,
-    lanes: Mutex<HashMap<String, Lane>>,
+    hosts: Mutex<HashMap<String, HostSlots>>,
 }
 
 #[derive(Debug)]
-struct Lane {
+struct HostSlots {
     semaphore: Arc<Semaphore>,
     callers: usize,
 }
@@ -39,49 +39,49 @@ impl Slots {
         Self {
             all: Arc::new(Semaphore::new(bounded(all))),
             per_host: bounded(per_host),
-            lanes: Mutex::new(HashMap::new()),
+            hosts: Mutex::new(HashMap::new()),
         }
     }
 
     /// Waits for a slot. The host's comes first: who waits for a busy host takes nothing away from the others.
     pub(super) async fn acquire(self: &Arc<Self>, host: String) -> Result<Slot, AcquireError> {
-        let (ticket, lane) = self.join(host);
-        let host = lane.acquire_owned().await?;
+        let (ticket, host_slots) = self.join(host);
+        let host = host_slots.acquire_owned().await?;
         let all = self.all.clone().acquire_owned().await?;
         Ok(Slot { _all: all, _host: host, _ticket: ticket })
     }
 
     fn join(self: &Arc<Self>, host: String) -> (Ticket, Arc<Semaphore>) {
-        let mut lanes = self.lanes();
-        let lane = lanes
+        let mut hosts = self.by_host();
+        let host_slots = hosts
             .entry(host.clone())
-            .or_insert_with(|| Lane { semaphore: Arc::new(Semaphore::new(self.per_host)), callers: 0 });
-        lane.callers += 1;
-        (Ticket { slots: self.clone(), host }, lane.semaphore.clone())
+            .or_insert_with(|| HostSlots { semaphore: Arc::new(Semaphore::new(self.per_host)), callers: 0 });
+        host_slots.callers += 1;
+        (Ticket { slots: self.clone(), host }, host_slots.semaphore.clone())
     }
 
-    fn lanes(&self) -> MutexGuard<'_, HashMap<String, Lane>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn by_host(&self) -> MutexGuard<'_, HashMap<String, HostSlots>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]
     pub(super) fn hosts(&self) -> usize {
-        self.lanes().len()
+        self.by_host().len()
     }
 
     #[cfg(test)]
     pub(super) fn callers(&self) -> usize {
-        self.lanes().values().map(|lane| lane.callers).sum()
+        self.by_host().values().map(|host_slots| host_slots.callers).sum()
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let mut lanes = self.slots.lanes();
-        let Some(lane) = lanes.get_mut(&self.host) else { return };
-        lane.callers -= 1;
-        if lane.callers == 0 {
-            lanes.remove(&self.host);
+        let mut hosts = self.slots.by_host();
+        let Some(host_slots) = hosts.get_mut(&self.host) else { return };
+        host_slots.callers -= 1;
+        if host_slots.callers == 0 {
+            hosts.remove(&self.host);
         }
     }
 }

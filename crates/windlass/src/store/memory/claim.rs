@@ -1,6 +1,6 @@
 //! Claim, renew and what a lease holds.
 
-use super::super::{Claim, Claimed, Leases, Renewed, Turn};
+use super::super::{Claim, Claimed, Leases, Renewed, Share};
 use super::state::{Lease, State};
 use crate::job::{HttpCall, Job, LeaseId, QueueId};
 use crate::sabotage::sabotaged;
@@ -12,30 +12,30 @@ impl State {
         let mut claimed = Claimed::default();
         let mut suspects = claim.suspects;
         let mut room = claim.limit;
-        for turn in &claim.turns {
-            if self.is_paused(turn.queue) && !sabotaged("claim-from-paused") {
+        for share in &claim.shares {
+            if self.is_paused(share.queue) && !sabotaged("claim-from-paused") {
                 continue;
             }
-            let taken = self.pick(*turn, room, &mut suspects, now);
-            let filled = taken.len() as u32 == (turn.slots + turn.ahead);
+            let taken = self.pick(*share, room, &mut suspects, now);
+            let filled = taken.len() as u32 == (share.slots + share.ahead);
             room -= taken.len() as u32;
             for id in taken {
                 let lease = self.lease_for(claim, claimed.jobs.len());
                 claimed.jobs.push(self.take(id, lease, now));
             }
             if !filled {
-                claimed.next_due = [claimed.next_due, self.next_due(turn.queue, now)].into_iter().flatten().min();
+                claimed.next_due = [claimed.next_due, self.next_due(share.queue, now)].into_iter().flatten().min();
             }
         }
         self.grant(claim, &claimed.jobs, now);
         claimed
     }
 
-    fn pick(&self, turn: Turn, room: u32, suspects: &mut u32, now: Timestamp) -> Vec<JobId> {
-        let want = (turn.slots + turn.ahead).min(room) as usize;
+    fn pick(&self, share: Share, room: u32, suspects: &mut u32, now: Timestamp) -> Vec<JobId> {
+        let want = (share.slots + share.ahead).min(room) as usize;
         let mut taken = Vec::new();
-        let start = (turn.queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
-        let due = self.waiting.range(start..).take_while(|(queue, ..)| *queue == turn.queue);
+        let start = (share.queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
+        let due = self.waiting.range(start..).take_while(|(queue, ..)| *queue == share.queue);
         let until = if sabotaged("claim-before-due") { now + Millis::from_secs(2) } else { now };
         for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= until) {
             if taken.len() == want {
@@ -43,7 +43,7 @@ impl State {
             }
             let job = &self.live[id];
             let is_late = job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now);
-            let is_once_without_slot = job.delivery == Delivery::AtMostOnce && taken.len() >= turn.slots as usize;
+            let is_once_without_slot = job.delivery == Delivery::AtMostOnce && taken.len() >= share.slots as usize;
             let is_suspect = job.crashes > 0;
             if is_late || is_once_without_slot || (is_suspect && *suspects == 0) {
                 continue;

@@ -1,12 +1,12 @@
 //! Commit, reap and expire: transitions, the ledger and what follows.
 
-use super::super::{Commit, Committed, Reap, Settled};
+use super::super::{Commit, Committed, Reap, Transitioned};
 use super::claim::is_held;
 use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
 use crate::sabotage::sabotaged;
-use crate::settle;
 use crate::tally::Tally;
+use crate::transition;
 use windlass_core::{Attempt, JobId, Next, State as JobState, Timestamp, Transition};
 
 impl State {
@@ -66,7 +66,7 @@ impl State {
         if lines.iter().any(|line| same(&line)) { Committed::Repeated } else { Committed::Stale }
     }
 
-    pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Settled> {
+    pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Transitioned> {
         let over = self.leases.iter().filter(|(_, lease)| match reap {
             Reap::Expired { spared } => {
                 lease.expires_at <= now && (!spared.holds(lease.length) || sabotaged("outage-costs-attempts"))
@@ -74,31 +74,31 @@ impl State {
             Reap::Of(worker) => lease.worker == *worker,
         });
         let over: Vec<LeaseId> = over.map(|(id, _)| *id).take(limit as usize).collect();
-        let mut settled = Vec::new();
+        let mut transitioned = Vec::new();
         for id in over {
             let jobs = self.held(id);
             let lease = self.leases.remove(&id).expect("the lease was just listed");
             for job in jobs {
-                let commit = settle::lost(&job, &lease.worker.0, now, self.dice.roll());
-                settled.push(Settled::new(job, &commit));
+                let commit = transition::lost(&job, &lease.worker.0, now, self.random.roll());
+                transitioned.push(Transitioned::new(job, &commit));
                 self.commit_one(commit, now);
             }
         }
-        settled
+        transitioned
     }
 
-    pub(super) fn expire(&mut self, limit: u32, now: Timestamp) -> Vec<Settled> {
+    pub(super) fn expire(&mut self, limit: u32, now: Timestamp) -> Vec<Transitioned> {
         let late = |job: &&Job| {
             job.state == JobState::Queued && job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now)
         };
         let late: Vec<JobId> = self.live.values().filter(late).map(|job| job.id).take(limit as usize).collect();
-        late.into_iter().map(|id| self.end_waiting(id, settle::EXPIRED, now)).collect()
+        late.into_iter().map(|id| self.end_waiting(id, transition::EXPIRED, now)).collect()
     }
 
     /// Ends a waiting job without an attempt.
-    pub(super) fn end_waiting(&mut self, id: JobId, next: Next, now: Timestamp) -> Settled {
+    pub(super) fn end_waiting(&mut self, id: JobId, next: Next, now: Timestamp) -> Transitioned {
         let before = self.live[&id].clone();
-        let (transition, delivery) = settle::ended_waiting(&before, next, now);
+        let (transition, delivery) = transition::ended_waiting(&before, next, now);
         let mut job = before.clone();
         move_to(&mut job, &transition, now);
         let delta = match next {
@@ -110,7 +110,7 @@ impl State {
             self.store(&new, now);
         }
         self.finish(job);
-        Settled { job: before, transition, error_class: None }
+        Transitioned { job: before, transition, error_class: None }
     }
 }
 

@@ -4,7 +4,7 @@
 mod claim;
 mod commit;
 mod enqueue;
-mod people;
+mod operations;
 mod read;
 mod schedule;
 mod state;
@@ -13,7 +13,7 @@ mod upkeep;
 use super::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Options, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Settled, Store, Token, WorkerId,
+    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, Token, Transitioned, WorkerId,
     WorkerLock, WorkerReport,
 };
 use crate::clock::Clock;
@@ -38,7 +38,7 @@ pub struct MemoryStore {
 impl MemoryStore {
     #[must_use]
     pub fn new(options: Options) -> Arc<Self> {
-        let state = Mutex::new(State::new(options.dice));
+        let state = Mutex::new(State::new(options.random));
         Arc::new(Self { state, clock: options.clock, wake: Wake::default(), locks: Arc::default() })
     }
 
@@ -82,12 +82,12 @@ impl Store for MemoryStore {
         Ok(self.state().renew(&leases, lease_for, self.now()))
     }
 
-    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
-        let settled = self.state().reap(&reap, limit, self.now());
-        self.ringing(settled)
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
+        let transitioned = self.state().reap(&reap, limit, self.now());
+        self.ringing(transitioned)
     }
 
-    async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
+    async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         Ok(self.state().expire(limit, self.now()))
     }
 

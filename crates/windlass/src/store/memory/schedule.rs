@@ -58,7 +58,7 @@ impl State {
         let overlaps = schedule.spec.overlap == Overlap::Skip && last_is_live;
         let mut schedule = schedule.clone();
         let skip = match firing.trigger {
-            Trigger::Person => false,
+            Trigger::Operator => false,
             Trigger::Due { nominal, next_at } => {
                 if schedule.paused || (schedule.next_at != Some(nominal) && !sabotaged("cron-without-compare")) {
                     return Fired::NotOurs;

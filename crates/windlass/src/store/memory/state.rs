@@ -1,8 +1,8 @@
 //! What the reference model keeps, and the few moves that keep its maps in step with one another.
 
 use super::super::{Alert, Audit, Queue, Retention, Schedule, Scope, SettingKey, Token, WorkerId, WorkerReport, json};
-use crate::dice::Dice;
 use crate::job::{Job, LeaseId, QueueId};
+use crate::random::Random;
 use crate::store::Keep;
 use crate::tally::Tally;
 use std::cmp::Reverse;
@@ -13,7 +13,7 @@ use windlass_core::{Attempt, Executor, JobId, Millis, Priority, State as JobStat
 
 #[derive(Debug)]
 pub(super) struct State {
-    pub dice: Dice,
+    pub random: Random,
     last_id: i64,
     /// Live jobs.
     pub live: BTreeMap<JobId, Job>,
@@ -59,9 +59,9 @@ pub(super) struct Key {
 }
 
 impl State {
-    pub(super) fn new(dice: Dice) -> Self {
+    pub(super) fn new(random: Random) -> Self {
         Self {
-            dice,
+            random,
             last_id: 0,
             live: BTreeMap::new(),
             waiting: BTreeSet::new(),

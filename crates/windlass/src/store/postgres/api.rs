@@ -7,7 +7,7 @@ use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Settled, Store, Token, WorkerId,
+    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, Token, Transitioned, WorkerId,
     WorkerLock, WorkerReport,
 };
 use crate::tally::Tally;
@@ -24,7 +24,7 @@ impl Store for PostgresStore {
         }
         let is_plain = jobs.iter().all(|job| job.idempotency.is_none());
         let stored = if atomicity == Atomicity::Each && is_plain && jobs.len() <= GATHERED {
-            self.lanes.enqueue(jobs).await?
+            self.gatherers.enqueue(jobs).await?
         } else {
             self.inner.enqueue(&jobs, atomicity).await?
         };
@@ -46,7 +46,7 @@ impl Store for PostgresStore {
         // Only what waits again, and what follows, makes work due.
         let is_due = commits.iter().any(|c| !c.follow_ups.is_empty() || c.transition.next.wait().is_some());
         let committed = if commits.len() <= GATHERED {
-            self.lanes.commit(commits, ended).await?
+            self.gatherers.commit(commits, ended).await?
         } else {
             self.inner.commit(&commits, &ended).await?
         };
@@ -62,12 +62,12 @@ impl Store for PostgresStore {
         self.inner.renew(&leases, lease_for).await
     }
 
-    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
-        let settled = self.inner.reap(&reap, limit).await?;
-        Ok(if settled.is_empty() { settled } else { self.ringing(settled) })
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
+        let transitioned = self.inner.reap(&reap, limit).await?;
+        Ok(if transitioned.is_empty() { transitioned } else { self.ringing(transitioned) })
     }
 
-    async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
+    async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         self.inner.expire(limit).await
     }
 

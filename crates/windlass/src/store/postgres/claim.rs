@@ -20,10 +20,10 @@ const RANK_AT: usize = 2;
 
 impl Inner {
     pub(super) async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
-        if claim.turns.is_empty() || claim.limit == 0 {
+        if claim.shares.is_empty() || claim.limit == 0 {
             return Ok(Claimed::default());
         }
-        let start = self.frontier.start(&claim.turns, &self.clock);
+        let start = self.frontier.start(&claim.shares, &self.clock);
         let began = self.clock.monotonic();
         let claimed = again(|| self.claim_once(claim, &start)).await?;
         if start.is_full {
@@ -60,9 +60,9 @@ impl Inner {
         let mut rows = on.query(Sql::Claim, params).await?;
         let first = rows.first().ok_or_else(|| StoreError::corrupt("claim", "it answers at least the time"))?;
         let mut c = Columns::new(first);
-        let (now, is_odd) = (c.moment()?, c.next()?);
+        let (now, needs_full_walk) = (c.moment()?, c.next()?);
         self.clock.follow(now);
-        if is_odd {
+        if needs_full_walk {
             rows = self.claim_odd(on, claim, &asked, now).await?;
         }
         // A row without a rank: nothing was due.
@@ -87,7 +87,7 @@ impl Inner {
         let params: Params<'_> = &[&now, &asked.queues, &asked.slots, &asked.ahead, &asked.suspects];
         let mut due: Vec<Due> =
             on.query(Sql::ClaimPick, params).await?.iter().map(Due::read).collect::<Result<_, _>>()?;
-        due.sort_by_key(|due| (due.turn, Reverse(due.priority), due.due_at, due.id));
+        due.sort_by_key(|due| (due.share, Reverse(due.priority), due.due_at, due.id));
         let ids = walk(claim, &due);
         let lease = |nth| if asked.is_shared { asked.leases.first() } else { asked.leases.get(nth) };
         let leases: Vec<i64> = (0..ids.len()).filter_map(lease).copied().collect();
@@ -119,8 +119,8 @@ impl Inner {
     ) -> Result<Option<Timestamp>, StoreError> {
         let taken = |queue| jobs.iter().filter(|job| job.queue_id == queue).count() as u64;
         let is_unfilled =
-            |turn: &&crate::store::Turn| taken(turn.queue) < u64::from(turn.slots) + u64::from(turn.ahead);
-        let queues: Vec<i64> = claim.turns.iter().filter(is_unfilled).map(|turn| turn.queue.0).collect();
+            |share: &&crate::store::Share| taken(share.queue) < u64::from(share.slots) + u64::from(share.ahead);
+        let queues: Vec<i64> = claim.shares.iter().filter(is_unfilled).map(|share| share.queue.0).collect();
         if queues.is_empty() {
             return Ok(None);
         }
@@ -182,9 +182,9 @@ impl<'a> Asked<'a> {
             Leases::Each(leases) => (leases.iter().map(|lease| lease.0).collect(), false),
         };
         Self {
-            queues: claim.turns.iter().map(|turn| turn.queue.0).collect(),
-            slots: claim.turns.iter().map(|turn| turn.slots.into()).collect(),
-            ahead: claim.turns.iter().map(|turn| turn.ahead.into()).collect(),
+            queues: claim.shares.iter().map(|share| share.queue.0).collect(),
+            slots: claim.shares.iter().map(|share| share.slots.into()).collect(),
+            ahead: claim.shares.iter().map(|share| share.ahead.into()).collect(),
             limit: claim.limit.into(),
             suspects: claim.suspects.into(),
             worker: &claim.worker.0,
@@ -197,7 +197,7 @@ impl<'a> Asked<'a> {
 
 /// A due job, as far as taking it depends on it.
 struct Due {
-    turn: i64,
+    share: i64,
     id: i64,
     priority: i16,
     due_at: i64,
@@ -209,7 +209,7 @@ impl Due {
     fn read(row: &Row) -> Result<Self, StoreError> {
         let mut c = Columns::new(row);
         Ok(Self {
-            turn: c.next()?,
+            share: c.next()?,
             id: c.next()?,
             priority: c.next()?,
             due_at: c.next()?,
@@ -223,12 +223,12 @@ impl Due {
 fn walk(claim: &Claim, due: &[Due]) -> Vec<i64> {
     let mut ids = Vec::new();
     let mut suspects = claim.suspects;
-    for (turn, place) in claim.turns.iter().zip(1..) {
+    for (share, place) in claim.shares.iter().zip(1..) {
         let room = claim.limit as usize - ids.len();
-        let wanted = ((turn.slots + turn.ahead) as usize).min(room);
+        let wanted = ((share.slots + share.ahead) as usize).min(room);
         let mut taken = 0;
-        for job in due.iter().filter(|job| job.turn == place) {
-            let is_without_slot = job.is_once && taken >= turn.slots as usize;
+        for job in due.iter().filter(|job| job.share == place) {
+            let is_without_slot = job.is_once && taken >= share.slots as usize;
             let is_suspect = job.crashes > 0;
             if taken == wanted || is_without_slot || (is_suspect && suspects == 0) {
                 continue;

@@ -87,11 +87,11 @@ impl Inner {
             results[*place] = Some(Committed::Applied(Vec::new()));
         }
         let schedules: Vec<i64> = finished.values().copied().flatten().collect();
-        let ((), stored, (), fates) = try_join4(
+        let ((), stored, (), outcomes) = try_join4(
             self.tally(on, &tallies),
             follow_ups.store(self, on),
             self.end_one_shots(on, &schedules),
-            self.fates(on, batch.commits, &unmoved),
+            self.outcomes(on, batch.commits, &unmoved),
         )
         .await?;
         for (place, id) in stored {
@@ -99,8 +99,8 @@ impl Inner {
                 ids.push(id);
             }
         }
-        for (place, fate) in unmoved.into_iter().zip(fates) {
-            results[place] = Some(fate);
+        for (place, outcome) in unmoved.into_iter().zip(outcomes) {
+            results[place] = Some(outcome);
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ impl Inner {
         batch: &Batch<'_>,
     ) -> Result<(HashMap<i64, Option<i64>>, HashSet<i64>), StoreError> {
         let retentions = self.retentions(on, batch.finishing().map(|commit| commit.queue.0)).await?;
-        let told = self.earlier_errors(on, batch).await?;
+        let reported = self.earlier_errors(on, batch).await?;
         let mut finishes = Finishes::default();
         let mut successes = Successes::default();
         let mut waits = Waits::default();
@@ -129,7 +129,7 @@ impl Inner {
                         continue;
                     }
                     let own = (commit.error_class.as_deref(), commit.error.as_deref());
-                    let earlier = told.get(&commit.job).map(|(class, error)| (class.as_deref(), error.as_deref()));
+                    let earlier = reported.get(&commit.job).map(|(class, error)| (class.as_deref(), error.as_deref()));
                     finishes.end(&Ending {
                         id: commit.job,
                         attempt: commit.attempt,
@@ -198,7 +198,7 @@ impl Inner {
         on.query(Sql::OneShotsEnd, &[&schedules]).await.map(drop)
     }
 
-    async fn fates(&self, on: On<'_>, commits: &[Commit], places: &[usize]) -> Result<Vec<Committed>, StoreError> {
+    async fn outcomes(&self, on: On<'_>, commits: &[Commit], places: &[usize]) -> Result<Vec<Committed>, StoreError> {
         if places.is_empty() {
             return Ok(Vec::new());
         }
@@ -207,19 +207,19 @@ impl Inner {
         let attempts: Vec<i32> = all().map(|commit| commit.attempt as i32).collect();
         let leases: Vec<i64> = all().map(|commit| commit.lease.0).collect();
         let statuses: Vec<&str> = all().map(|commit| commit.transition.status.as_str()).collect();
-        let rows = on.query(Sql::Fate, &[&ids, &attempts, &leases, &statuses]).await?;
-        let mut fates = vec![Committed::Stale; places.len()];
+        let rows = on.query(Sql::RecordedOutcome, &[&ids, &attempts, &leases, &statuses]).await?;
+        let mut outcomes = vec![Committed::Stale; places.len()];
         for row in &rows {
             let mut c = Columns::new(row);
             let place: i64 = c.next()?;
             let (is_cancel, is_repeated): (bool, bool) = (c.next()?, c.next()?);
-            fates[place as usize - 1] = match (is_cancel, is_repeated) {
+            outcomes[place as usize - 1] = match (is_cancel, is_repeated) {
                 (true, _) => Committed::CancelRequested,
                 (false, true) => Committed::Repeated,
                 (false, false) => Committed::Stale,
             };
         }
-        Ok(fates)
+        Ok(outcomes)
     }
 
     /// Ends waiting jobs, locked by this transaction, without an attempt; with the deliveries that tell about it.

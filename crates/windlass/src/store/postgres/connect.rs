@@ -74,17 +74,17 @@ impl Connector {
         self.prepared.is_on(&link.client).await.map_err(before)
     }
 
-    /// Opens a connection. Notifications go to `heard`, if anyone listens.
-    pub(super) async fn connect(&self, heard: Option<mpsc::Sender<()>>) -> Result<Link, StoreError> {
+    /// Opens a connection. Notifications go to `record_contact`, if anyone listens.
+    pub(super) async fn connect(&self, record_contact: Option<mpsc::Sender<()>>) -> Result<Link, StoreError> {
         let opening = async {
             match &self.tls {
                 Some(tls) => {
                     let (client, connection) = self.config.connect(tls.clone()).await?;
-                    Ok(link(client, connection, heard))
+                    Ok(link(client, connection, record_contact))
                 }
                 None => {
                     let (client, connection) = self.config.connect(NoTls).await?;
-                    Ok(link(client, connection, heard))
+                    Ok(link(client, connection, record_contact))
                 }
             }
         };
@@ -95,7 +95,11 @@ impl Connector {
     }
 }
 
-fn link<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>, heard: Option<mpsc::Sender<()>>) -> Link
+fn link<S, T>(
+    client: Client,
+    mut connection: tokio_postgres::Connection<S, T>,
+    record_contact: Option<mpsc::Sender<()>>,
+) -> Link
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -109,9 +113,9 @@ where
             {
                 warning.store(true, Ordering::Release);
             }
-            if let (AsyncMessage::Notification(_), Some(heard)) = (&message, &heard) {
+            if let (AsyncMessage::Notification(_), Some(record_contact)) = (&message, &record_contact) {
                 // A full channel already holds the news.
-                let _ = heard.try_send(());
+                let _ = record_contact.try_send(());
             }
         }
     });
@@ -147,8 +151,8 @@ fn read(url: &str) -> Result<Target, StoreError> {
     }
     parsed.set_query((!kept.is_empty()).then(|| kept.join("&")).as_deref());
     if matches!(bare, "postgres:" | "postgresql:") && parsed.query().is_none() {
-        let (config, told) = from_environment()?;
-        return Ok(Target { config, root: root.or(told), prepared });
+        let (config, reported) = from_environment()?;
+        return Ok(Target { config, root: root.or(reported), prepared });
     }
     let config = parsed.as_str().parse().map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
     Ok(Target { config, root, prepared })

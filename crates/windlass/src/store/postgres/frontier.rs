@@ -5,7 +5,7 @@
 
 use crate::clock::Clock;
 use crate::job::Job;
-use crate::store::Turn;
+use crate::store::Share;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use windlass_core::{Millis, Priority};
@@ -38,20 +38,20 @@ pub(super) struct Start {
 
 impl Frontier {
     /// Where to start. On a clock that a test holds, always at the start: what is drained is a matter of real time.
-    pub(super) fn start(&self, turns: &[Turn], clock: &Clock) -> Start {
+    pub(super) fn start(&self, shares: &[Share], clock: &Clock) -> Start {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.monotonic();
         let is_full = clock.fixed().is_some() || now >= state.next_look;
-        let count = turns.len() * Priority::HIGHEST_FIRST.len();
+        let count = shares.len() * Priority::HIGHEST_FIRST.len();
         if is_full {
             state.next_look = now + FULL_LOOK;
             state.places.clear();
             return Start { is_full, due_at: vec![0; count], id: vec![0; count] };
         }
         let mut start = Start { is_full, due_at: Vec::with_capacity(count), id: Vec::with_capacity(count) };
-        for turn in turns {
+        for share in shares {
             for priority in Priority::HIGHEST_FIRST {
-                let (due_at, id) = state.places.get(&(turn.queue.0, priority.rank())).copied().unwrap_or_default();
+                let (due_at, id) = state.places.get(&(share.queue.0, priority.rank())).copied().unwrap_or_default();
                 start.due_at.push(due_at);
                 start.id.push(id);
             }

@@ -100,13 +100,13 @@ impl Call for CommitCall {
 
 /// The lanes, with the tasks that run them.
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(super) struct Gatherers {
     enqueues: Arc<Gather<EnqueueCall>>,
     commits: Arc<Gather<CommitCall>>,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
-impl Lanes {
+impl Gatherers {
     pub(super) fn new(inner: &Arc<Inner>) -> Self {
         let (enqueues, commits) = (Gather::new(), Gather::new());
         let mut tasks = Vec::new();

@@ -42,8 +42,8 @@ async fn send(inner: &Inner) {
 async fn listen(inner: Arc<Inner>) {
     let mut is_tested = false;
     loop {
-        let (heard, mut news) = mpsc::channel(1);
-        match open(&inner, heard).await {
+        let (record_contact, mut news) = mpsc::channel(1);
+        match open(&inner, record_contact).await {
             Ok(_link) => {
                 if !is_tested {
                     send(&inner).await;
@@ -66,8 +66,11 @@ async fn listen(inner: Arc<Inner>) {
     }
 }
 
-async fn open(inner: &Inner, heard: mpsc::Sender<()>) -> Result<super::connect::Link, crate::store::StoreError> {
-    let link = inner.pool.connector().connect(Some(heard)).await?;
+async fn open(
+    inner: &Inner,
+    record_contact: mpsc::Sender<()>,
+) -> Result<super::connect::Link, crate::store::StoreError> {
+    let link = inner.pool.connector().connect(Some(record_contact)).await?;
     let statement = format!("LISTEN \"{}\"", channel(inner.pool.texts().schema()));
     link.client.batch_execute(&statement).await.map_err(super::fault::before)?;
     Ok(link)

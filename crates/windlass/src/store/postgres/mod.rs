@@ -16,8 +16,8 @@ mod health;
 mod listen;
 mod migrate;
 mod names;
+mod operations;
 mod partitions;
-mod people;
 mod pool;
 mod pooler;
 mod prune;
@@ -33,15 +33,15 @@ mod upkeep;
 
 use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError, WorkerId};
 use crate::clock::Clock;
-use crate::dice::Dice;
 use crate::job::{LeaseId, NewJob};
+use crate::random::Random;
 use crate::wake::Wake;
 use connect::{Connector, Link};
 use fault::again;
 use fold::{Last, Unfolded};
 use frontier::Frontier;
 use futures_util::join;
-use gather::Lanes;
+use gather::Gatherers;
 use names::Names;
 use partitions::Partitions;
 use pool::{On, Params, Pool};
@@ -66,7 +66,7 @@ const CHECKED: &str = "SELECT array_to_string(parameter_types::oid[], ' ') \
 #[derive(Debug)]
 pub struct PostgresStore {
     inner: Arc<Inner>,
-    lanes: Lanes,
+    gatherers: Gatherers,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
@@ -76,7 +76,7 @@ struct Inner {
     /// One connection for registering queues and policies.
     registry: Arc<Pool>,
     clock: Clock,
-    dice: Dice,
+    random: Random,
     wake: Wake,
     /// Asks the notifier to tell the fleet.
     news: Notify,
@@ -108,7 +108,7 @@ impl PostgresStore {
             registry: Pool::new(connector.clone(), texts.clone(), 1),
             pool: Pool::new(connector, texts, options.connections),
             clock: options.clock,
-            dice: options.dice,
+            random: options.random,
             wake: Wake::default(),
             news: Notify::new(),
             names: Names::default(),
@@ -123,10 +123,10 @@ impl PostgresStore {
             Migrations::LeaveToOperator => inner.check_schema().await?,
         }
         inner.follow_server().await?;
-        let lanes = Lanes::new(&inner);
+        let gatherers = Gatherers::new(&inner);
         let mut tasks = listen::tasks(&inner);
         tasks.push(AbortOnDropHandle::new(tokio::spawn(fold::fold_many(inner.clone()))));
-        Ok(Arc::new(Self { inner, lanes, _tasks: tasks }))
+        Ok(Arc::new(Self { inner, gatherers, _tasks: tasks }))
     }
 
     /// Stores jobs in the caller's own transaction: they exist exactly if it commits. Their queues are registered at once.

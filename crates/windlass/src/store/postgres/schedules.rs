@@ -111,7 +111,7 @@ impl Inner {
             return Ok(Fired::NotOurs);
         };
         let (next_at, last_at, is_skipped) = match firing.trigger {
-            Trigger::Person => (schedule.next_at, None, false),
+            Trigger::Operator => (schedule.next_at, None, false),
             Trigger::Due { nominal, next_at } => {
                 if schedule.paused || schedule.next_at != Some(nominal) {
                     return Ok(Fired::NotOurs);

@@ -24,11 +24,11 @@ macro_rules! statements {
 statements! {
     Now = "now", Claim = "claim", ClaimPick = "claim_pick", ClaimTake = "claim_take", NextDue = "next_due", FreezePolicy = "freeze_policy", Held = "held",
     Enqueue = "enqueue", Tally = "tally", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put",
-    Finish = "finish", Succeed = "succeed", Wait = "wait", Fate = "fate", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
+    Finish = "finish", Succeed = "succeed", Wait = "wait", RecordedOutcome = "recorded_outcome", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
     Renew = "renew", RenewCancels = "renew_cancels",
     ReapExpired = "reap_expired", ReapWorker = "reap_worker", ReapJobs = "reap_jobs", Expired = "expired",
     LiveLock = "live_lock", ArchivedLock = "archived_lock", RequestCancel = "request_cancel",
-    Hasten = "hasten", Replay = "replay", Discard = "discard", Amend = "amend",
+    RunNow = "run_now", Replay = "replay", Discard = "discard", Amend = "amend",
     JobLive = "job_live", JobArchived = "job_archived", JobsNewest = "jobs_newest", JobsOldest = "jobs_oldest",
     Attempts = "attempts", ScheduleAttempts = "schedule_attempts", DeadGroups = "dead_groups", Depths = "depths",
     DepthDue = "depth_due", DepthLater = "depth_later",

@@ -6,26 +6,32 @@ use super::pool::On;
 use super::rows::Columns;
 use super::sql::Sql;
 use crate::job::{Job, LeaseId, NewJob};
-use crate::settle;
-use crate::store::{Commit, Reap, Settled, StoreError};
+use crate::store::{Commit, Reap, StoreError, Transitioned};
+use crate::transition;
 use futures_util::join;
 use std::collections::HashMap;
 use tokio_postgres::Row;
 use windlass_core::{Millis, Timestamp};
 
 impl Inner {
-    pub(super) async fn reap(&self, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
+    pub(super) async fn reap(&self, reap: &Reap, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
         let asked = self.clock.monotonic();
         self.finishing(|| async {
             self.ensure_partitions(Class::ALL).await?;
             let lent = self.pool.get().await?;
-            let (begun, settled) = join!(lent.begin(), self.reap_on(On::Own(&lent), reap, limit, asked));
-            lent.conclude(begun, settled).await
+            let (begun, transitioned) = join!(lent.begin(), self.reap_on(On::Own(&lent), reap, limit, asked));
+            lent.conclude(begun, transitioned).await
         })
         .await
     }
 
-    async fn reap_on(&self, on: On<'_>, reap: &Reap, limit: u32, asked: Millis) -> Result<Vec<Settled>, StoreError> {
+    async fn reap_on(
+        &self,
+        on: On<'_>,
+        reap: &Reap,
+        limit: u32,
+        asked: Millis,
+    ) -> Result<Vec<Transitioned>, StoreError> {
         let (now, limit) = (self.fixed(), i64::from(limit));
         let rows = match reap {
             Reap::Expired { spared } => {
@@ -47,7 +53,7 @@ impl Inner {
         let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
         let numbers = self.follow_up_numbers(&commits).await?;
         self.apply(on, &commits, &numbers, &ended).await?;
-        Ok(lost.into_iter().map(|(job, commit)| Settled::new(job, &commit)).collect())
+        Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job, &commit)).collect())
     }
 
     /// The jobs still running under these leases with the commits of their loss: lease by lease, in the order of the claim.
@@ -62,7 +68,7 @@ impl Inner {
             for id in &lease.jobs {
                 let is_held = running.get(id).is_some_and(|job| job.lease == Some(LeaseId(lease.id)));
                 if is_held && let Some(job) = running.remove(id) {
-                    let commit = settle::lost(&job, &lease.worker, lease.now, self.dice.roll());
+                    let commit = transition::lost(&job, &lease.worker, lease.now, self.random.roll());
                     lost.push((job, commit));
                 }
             }
@@ -70,17 +76,17 @@ impl Inner {
         Ok(lost)
     }
 
-    pub(super) async fn expire(&self, limit: u32) -> Result<Vec<Settled>, StoreError> {
+    pub(super) async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
         self.finishing(|| async {
             self.ensure_partitions([Class::Failed]).await?;
             let lent = self.pool.get().await?;
-            let (begun, settled) = join!(lent.begin(), self.expire_on(On::Own(&lent), limit));
-            lent.conclude(begun, settled).await
+            let (begun, transitioned) = join!(lent.begin(), self.expire_on(On::Own(&lent), limit));
+            lent.conclude(begun, transitioned).await
         })
         .await
     }
 
-    async fn expire_on(&self, on: On<'_>, limit: u32) -> Result<Vec<Settled>, StoreError> {
+    async fn expire_on(&self, on: On<'_>, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
         let rows = on.query(Sql::Expired, &[&self.fixed(), &i64::from(limit)]).await?;
         let Some(first) = rows.first() else {
             return Ok(Vec::new());
@@ -88,16 +94,16 @@ impl Inner {
         let now = Columns::new(first).moment()?;
         let jobs = self.jobs_in(on, &rows, 1).await?;
         let mut deliveries: Vec<NewJob> = Vec::new();
-        let mut settled = Vec::new();
+        let mut transitioned = Vec::new();
         for job in &jobs {
-            let (transition, delivery) = settle::ended_waiting(job, settle::EXPIRED, now);
+            let (transition, delivery) = transition::ended_waiting(job, transition::EXPIRED, now);
             deliveries.extend(delivery);
-            settled.push(Settled { job: job.clone(), transition, error_class: None });
+            transitioned.push(Transitioned { job: job.clone(), transition, error_class: None });
         }
         let numbers = self.numbers(&deliveries).await?;
-        let endings: Vec<_> = jobs.into_iter().map(|job| (job, settle::EXPIRED)).collect();
+        let endings: Vec<_> = jobs.into_iter().map(|job| (job, transition::EXPIRED)).collect();
         self.end_waiting(on, &endings, &deliveries, &numbers).await?;
-        Ok(settled)
+        Ok(transitioned)
     }
 }
 

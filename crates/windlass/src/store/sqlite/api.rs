@@ -7,8 +7,8 @@ use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Settled, Store, StoreError, Token,
-    WorkerId, WorkerLock, WorkerReport,
+    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, StoreError, Token,
+    Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::tally::Tally;
 use crate::wake::Wake;
@@ -47,12 +47,12 @@ impl Store for SqliteStore {
         self.write(move |tx| tx.renew(&leases, lease_for)).await
     }
 
-    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Settled>> {
+    async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         let (clock, asked) = (self.clock.clone(), self.clock.monotonic());
         self.write(move |tx| tx.reap(&reap.late(clock.monotonic() - asked), limit)).await
     }
 
-    async fn expire(&self, limit: u32) -> Result<Vec<Settled>> {
+    async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         self.write(move |tx| tx.expire(limit)).await
     }
 

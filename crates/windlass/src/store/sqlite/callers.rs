@@ -42,7 +42,7 @@ impl SqliteStore {
         }
         // Known to this call alone: the caller may roll back what they were read from.
         let (mut names, mut retentions) = (Names::default(), Retentions::default());
-        let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.dice, self.clock.now());
+        let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.random, self.clock.now());
         let result = work(&mut tx)?;
         let (tallies, now) = (tx.take_tallies(), tx.now);
         write_tallies(conn, &tallies, now)?;

@@ -7,7 +7,7 @@ use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
 use crate::job::{Job, LeaseId, QueueId};
-use crate::store::{Claim, Leases, Renewed, StoreError, Turn};
+use crate::store::{Claim, Leases, Renewed, Share, StoreError};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -79,14 +79,14 @@ impl Tx<'_> {
         let mut taken = Taken::default();
         let mut suspects = claim.suspects as usize;
         let has_late = self.has_late()?;
-        for turn in &claim.turns {
-            if self.is_paused(turn)? {
+        for share in &claim.shares {
+            if self.is_paused(share)? {
                 continue;
             }
-            let whole = turn.slots as usize + turn.ahead as usize;
+            let whole = share.slots as usize + share.ahead as usize;
             let left = claim.limit as usize - taken.jobs.len();
-            let room = Room { want: whole.min(left), slots: turn.slots as usize, suspects };
-            let due = self.take_turn(turn, room, has_late)?;
+            let room = Room { want: whole.min(left), slots: share.slots as usize, suspects };
+            let due = self.take_turn(share, room, has_late)?;
             suspects -= due.iter().filter(|due| due.level.is_suspect()).count();
             for job in &due {
                 let lease = match &claim.leases {
@@ -98,7 +98,7 @@ impl Tx<'_> {
                 taken.jobs.push((job.id, lease));
             }
             if due.len() < whole {
-                taken.next_due = [taken.next_due, self.next_due(turn)?].into_iter().flatten().min();
+                taken.next_due = [taken.next_due, self.next_due(share)?].into_iter().flatten().min();
             }
         }
         self.enter(&taken.jobs)?;
@@ -114,27 +114,27 @@ impl Tx<'_> {
         Ok(self.conn.prepare_cached(sql!("claim_late"))?.query_row([self.now.as_millis()], |row| row.get(0))?)
     }
 
-    fn is_paused(&self, turn: &Turn) -> Result<bool, StoreError> {
+    fn is_paused(&self, share: &Share) -> Result<bool, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("queue_paused"))?;
-        Ok(select.query_row([turn.queue.0], |row| row.get(0)).optional()?.unwrap_or(true))
+        Ok(select.query_row([share.queue.0], |row| row.get(0)).optional()?.unwrap_or(true))
     }
 
     /// Jobs of a queue, which no longer wait.
-    fn take_turn(&mut self, turn: &Turn, room: Room, has_late: bool) -> Result<Vec<Due>, StoreError> {
+    fn take_turn(&mut self, share: &Share, room: Room, has_late: bool) -> Result<Vec<Due>, StoreError> {
         let mut taken = Vec::new();
         if room.want == 0 {
             return Ok(taken);
         }
-        let levels = self.levels(turn)?;
+        let levels = self.levels(share)?;
         for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
-            self.pick(turn, same, &room, has_late, &mut taken)?;
+            self.pick(share, same, &room, has_late, &mut taken)?;
             if taken.len() == room.want {
                 break;
             }
         }
         let mut by_lane: BTreeMap<i64, Vec<Due>> = BTreeMap::new();
         for due in &taken {
-            by_lane.entry(due.level.lane(turn.queue)).or_default().push(*due);
+            by_lane.entry(due.level.lane(share.queue)).or_default().push(*due);
         }
         for (lane, taken) in by_lane {
             self.leave(lane, &taken, has_late)?;
@@ -170,9 +170,9 @@ impl Tx<'_> {
     }
 
     /// The lanes of a queue that have due jobs, first things first.
-    fn levels(&self, turn: &Turn) -> Result<Vec<Level>, StoreError> {
+    fn levels(&self, share: &Share) -> Result<Vec<Level>, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("claim_levels"))?;
-        let mut levels: Vec<i64> = rows::column(select.query(params![turn.queue.0, self.now.as_millis()])?)?;
+        let mut levels: Vec<i64> = rows::column(select.query(params![share.queue.0, self.now.as_millis()])?)?;
         levels.sort_unstable();
         Ok(levels.into_iter().map(Level).collect())
     }
@@ -180,7 +180,7 @@ impl Tx<'_> {
     /// Takes from the streams of one priority, by due time and id; from each stream its first ones.
     fn pick(
         &self,
-        turn: &Turn,
+        share: &Share,
         levels: &[Level],
         room: &Room,
         has_late: bool,
@@ -198,7 +198,7 @@ impl Tx<'_> {
                 most = most.min(suspects);
             }
             if most > 0 {
-                found.extend(self.due(turn, *level, most, has_late)?);
+                found.extend(self.due(share, *level, most, has_late)?);
             }
         }
         if levels.len() > 1 {
@@ -219,16 +219,16 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn due(&self, turn: &Turn, level: Level, most: usize, has_late: bool) -> Result<Vec<Due>, StoreError> {
+    fn due(&self, share: &Share, level: Level, most: usize, has_late: bool) -> Result<Vec<Due>, StoreError> {
         let statement = if has_late { sql!("claim_due_in_time") } else { sql!("claim_due") };
         let mut select = self.conn.prepare_cached(statement)?;
-        let found = select.query(params![level.lane(turn.queue), self.now.as_millis(), most as i64])?;
+        let found = select.query(params![level.lane(share.queue), self.now.as_millis(), most as i64])?;
         rows::all(found, |row| Ok(Due { level, id: JobId(row.get(0)?), due_at: row.get(1)? }))
     }
 
-    fn next_due(&self, turn: &Turn) -> Result<Option<Timestamp>, StoreError> {
+    fn next_due(&self, share: &Share) -> Result<Option<Timestamp>, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("next_due"))?;
-        let next: Option<i64> = select.query_row(params![turn.queue.0, self.now.as_millis()], |row| row.get(0))?;
+        let next: Option<i64> = select.query_row(params![share.queue.0, self.now.as_millis()], |row| row.get(0))?;
         Ok(next.map(Timestamp::from_millis))
     }
 

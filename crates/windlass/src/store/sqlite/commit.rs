@@ -81,12 +81,12 @@ impl<'t> Tx<'t> {
 pub(super) fn insert_attempt(insert: &mut CachedStatement<'_>, commit: &Commit) -> Result<(), StoreError> {
     let transition = &commit.transition;
     let wait = transition.next.wait();
-    let told;
+    let reported;
     let why = if transition.why == Why::Succeeded {
         SUCCEEDED
     } else {
-        told = transition.why.to_string();
-        &told
+        reported = transition.why.to_string();
+        &reported
     };
     insert.execute(params![
         commit.job.0,

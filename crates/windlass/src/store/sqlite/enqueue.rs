@@ -3,7 +3,7 @@
 use super::claim::lane;
 use super::fault;
 use super::sql::sql;
-use super::tx::{Fate, Tx};
+use super::tx::{SavepointEnd, Tx};
 use crate::job::{Idempotency, KeyWindow, NewJob};
 use crate::store::{Atomicity, Enqueued, StoreError, json};
 use crate::tally::Tally;
@@ -30,7 +30,11 @@ impl Tx<'_> {
             Atomicity::All => self.all_or_nothing(|tx| {
                 let stored = tx.store_all(jobs)?;
                 let is_refused = |one: &Enqueued| matches!(one, Enqueued::KeyConflict(_) | Enqueued::Refused(_));
-                if stored.iter().any(is_refused) { Ok((undone(stored), Fate::Undo)) } else { Ok((stored, Fate::Keep)) }
+                if stored.iter().any(is_refused) {
+                    Ok((undone(stored), SavepointEnd::Undo))
+                } else {
+                    Ok((stored, SavepointEnd::Keep))
+                }
             }),
         }
     }

@@ -16,8 +16,8 @@ mod health;
 mod lock;
 mod migrate;
 mod names;
+mod operations;
 mod pace;
-mod people;
 mod prune;
 mod read;
 mod readers;
@@ -25,10 +25,10 @@ mod retention;
 mod rows;
 mod schedule;
 mod settings;
-mod settle;
 mod sql;
 #[cfg(test)]
 mod tests;
+mod transition;
 mod tx;
 mod wait;
 mod watch;
@@ -36,8 +36,8 @@ mod writer;
 
 use super::{Migrations, Options, StoreError};
 use crate::clock::Clock;
-use crate::dice::Dice;
 use crate::job::{Job, LeaseId};
+use crate::random::Random;
 use crate::wake::Wake;
 use checkpoint::Checkpoints;
 use names::Names;
@@ -58,7 +58,7 @@ use writer::{Message, Work, Writer};
 pub struct SqliteStore {
     path: PathBuf,
     clock: Clock,
-    dice: Dice,
+    random: Random,
     wake: Wake,
     /// `None` only while the store is being dropped.
     writer: Option<mpsc::Sender<Message>>,
@@ -107,7 +107,7 @@ impl SqliteStore {
             conn: Some(checkpoints.of(conn)?),
             checkpoints,
             clock: options.clock.clone(),
-            dice: options.dice.clone(),
+            random: options.random.clone(),
             wake: wake.clone(),
             commits: commits.clone(),
             names: Names::default(),
@@ -124,7 +124,7 @@ impl SqliteStore {
             claimed: Readers::new(path.clone()),
             path,
             clock: options.clock,
-            dice: options.dice,
+            random: options.random,
             wake,
             writer: Some(sender),
             thread: Some(thread),

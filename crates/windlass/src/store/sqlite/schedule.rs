@@ -73,7 +73,7 @@ impl Tx<'_> {
     pub(super) fn fire(&mut self, firing: &Firing) -> Result<Fired> {
         let Some(schedule) = find(self.conn, &Scope::All, firing.schedule)? else { return Ok(Fired::NotOurs) };
         let (next_at, last_at, skip) = match firing.trigger {
-            Trigger::Person => (schedule.next_at, schedule.last_at, false),
+            Trigger::Operator => (schedule.next_at, schedule.last_at, false),
             Trigger::Due { nominal, next_at } => {
                 if schedule.paused || schedule.next_at != Some(nominal) {
                     return Ok(Fired::NotOurs);

@@ -3,11 +3,11 @@
 use super::SqliteStore;
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
-use crate::settle::{Trace, settle};
 use crate::store::{
     Atomicity, Claim, Committed, Enqueued, JobFilter, Leases, Migrations, Options, Order, Page, Reap, Scope,
-    SettingKey, Spared, Store, StoreError, Turn, WorkerId,
+    SettingKey, Share, Spared, Store, StoreError, WorkerId,
 };
+use crate::transition::{Trace, transition_of};
 use rusqlite::Connection;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -63,9 +63,9 @@ async fn claim(store: &SqliteStore, slots: u32) -> Vec<Job> {
     let queue = store.queues().await.unwrap()[0].id;
     let request = Claim {
         worker: WorkerId::new("w1"),
-        leases: Leases::Shared(LeaseId::draw(&store.dice)),
+        leases: Leases::Shared(LeaseId::draw(&store.random)),
         lease_for: Millis::from_secs(30),
-        turns: vec![Turn { queue, slots, ahead: 0 }],
+        shares: vec![Share { queue, slots, ahead: 0 }],
         limit: slots,
         suspects: 1,
     };
@@ -75,7 +75,7 @@ async fn claim(store: &SqliteStore, slots: u32) -> Vec<Job> {
 fn success(store: &SqliteStore, job: &Job) -> crate::store::Commit {
     let now = store.clock().now();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    settle(job, &Outcome::Succeeded, trace, Roll(0))
+    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 async fn count(store: &SqliteStore) -> usize {

@@ -3,8 +3,8 @@
 use super::names::Names;
 use super::retention::Retentions;
 use super::sql::sql;
-use crate::dice::Dice;
 use crate::job::QueueId;
+use crate::random::Random;
 use crate::store::StoreError;
 use crate::tally::{Tallies, Tally};
 use rusqlite::{Connection, params_from_iter, types::Value};
@@ -15,7 +15,7 @@ pub(super) struct Tx<'t> {
     pub conn: &'t Connection,
     pub names: &'t mut Names,
     pub retentions: &'t mut Retentions,
-    pub dice: &'t Dice,
+    pub random: &'t Random,
     pub now: Timestamp,
     /// Counted by this command.
     tallies: Tallies,
@@ -30,10 +30,10 @@ impl<'t> Tx<'t> {
         conn: &'t Connection,
         names: &'t mut Names,
         retentions: &'t mut Retentions,
-        dice: &'t Dice,
+        random: &'t Random,
         now: Timestamp,
     ) -> Self {
-        Self { conn, names, retentions, dice, now, tallies: Tallies::default(), run: None, rings: false }
+        Self { conn, names, retentions, random, now, tallies: Tallies::default(), run: None, rings: false }
     }
 
     pub(super) fn count(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
@@ -67,11 +67,11 @@ impl<'t> Tx<'t> {
     /// Does `work` whole or not at all: if it fails or says so, everything it wrote is taken back.
     pub(super) fn all_or_nothing<T>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<(T, Fate), StoreError>,
+        work: impl FnOnce(&mut Self) -> Result<(T, SavepointEnd), StoreError>,
     ) -> Result<T, StoreError> {
         self.conn.prepare_cached("SAVEPOINT windlass_all")?.execute([])?;
         let done = work(self);
-        if !matches!(done, Ok((_, Fate::Keep))) {
+        if !matches!(done, Ok((_, SavepointEnd::Keep))) {
             if self.conn.is_autocommit() {
                 // The whole transaction is gone already.
                 return done.map(|(value, _)| value);
@@ -88,7 +88,7 @@ impl<'t> Tx<'t> {
 
 /// What becomes of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum SavepointEnd {
     Keep,
     Undo,
 }

@@ -9,7 +9,7 @@ use super::retention::Retentions;
 use super::tx::{Tx, write_tallies};
 use super::{connect, fault};
 use crate::clock::Clock;
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::store::StoreError;
 use crate::tally::Tallies;
 use crate::wake::Wake;
@@ -39,13 +39,13 @@ pub(super) enum Message {
 /// A piece of work for one transaction, with someone waiting for its answer.
 pub(super) trait Command: Send {
     /// Does the work. Unless it is done, what it wrote is undone.
-    fn run(&mut self, tx: &mut Tx<'_>) -> Ran;
+    fn run(&mut self, tx: &mut Tx<'_>) -> CommandEnd;
     /// Answers: with the work's own result if the transaction went well, with its error otherwise.
-    fn answer(self: Box<Self>, fate: Result<(), &StoreError>);
+    fn answer(self: Box<Self>, committed: Result<(), &StoreError>);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ran {
+pub(super) enum CommandEnd {
     Done,
     Failed,
     /// Failed in a way that the connection may not get over.
@@ -66,20 +66,20 @@ impl<T, F> Work<T, F> {
 }
 
 impl<T: Send, F: FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send> Command for Work<T, F> {
-    fn run(&mut self, tx: &mut Tx<'_>) -> Ran {
-        let Some(work) = self.work.take() else { return Ran::Failed };
+    fn run(&mut self, tx: &mut Tx<'_>) -> CommandEnd {
+        let Some(work) = self.work.take() else { return CommandEnd::Failed };
         let result = work(tx);
         let ran = match &result {
-            Ok(_) => Ran::Done,
-            Err(error) if fault::spoils_connection(error) => Ran::Broke,
-            Err(_) => Ran::Failed,
+            Ok(_) => CommandEnd::Done,
+            Err(error) if fault::spoils_connection(error) => CommandEnd::Broke,
+            Err(_) => CommandEnd::Failed,
         };
         self.result = Some(result);
         ran
     }
 
-    fn answer(self: Box<Self>, fate: Result<(), &StoreError>) {
-        let answer = match (self.result, fate) {
+    fn answer(self: Box<Self>, committed: Result<(), &StoreError>) {
+        let answer = match (self.result, committed) {
             // A command that failed by itself knows best why.
             (Some(Err(own)), _) => Err(own),
             (Some(own), Ok(())) => own,
@@ -98,7 +98,7 @@ pub(super) struct Writer {
     /// After the connection: closed last, it tidies up.
     pub checkpoints: Checkpoints,
     pub clock: Clock,
-    pub dice: Dice,
+    pub random: Random,
     pub wake: Wake,
     pub commits: Arc<AtomicU64>,
     pub names: Names,
@@ -149,12 +149,12 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        let fate = self.finish(&group);
-        if fate.is_ok() && group.rings {
+        let committed = self.finish(&group);
+        if committed.is_ok() && group.rings {
             self.wake.ring();
         }
         for command in group.done {
-            command.answer(fate.as_ref().copied());
+            command.answer(committed.as_ref().copied());
         }
     }
 
@@ -195,10 +195,10 @@ impl Writer {
             command.answer(Err(&error));
             return;
         }
-        let mut tx = Tx::new(conn, &mut self.names, &mut self.retentions, &self.dice, self.clock.now());
+        let mut tx = Tx::new(conn, &mut self.names, &mut self.retentions, &self.random, self.clock.now());
         let ran = command.run(&mut tx);
         let (tallies, rings) = (tx.take_tallies(), tx.rings);
-        if ran == Ran::Done {
+        if ran == CommandEnd::Done {
             group.absorb(command, &tallies, rings);
             if guard == Guard::Savepoint {
                 group.note(execute(conn, "RELEASE windlass_command"));
@@ -207,7 +207,7 @@ impl Writer {
         }
         self.names.forget();
         self.retentions.forget();
-        group.is_broken |= ran == Ran::Broke;
+        group.is_broken |= ran == CommandEnd::Broke;
         let undone = match guard {
             _ if conn.is_autocommit() => Err(StoreError::unavailable("SQLite rolled the transaction back")),
             Guard::Transaction => execute(conn, "ROLLBACK").and(Err(StoreError::unavailable("rolled back"))),
@@ -227,8 +227,8 @@ impl Writer {
             None => write_tallies(conn, &group.tallies, self.clock.now())
                 .and_then(|()| self.folding.wrote(conn, group.tallies.iter().count())),
         };
-        let fate = written.and_then(|()| commit(conn));
-        if let Err(error) = &fate {
+        let committed = written.and_then(|()| commit(conn));
+        if let Err(error) = &committed {
             self.names.forget();
             self.retentions.forget();
             let is_clean = conn.is_autocommit() || execute(conn, "ROLLBACK").is_ok();
@@ -243,7 +243,7 @@ impl Writer {
         if group.is_broken {
             self.conn = None;
         }
-        fate
+        committed
     }
 }
 

@@ -1,12 +1,12 @@
 -- claim_pick: every due job that a claim could take, locked; which of them it takes is decided by walking them in order.
-WITH turns AS MATERIALIZED (
-    SELECT t.turn, t.queue_id, t.slots + t.ahead AS wanted
-    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS t (queue_id, slots, ahead, turn)
+WITH shares AS MATERIALIZED (
+    SELECT t.share, t.queue_id, t.slots + t.ahead AS wanted
+    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS t (queue_id, slots, ahead, share)
     JOIN {schema}.queues q ON q.id = t.queue_id
     WHERE NOT q.paused
 )
-SELECT t.turn, d.id, d.priority, d.due_at, d.at_most_once, d.crashes
-FROM turns t
+SELECT t.share, d.id, d.priority, d.due_at, d.at_most_once, d.crashes
+FROM shares t
 CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
     SELECT a.id, a.priority, a.due_at, a.at_most_once, a.crashes

@@ -174,12 +174,12 @@ async fn a_large_claim_that_cannot_be_read_is_in_doubt_and_can_be_asked_for() {
     let store = home.open().await;
     let stored = store.enqueue(vec![job(); 100], Atomicity::Each).await.unwrap();
     let ids: Vec<JobId> = stored.iter().filter_map(Enqueued::id).collect();
-    let lease = LeaseId::draw(&store.dice);
+    let lease = LeaseId::draw(&store.random);
     let request = Claim {
         worker: WorkerId::new("w1"),
         leases: Leases::Shared(lease),
         lease_for: Millis::from_secs(30),
-        turns: vec![Turn { queue: store.queues().await.unwrap()[0].id, slots: 100, ahead: 0 }],
+        shares: vec![Share { queue: store.queues().await.unwrap()[0].id, slots: 100, ahead: 0 }],
         limit: 100,
         suspects: 1,
     };

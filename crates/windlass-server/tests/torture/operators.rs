@@ -13,7 +13,7 @@ const VERBS: u64 = 80;
 /// Acknowledged jobs before it begins.
 const JOBS: u64 = 300;
 
-fn people_meddle_and_what_they_were_told_is_so(place: Place) {
+fn operators_interfere_and_what_they_were_answered_is_so(place: Place) {
     let world = World::start("people", place, 1, Habit::Lives);
     world.load.wait_for(JOBS);
     let verbs = VERBS * asked("CYCLES", 1);
@@ -21,8 +21,8 @@ fn people_meddle_and_what_they_were_told_is_so(place: Place) {
     while done < verbs {
         world.load.check_threads();
         let Some(id) = any_job(&world) else { continue };
-        let queue = QUEUES[below(&world.dice, 3) as usize];
-        match below(&world.dice, 100) {
+        let queue = QUEUES[below(&world.random, 3) as usize];
+        match below(&world.random, 100) {
             0..45 => cancel(&world, id),
             45..92 => replay(&world, id),
             92..96 => pause_and_resume(&world, queue),
@@ -33,21 +33,21 @@ fn people_meddle_and_what_they_were_told_is_so(place: Place) {
     for queue in QUEUES {
         until_answered(&world, "POST", &format!("/api/v1/queues/{queue}/resume"));
     }
-    let told = {
+    let reported = {
         let record = world.shared.history.record();
         format!("{} cancels, {} replays, {} purges", record.cancels.len(), record.replays.len(), record.purges)
     };
-    world.finish(&told, Allowed::NoLostAttempt);
+    world.finish(&reported, Allowed::NoLostAttempt);
 }
 
 /// A job that was acknowledged: mostly a late one, which may still wait or run.
 fn any_job(world: &World) -> Option<i64> {
     let record = world.shared.history.record();
     let count = record.acknowledged.len() as u64;
-    let tag = if chance(&world.dice, 70) {
-        record.sent.len() as u64 - 1 - below(&world.dice, 100.min(count))
+    let tag = if chance(&world.random, 70) {
+        record.sent.len() as u64 - 1 - below(&world.random, 100.min(count))
     } else {
-        below(&world.dice, record.sent.len() as u64)
+        below(&world.random, record.sent.len() as u64)
     };
     record.acknowledged.get(&tag).copied()
 }
@@ -75,14 +75,14 @@ fn replay(world: &World, id: i64) {
         return;
     }
     let path = format!("/api/v1/jobs/{id}/retry");
-    let Some(answer) = world.fleet().call(&world.dice, "POST", &path, "") else { return };
+    let Some(answer) = world.fleet().call(&world.random, "POST", &path, "") else { return };
     match answer.status {
         200 => {
-            let told = answer.json()["replays"].as_u64().expect("a job tells how often it was sent again") as u32;
+            let reported = answer.json()["replays"].as_u64().expect("a job tells how often it was sent again") as u32;
             let mut record = world.shared.history.record();
             let replays = record.replays.entry(id).or_default();
             replays.asked += 1;
-            replays.told = replays.told.max(told);
+            replays.reported = replays.reported.max(reported);
         }
         // It runs.
         409 => {}
@@ -114,15 +114,15 @@ fn until_answered(world: &World, method: &str, path: &str) {
 }
 
 fn call(world: &World, method: &str, path: &str) -> Option<u16> {
-    world.fleet().call(&world.dice, method, path, "").map(|answer| answer.status)
+    world.fleet().call(&world.random, method, path, "").map(|answer| answer.status)
 }
 
 #[test]
-fn people_meddle_on_sqlite_and_what_they_were_told_is_so() {
-    people_meddle_and_what_they_were_told_is_so(Place::sqlite());
+fn operators_interfere_on_sqlite_and_what_they_were_answered_is_so() {
+    operators_interfere_and_what_they_were_answered_is_so(Place::sqlite());
 }
 
 #[test]
-fn people_meddle_on_postgres_and_what_they_were_told_is_so() {
-    people_meddle_and_what_they_were_told_is_so(Place::postgres());
+fn operators_interfere_on_postgres_and_what_they_were_answered_is_so() {
+    operators_interfere_and_what_they_were_answered_is_so(Place::postgres());
 }

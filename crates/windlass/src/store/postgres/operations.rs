@@ -7,10 +7,10 @@ use super::pool::On;
 use super::rows::Columns;
 use super::sql::Sql;
 use crate::job::{Job, NewJob};
-use crate::settle;
 use crate::store::replay::ACTION;
 use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError};
 use crate::tally::{Tallies, Tally};
+use crate::transition;
 use futures_util::join;
 use std::collections::{HashMap, HashSet};
 use windlass_core::{JobId, Next, State, Timestamp};
@@ -69,7 +69,7 @@ impl Inner {
                 }
                 Some(State::Queued | State::Retrying) => {
                     let mut job = found.live.remove(id).expect("a waiting job is live");
-                    deliveries.extend(settle::ended_waiting(&job, Next::Cancelled, now).1);
+                    deliveries.extend(transition::ended_waiting(&job, Next::Cancelled, now).1);
                     endings.push((job.clone(), Next::Cancelled));
                     job.state = State::Cancelled;
                     found.archived.insert(*id, job);
@@ -102,7 +102,7 @@ impl Inner {
     async fn replay_on(&self, on: On<'_>, scope: &Scope, replay: &Replay) -> Result<Vec<Replayed>, StoreError> {
         let mut found = self.lock_jobs(on, scope, &replay.ids).await?;
         let now = self.now_on(on).await?;
-        let (mut back, mut dues, mut hastened) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut back, mut dues, mut run_now) = (Vec::new(), Vec::new(), Vec::new());
         let mut tallies = Tallies::default();
         let mut results = Vec::with_capacity(replay.ids.len());
         for id in &replay.ids {
@@ -112,7 +112,7 @@ impl Inner {
                     continue;
                 }
                 if replay.only == ReplayOnly::Any {
-                    hastened.push(id.0);
+                    run_now.push(id.0);
                 }
                 results.push(Replayed::AlreadyLive);
                 continue;
@@ -140,8 +140,8 @@ impl Inner {
             let detail = replay.detail(back.len() as u64, now);
             self.note(on, now, &replay.by, ACTION, back.len(), &detail).await?;
         }
-        if !hastened.is_empty() {
-            on.query(Sql::Hasten, &[&hastened, &now.as_millis()]).await?;
+        if !run_now.is_empty() {
+            on.query(Sql::RunNow, &[&run_now, &now.as_millis()]).await?;
         }
         Ok(results)
     }

@@ -1,6 +1,6 @@
 //! What a person or caller does with a stored job: look, wait, cancel, replay.
 
-use crate::event::{What, event};
+use crate::event::{EventKind, event};
 use crate::job::Job;
 use crate::store::{Cancelled, Replay, ReplayOnly, Replayed, Scope, StoreError};
 use crate::windlass::Windlass;
@@ -45,15 +45,15 @@ impl Windlass {
     /// The store cannot be written to.
     pub async fn cancel_in(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>, StoreError> {
         let result = self.store().cancel(scope, ids.clone()).await;
-        self.heard(&result);
+        self.record_contact(&result);
         let cancelled = result?;
         let of = |what| ids.iter().zip(&cancelled).filter(move |(_, c)| **c == what).map(|(id, _)| *id);
         let asked: Vec<JobId> = of(Cancelled::Requested).collect();
-        for book in self.books() {
-            book.request_cancel(&asked);
+        for held_leases in self.held_leases() {
+            held_leases.request_cancel(&asked);
         }
-        if self.events().is_heard() {
-            self.tell(&of(Cancelled::Now).collect::<Vec<_>>(), What::Cancelled).await;
+        if self.events().has_audience() {
+            self.tell(&of(Cancelled::Now).collect::<Vec<_>>(), EventKind::Cancelled).await;
         }
         Ok(cancelled)
     }
@@ -75,11 +75,11 @@ impl Windlass {
     pub async fn replay_in(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>, StoreError> {
         let ids = replay.ids.clone();
         let result = self.store().replay(scope, replay).await;
-        self.heard(&result);
+        self.record_contact(&result);
         let replayed = result?;
         if self.events().has_listeners() {
             let sent = ids.iter().zip(&replayed).filter(|(_, result)| **result == Replayed::Queued);
-            self.tell(&sent.map(|(id, _)| *id).collect::<Vec<_>>(), What::Queued).await;
+            self.tell(&sent.map(|(id, _)| *id).collect::<Vec<_>>(), EventKind::Queued).await;
         }
         Ok(replayed)
     }
@@ -99,7 +99,7 @@ impl Windlass {
             let ended = async {
                 loop {
                     match events.recv().await {
-                        Ok(event) if event.job == id && !event.what.state().is_live() => return,
+                        Ok(event) if event.job == id && !event.event_kind.state().is_live() => return,
                         Ok(_) => {}
                         // Whatever was missed may have been it.
                         Err(RecvError::Lagged(_)) => return,
@@ -112,7 +112,7 @@ impl Windlass {
     }
 
     /// Tells about jobs that changed outside an attempt, read at once: one by one, a thousand take longer than cancelling them.
-    async fn tell(&self, ids: &[JobId], what: What) {
+    async fn tell(&self, ids: &[JobId], what: EventKind) {
         if ids.is_empty() {
             return;
         }

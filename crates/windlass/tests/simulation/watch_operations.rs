@@ -13,17 +13,17 @@ impl Watched {
     pub async fn watch_cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
         let answers = self.inner.cancel(scope, ids.clone()).await?;
         let now = self.now();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         {
             let mut record = self.record();
             record.counts.verbs += 1;
             for (id, answer) in ids.iter().zip(&answers) {
                 let known = in_scope(record.jobs.get_mut(id), scope);
-                let expected = known.map_or(Cancelled::NotFound, |known| cancel(known, now, &mut told));
+                let expected = known.map_or(Cancelled::NotFound, |known| cancel(known, now, &mut reported));
                 record.demand(*answer == expected, || format!("cancel of job {id}: {answer:?}, not {expected:?}"));
             }
         }
-        self.find_deliveries(&told).await;
+        self.find_deliveries(&reported).await;
         self.look_at(&ids).await;
         Ok(answers)
     }
@@ -88,11 +88,11 @@ impl Watched {
     }
 }
 
-fn cancel(known: &mut Known, now: Timestamp, told: &mut Vec<JobId>) -> Cancelled {
+fn cancel(known: &mut Known, now: Timestamp, reported: &mut Vec<JobId>) -> Cancelled {
     match known.state {
         State::Queued | State::Retrying => {
             if known.finish(State::Cancelled, now) {
-                told.push(known.id);
+                reported.push(known.id);
             }
             Cancelled::Now
         }

@@ -7,29 +7,29 @@ use super::rows;
 use super::sql::sql;
 use super::tx::Tx;
 use crate::job::{Job, LeaseId};
-use crate::settle;
-use crate::store::{Keep, Reap, Settled, StoreError};
+use crate::store::{Keep, Reap, StoreError, Transitioned};
 use crate::tally::Tally;
+use crate::transition;
 use rusqlite::params;
 use windlass_core::{Millis, Next, Reason, State};
 
 impl Tx<'_> {
-    pub(super) fn reap(&mut self, reap: &Reap, limit: u32) -> Result<Vec<Settled>, StoreError> {
-        let mut settled = Vec::new();
+    pub(super) fn reap(&mut self, reap: &Reap, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
+        let mut transitioned = Vec::new();
         let leases = self.leases_over(reap, limit)?;
         if leases.is_empty() {
-            return Ok(settled);
+            return Ok(transitioned);
         }
         let mut batch = self.batch()?;
         for (lease, worker) in leases {
             for job in held(self.conn, self.names, &[lease])? {
-                let commit = settle::lost(&job, &worker, self.now, self.dice.roll());
+                let commit = transition::lost(&job, &worker, self.now, self.random.roll());
                 self.commit_one(&commit, &mut batch)?;
-                settled.push(Settled::new(job, &commit));
+                transitioned.push(Transitioned::new(job, &commit));
             }
             self.conn.prepare_cached(sql!("lease_delete"))?.execute([lease.0])?;
         }
-        Ok(settled)
+        Ok(transitioned)
     }
 
     fn leases_over(&self, reap: &Reap, limit: u32) -> Result<Vec<(LeaseId, String)>, StoreError> {
@@ -55,17 +55,17 @@ impl Tx<'_> {
         }
     }
 
-    pub(super) fn expire(&mut self, limit: u32) -> Result<Vec<Settled>, StoreError> {
+    pub(super) fn expire(&mut self, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
         let mut select = self.conn.prepare_cached(sql!("live_select", "expire_late"))?;
         let found = select.query(params![self.now.as_millis(), limit])?;
         let late = rows::all(found, |row| rows::live(row, self.conn, self.names))?;
         let batch = self.batch()?;
-        late.into_iter().map(|job| self.end_waiting(job, settle::EXPIRED, &batch)).collect()
+        late.into_iter().map(|job| self.end_waiting(job, transition::EXPIRED, &batch)).collect()
     }
 
     /// Ends a waiting job without an attempt.
-    pub(super) fn end_waiting(&mut self, job: Job, next: Next, batch: &Batch<'_>) -> Result<Settled, StoreError> {
-        let (transition, delivery) = settle::ended_waiting(&job, next, self.now);
+    pub(super) fn end_waiting(&mut self, job: Job, next: Next, batch: &Batch<'_>) -> Result<Transitioned, StoreError> {
+        let (transition, delivery) = transition::ended_waiting(&job, next, self.now);
         let (reason, delta) = match next {
             Next::Failed(reason) => (Some(reason), Tally { failed: 1, ..Tally::default() }),
             Next::Succeeded | Next::Cancelled | Next::Wait { .. } => (None, Tally { cancelled: 1, ..Tally::default() }),
@@ -78,7 +78,7 @@ impl Tx<'_> {
         if let Some(schedule) = job.schedule.filter(|schedule| batch.ending.contains(schedule)) {
             self.end_one_shot(schedule)?;
         }
-        Ok(Settled { job, transition, error_class: None })
+        Ok(Transitioned { job, transition, error_class: None })
     }
 
     fn archive_waiting(&mut self, job: &Job, state: State, reason: Option<Reason>) -> Result<(), StoreError> {
@@ -88,8 +88,8 @@ impl Tx<'_> {
         } else {
             let print = match reason {
                 Some(_) => {
-                    let told = (job.error_class.as_deref(), job.error.as_deref());
-                    Some(self.fingerprint(job.queue_id, &job.kind, told)?)
+                    let reported = (job.error_class.as_deref(), job.error.as_deref());
+                    Some(self.fingerprint(job.queue_id, &job.kind, reported)?)
                 }
                 None => None,
             };

@@ -4,7 +4,7 @@
 use super::execute::run_held;
 use super::held::Held;
 use crate::event::Reporter;
-use crate::executor::Run;
+use crate::executor::Execute;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ pub(crate) const MAX_AHEAD: u32 = 4000;
 
 /// What every lane of a worker needs.
 #[derive(Debug)]
-pub(crate) struct LaneContext {
+pub(crate) struct DispatchContext {
     pub reporter: Reporter,
-    pub book: Arc<super::book::Book>,
+    pub held_leases: Arc<super::held_leases::HeldLeases>,
     /// Drops the handlers that still run.
     pub abort: CancellationToken,
     pub tracker: TaskTracker,
@@ -27,9 +27,9 @@ pub(crate) struct LaneContext {
 
 /// Queues that share an executor and a number of slots.
 pub(crate) struct Group {
-    run: Arc<dyn Run>,
+    run: Arc<dyn Execute>,
     concurrency: u32,
-    context: Arc<LaneContext>,
+    context: Arc<DispatchContext>,
     inner: Mutex<Inner>,
     finished: AtomicU64,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Group {
 struct Inner {
     /// Held jobs that wait for a lane.
     backlog: VecDeque<Held>,
-    lanes: u32,
+    slot_tasks: u32,
     /// How many to hold ahead of free slots: enough that none is idle while a claim is under way.
     ahead: u32,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Room {
 }
 
 impl Group {
-    pub(crate) fn new(run: Arc<dyn Run>, concurrency: u32, context: Arc<LaneContext>) -> Arc<Self> {
+    pub(crate) fn new(run: Arc<dyn Execute>, concurrency: u32, context: Arc<DispatchContext>) -> Arc<Self> {
         Arc::new(Self { run, concurrency, context, inner: Mutex::default(), finished: AtomicU64::new(0) })
     }
 
@@ -66,11 +66,11 @@ impl Group {
         let inner = self.lock();
         let waiting = inner.backlog.len() as u32;
         let ahead = if waiting <= inner.ahead / 2 { inner.ahead - waiting } else { 0 };
-        Room { slots: self.concurrency.saturating_sub(inner.lanes + waiting), ahead }
+        Room { slots: self.concurrency.saturating_sub(inner.slot_tasks + waiting), ahead }
     }
 
     pub(crate) fn running(&self) -> u32 {
-        self.lock().lanes
+        self.lock().slot_tasks
     }
 
     /// Attempts finished so far.
@@ -93,12 +93,12 @@ impl Group {
         let started = {
             let mut inner = self.lock();
             inner.backlog.extend(held);
-            let started = (inner.backlog.len() as u32).min(self.concurrency.saturating_sub(inner.lanes));
-            inner.lanes += started;
+            let started = (inner.backlog.len() as u32).min(self.concurrency.saturating_sub(inner.slot_tasks));
+            inner.slot_tasks += started;
             started
         };
         for _ in 0..started {
-            self.context.tracker.spawn(Lane(Some(self.clone())).run());
+            self.context.tracker.spawn(SlotTask(Some(self.clone())).run());
         }
     }
 
@@ -113,12 +113,12 @@ impl Group {
         let next = inner.backlog.pop_front();
         if next.is_none() {
             // In the same breath as seeing the backlog empty: a delivery in between would count on this lane.
-            inner.lanes -= 1;
+            inner.slot_tasks -= 1;
         }
         let is_low = inner.backlog.len() as u32 == inner.ahead / 2;
         drop(inner);
         if is_low || next.is_none() {
-            self.context.book.room.notify_one();
+            self.context.held_leases.room.notify_one();
         }
         next
     }
@@ -135,9 +135,9 @@ impl fmt::Debug for Group {
 }
 
 /// One slot at work. Taken from its group when it has ended in order.
-struct Lane(Option<Arc<Group>>);
+struct SlotTask(Option<Arc<Group>>);
 
-impl Lane {
+impl SlotTask {
     async fn run(mut self) {
         while let Some(group) = &self.0 {
             let Some(held) = group.next() else {
@@ -153,13 +153,13 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for SlotTask {
     /// A handler whose very drop panics takes its lane along: the slot must not be lost with it.
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
-            group.lock().lanes -= 1;
+            group.lock().slot_tasks -= 1;
             group.deliver(Vec::new());
-            group.context.book.room.notify_one();
+            group.context.held_leases.room.notify_one();
         }
     }
 }

@@ -18,7 +18,7 @@ pub fn violations(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     }
     for (id, replays) in &record.replays {
         let Some(row) = stored.jobs.get(id) else { continue };
-        if !(replays.told..=replays.asked).contains(&row.replays) {
+        if !(replays.reported..=replays.asked).contains(&row.replays) {
             found.push(format!("{replays:?} were answered: {row:?}"));
         }
     }

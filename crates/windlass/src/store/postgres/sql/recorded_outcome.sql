@@ -1,4 +1,4 @@
--- fate: why a commit did not apply. `cancel`: the attempt holds, but a cancel was requested. `repeated`: it is in the ledger,
+-- recorded_outcome: why a commit did not apply. `cancel`: the attempt holds, but a cancel was requested. `repeated`: it is in the ledger,
 -- the same.
 SELECT i.place,
        EXISTS (SELECT FROM {schema}.jobs j

@@ -1,4 +1,4 @@
-//! Seats for connections: a bounded number. When all are taken, whoever has been silent longest gives up theirs.
+//! ConnectionSlots for connections: a bounded number. When all are taken, whoever has been silent longest gives up theirs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -8,14 +8,14 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass::clock::Clock;
 
-/// A connection silent for this long may be closed when another wants its seat.
+/// A connection silent for this long may be closed when another wants its slot.
 const SILENCE_MS: u64 = 1000;
-/// How often to look again while all seats are taken by connections that are not silent.
+/// How often to look again while all slots are taken by connections that are not silent.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// All seats.
+/// All slots.
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct ConnectionSlots {
     clock: Clock,
     max: usize,
     taken: Mutex<BTreeMap<u64, Arc<Occupant>>>,
@@ -33,31 +33,31 @@ struct Occupant {
     evicted: CancellationToken,
 }
 
-/// One connection's seat, given back when its last clone is dropped.
+/// One connection's slot, given back when its last clone is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Seat(Arc<Held>);
+pub(crate) struct ConnectionSlot(Arc<Held>);
 
 #[derive(Debug)]
 struct Held {
     id: u64,
     occupant: Arc<Occupant>,
-    seats: Arc<Seats>,
+    slots: Arc<ConnectionSlots>,
 }
 
 /// A request under way.
 #[derive(Debug)]
-pub(crate) struct Busy(Seat);
+pub(crate) struct Busy(ConnectionSlot);
 
-impl Seats {
+impl ConnectionSlots {
     pub(crate) fn new(clock: Clock, max: usize) -> Self {
         Self { clock, max: max.max(1), taken: Mutex::default(), next: AtomicU64::new(0), freed: Notify::new() }
     }
 
-    /// Waits for a free seat, closing the connection that has been silent longest if need be.
-    pub(crate) async fn take(self: &Arc<Self>) -> Seat {
+    /// Waits for a free slot, closing the connection that has been silent longest if need be.
+    pub(crate) async fn take(self: &Arc<Self>) -> ConnectionSlot {
         loop {
-            if let Some(seat) = self.try_take() {
-                return seat;
+            if let Some(slot) = self.try_take() {
+                return slot;
             }
             self.evict_one();
             // Either says only that it is worth looking again.
@@ -68,7 +68,7 @@ impl Seats {
         }
     }
 
-    fn try_take(self: &Arc<Self>) -> Option<Seat> {
+    fn try_take(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut taken = self.taken();
         if taken.len() >= self.max {
             return None;
@@ -81,7 +81,7 @@ impl Seats {
             evicted: CancellationToken::new(),
         });
         taken.insert(id, occupant.clone());
-        Some(Seat(Arc::new(Held { id, occupant, seats: self.clone() })))
+        Some(ConnectionSlot(Arc::new(Held { id, occupant, slots: self.clone() })))
     }
 
     fn evict_one(&self) {
@@ -102,7 +102,7 @@ impl Seats {
     }
 }
 
-impl Seat {
+impl ConnectionSlot {
     /// A request begins; it ends when the guard is dropped.
     pub(crate) fn busy(&self) -> Busy {
         self.0.occupant.asked.store(true, Ordering::Release);
@@ -122,14 +122,14 @@ impl Seat {
 impl Drop for Busy {
     fn drop(&mut self) {
         let held = &self.0.0;
-        held.occupant.seen_at.store(held.seats.clock.monotonic().get(), Ordering::Release);
+        held.occupant.seen_at.store(held.slots.clock.monotonic().get(), Ordering::Release);
         held.occupant.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.seats.taken().remove(&self.id);
-        self.seats.freed.notify_one();
+        self.slots.taken().remove(&self.id);
+        self.slots.freed.notify_one();
     }
 }

@@ -11,7 +11,7 @@ const SILENCES: usize = 32;
 
 /// When this process heard from its store, and when it did not.
 #[derive(Debug, Default)]
-pub struct Contact(Mutex<Heard>);
+pub struct StoreContact(Mutex<Heard>);
 
 #[derive(Debug, Default)]
 struct Heard {
@@ -27,17 +27,17 @@ struct Silence {
     ended: Millis,
 }
 
-impl Contact {
+impl StoreContact {
     /// Learns from the result of a call to the store.
-    pub fn heard<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
+    pub fn record_contact<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
         let now = clock.monotonic();
-        let mut heard = self.lock();
+        let mut record_contact = self.lock();
         match result {
             // A store that refuses has answered: whoever sends it nonsense must not keep leases from being reaped.
             Ok(_) | Err(StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Schema(_)) => {
-                heard.answer(now);
+                record_contact.answer(now);
             }
-            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => heard.last = None,
+            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => record_contact.last = None,
         }
     }
 
@@ -45,10 +45,10 @@ impl Contact {
     #[must_use]
     pub fn spared(&self, clock: &Clock) -> Spared {
         let now = clock.monotonic();
-        let heard = self.lock();
-        let Some(last) = heard.last else { return Spared::all() };
+        let record_contact = self.lock();
+        let Some(last) = record_contact.last else { return Spared::all() };
         let mut spared = Spared::none();
-        for silence in &heard.silences {
+        for silence in &record_contact.silences {
             spared.after(silence.length, now - silence.ended);
         }
         spared.after(now - last, Millis::ZERO);
@@ -83,13 +83,13 @@ mod tests {
 
     /// Seconds of lease that may be reaped after calls that answered, or did not, each some milliseconds after the one before.
     fn reapable(calls: &[(u64, bool)], leases: &[u64]) -> Vec<u64> {
-        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
         for (after, answers) in calls {
             clock.advance(Millis::new(*after));
             let result = if *answers { Ok(()) } else { Err(StoreError::unavailable("away")) };
-            contact.heard(&result, &clock);
+            store_contact.record_contact(&result, &clock);
         }
-        let spared = contact.spared(&clock);
+        let spared = store_contact.spared(&clock);
         leases.iter().copied().filter(|lease| !spared.holds(Millis::from_secs(*lease))).collect()
     }
 
@@ -110,12 +110,12 @@ mod tests {
         assert_eq!(reapable(&calls, &[1, 3, 30]), [0; 0]);
         calls.extend([SECOND; 4]);
         assert_eq!(reapable(&calls, &[1, 3, 30]), [1, 3]);
-        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
         for _ in 0..40 {
-            contact.heard(&Err::<(), _>(StoreError::Invalid("nonsense".into())), &clock);
+            store_contact.record_contact(&Err::<(), _>(StoreError::Invalid("nonsense".into())), &clock);
             clock.advance(Millis::from_secs(1));
         }
-        assert!(!contact.spared(&clock).holds(Millis::from_secs(30)));
+        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
     }
 
     #[test]
@@ -135,26 +135,26 @@ mod tests {
 
     #[test]
     fn a_silence_that_goes_on_counts() {
-        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
         for _ in 0..40 {
-            contact.heard(&Ok(()), &clock);
+            store_contact.record_contact(&Ok(()), &clock);
             clock.advance(Millis::from_secs(1));
         }
-        assert!(!contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(3)));
         clock.advance(Millis::from_secs(1));
-        assert!(contact.spared(&clock).holds(Millis::from_secs(3)));
-        assert!(!contact.spared(&clock).holds(Millis::from_secs(30)));
+        assert!(store_contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
     }
 
     #[test]
     fn many_silences_are_remembered_in_bounded_space() {
-        let (clock, contact) = (Clock::manual(Timestamp::EPOCH), Contact::default());
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
         for length in (2000..3000).rev() {
             clock.advance(Millis::new(length));
-            contact.heard(&Ok(()), &clock);
+            store_contact.record_contact(&Ok(()), &clock);
         }
-        assert_eq!(contact.lock().silences.len(), SILENCES);
-        assert!(contact.spared(&clock).holds(Millis::from_secs(3)));
-        assert!(!contact.spared(&clock).holds(Millis::from_secs(60)), "the first answer is long ago");
+        assert_eq!(store_contact.lock().silences.len(), SILENCES);
+        assert!(store_contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(60)), "the first answer is long ago");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::job::{Job, NewJob};
 use crate::sabotage::sabotaged;
-use crate::store::{Commit, Settled};
+use crate::store::{Commit, Transitioned};
 use crate::webhook::{self, Ending};
 use windlass_core::attempt::Status;
 use windlass_core::failure::WORKER_LOST;
@@ -24,10 +24,10 @@ pub struct Trace {
 
 /// The commit that a claimed job's outcome calls for.
 #[must_use]
-pub fn settle(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
+pub fn transition_of(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
     let mut transition = decide(&job.running(), outcome, trace.finished_at, roll);
     spoil(&mut transition, job, outcome, trace.finished_at);
-    let (error_class, error) = told(outcome);
+    let (error_class, error) = reported(outcome);
     let ending =
         Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: trace.result.as_deref() };
     let follow_ups: Vec<NewJob> =
@@ -68,7 +68,7 @@ fn spoil(transition: &mut Transition, job: &Job, outcome: &Outcome, now: Timesta
 pub(crate) fn lost(job: &Job, worker: &str, now: Timestamp, roll: Roll) -> Commit {
     let started_at = job.claimed_at.unwrap_or(now);
     let trace = Trace { started_at, finished_at: now, worker: worker.into(), note: None, result: None };
-    settle(job, &Outcome::Lost, trace, roll)
+    transition_of(job, &Outcome::Lost, trace, roll)
 }
 
 /// A waiting job that ends without an attempt: its transition, and the delivery that tells about it.
@@ -86,13 +86,13 @@ pub(crate) fn ended_waiting(job: &Job, next: Next, now: Timestamp) -> (Transitio
 /// Where a job goes that was not started in time.
 pub(crate) const EXPIRED: Next = Next::Failed(Reason::Expired);
 
-impl Settled {
+impl Transitioned {
     pub(crate) fn new(job: Job, commit: &Commit) -> Self {
         Self { job, transition: commit.transition, error_class: commit.error_class.clone() }
     }
 }
 
-fn told(outcome: &Outcome) -> (Option<String>, Option<String>) {
+fn reported(outcome: &Outcome) -> (Option<String>, Option<String>) {
     match outcome {
         Outcome::Failed(Failure { class, message, .. }) => (Some(clean(class)), Some(clean(message))),
         Outcome::Lost => (Some(WORKER_LOST.into()), Some(LOST_MESSAGE.into())),

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use windlass_core::{JobId, Timestamp};
 
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct HeldLeases {
     pages: Mutex<Pages>,
     /// Told when there may be room for another claim.
     pub room: Notify,
@@ -35,7 +35,7 @@ struct Page {
     abandoned: bool,
 }
 
-impl Book {
+impl HeldLeases {
     /// Enters the jobs of one claim.
     pub(crate) fn enter(&self, held: &[Held]) {
         let mut pages = self.lock();

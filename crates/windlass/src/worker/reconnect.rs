@@ -1,7 +1,7 @@
 //! Patience with a store that is away: wait a little longer each time, never for long.
 
 use crate::clock::Clock;
-use crate::dice::Dice;
+use crate::random::Random;
 use crate::store::StoreError;
 use crate::windlass::Windlass;
 use windlass_core::Millis;
@@ -10,19 +10,19 @@ const FIRST: Millis = Millis::new(50);
 const LONGEST: Millis = Millis::from_secs(2);
 
 #[derive(Debug, Default)]
-pub(crate) struct Patience(u32);
+pub(crate) struct Reconnect(u32);
 
-impl Patience {
+impl Reconnect {
     /// Waits before the next try. Cancel-safe.
-    pub(crate) async fn wait(&mut self, clock: &Clock, dice: &Dice) {
-        clock.sleep(self.next(dice)).await;
+    pub(crate) async fn wait(&mut self, clock: &Clock, random: &Random) {
+        clock.sleep(self.next(random)).await;
     }
 
-    pub(crate) fn next(&mut self, dice: &Dice) -> Millis {
+    pub(crate) fn next(&mut self, random: &Random) -> Millis {
         let longest = FIRST.get().saturating_mul(1 << self.0.min(16)).min(LONGEST.get());
         self.0 += 1;
         // Half of it spread, so that a fleet does not come back in step.
-        Millis::new(longest / 2 + dice.number() % (longest / 2))
+        Millis::new(longest / 2 + random.number() % (longest / 2))
     }
 
     pub(crate) fn reset(&mut self) {
@@ -35,12 +35,12 @@ pub(crate) async fn until_answered<T, F>(windlass: &Windlass, ask: impl Fn() -> 
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    let mut patience = Patience::default();
+    let mut reconnect = Reconnect::default();
     loop {
         match ask().await {
             Err(error @ (StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
                 tracing::warn!(%error, "the worker waits for the store");
-                patience.wait(windlass.clock(), windlass.dice()).await;
+                reconnect.wait(windlass.clock(), windlass.random()).await;
             }
             answered => return answered,
         }

@@ -1,14 +1,14 @@
 //! Turns: which queues to ask next and for how much, so that no queue and no tenant starves another. Pure.
 
-use super::lanes::Room;
+use super::dispatch::Room;
 use crate::job::QueueId;
-use crate::store::{Claimed, Turn};
+use crate::store::{Claimed, Share};
 use std::collections::HashMap;
 use windlass_core::Timestamp;
 
 /// The queues a worker serves, in the order they are asked.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct FairShare {
     members: Vec<Member>,
     /// Who is asked first next time.
     next: usize,
@@ -34,7 +34,7 @@ enum Supply {
     None,
 }
 
-impl Turns {
+impl FairShare {
     /// Takes over a list of queues with their groups; what is known of the ones that stay is kept. Whether any is new.
     pub(crate) fn set(&mut self, queues: &[(QueueId, usize)]) -> bool {
         self.members.retain(|m| queues.contains(&(m.queue, m.group)));
@@ -70,12 +70,12 @@ impl Turns {
 
     /// Whom to ask for how much. Each group's room is shared among its queues that may have work; those that go without
     /// this time are first the next time.
-    pub(crate) fn plan(&mut self, rooms: &[Room]) -> Vec<Turn> {
+    pub(crate) fn plan(&mut self, rooms: &[Room]) -> Vec<Share> {
         let mut askers = vec![Askers::default(); rooms.len()];
         for member in &self.members {
             askers[member.group].count(member.supply);
         }
-        let mut turns = Vec::new();
+        let mut shares = Vec::new();
         let mut last = None;
         let mut all_served = true;
         for step in 0..self.members.len() {
@@ -84,9 +84,9 @@ impl Turns {
             if member.supply == Supply::None {
                 continue;
             }
-            let turn = askers[member.group].share(member, rooms[member.group]);
-            if turn.slots + turn.ahead > 0 {
-                turns.push(turn);
+            let share = askers[member.group].share(member, rooms[member.group]);
+            if share.slots + share.ahead > 0 {
+                shares.push(share);
                 last = Some(index);
             } else {
                 all_served = false;
@@ -95,20 +95,20 @@ impl Turns {
         if let Some(last) = last {
             self.next = if all_served { self.next + 1 } else { last + 1 } % self.members.len();
         }
-        turns
+        shares
     }
 
-    /// Learns from what a claim of `turns` brought.
-    pub(crate) fn learn(&mut self, turns: &[Turn], limit: u32, claimed: &Claimed) {
+    /// Learns from what a claim of `shares` brought.
+    pub(crate) fn learn(&mut self, shares: &[Share], limit: u32, claimed: &Claimed) {
         self.next_due = [self.next_due, claimed.next_due].into_iter().flatten().min();
         if claimed.jobs.len() as u32 >= limit {
             return;
         }
-        let mut taken: HashMap<QueueId, u32> = turns.iter().map(|turn| (turn.queue, 0)).collect();
+        let mut taken: HashMap<QueueId, u32> = shares.iter().map(|share| (share.queue, 0)).collect();
         for job in &claimed.jobs {
             *taken.entry(job.queue_id).or_default() += 1;
         }
-        let supply: HashMap<QueueId, Supply> = turns.iter().map(|t| (t.queue, supply(*t, taken[&t.queue]))).collect();
+        let supply: HashMap<QueueId, Supply> = shares.iter().map(|t| (t.queue, supply(*t, taken[&t.queue]))).collect();
         for member in &mut self.members {
             member.supply = supply.get(&member.queue).copied().unwrap_or(member.supply);
         }
@@ -117,10 +117,10 @@ impl Turns {
 
 /// A turn that was not filled is over; but while only its part ahead of the slots fell short, an at-most-once job may be
 /// waiting for a slot.
-fn supply(turn: Turn, taken: u32) -> Supply {
-    if taken >= turn.slots + turn.ahead {
+fn supply(share: Share, taken: u32) -> Supply {
+    if taken >= share.slots + share.ahead {
         Supply::Unknown
-    } else if taken >= turn.slots {
+    } else if taken >= share.slots {
         Supply::OnlyForSlots
     } else {
         Supply::None
@@ -148,7 +148,7 @@ impl Askers {
     }
 
     /// An equal part of what is left, rounded up: the first ones get the odd slots.
-    fn share(&mut self, member: &Member, room: Room) -> Turn {
+    fn share(&mut self, member: &Member, room: Room) -> Share {
         let slots = (room.slots - self.given.slots).div_ceil(self.slots.max(1));
         self.slots -= 1;
         self.given.slots += slots;
@@ -158,7 +158,7 @@ impl Askers {
             self.ahead -= 1;
             self.given.ahead += ahead;
         }
-        Turn { queue: member.queue, slots, ahead }
+        Share { queue: member.queue, slots, ahead }
     }
 }
 
@@ -174,15 +174,15 @@ mod tests {
 
     const ONE_SLOT: Room = Room { slots: 1, ahead: 0 };
 
-    fn turns(count: i64) -> Turns {
-        let mut turns = Turns::default();
+    fn shares(count: i64) -> FairShare {
+        let mut shares = FairShare::default();
         let queues: Vec<(QueueId, usize)> = (1..=count).map(|id| (QueueId(id), 0)).collect();
-        assert!(turns.set(&queues));
-        turns
+        assert!(shares.set(&queues));
+        shares
     }
 
-    fn asked(turns: &[Turn]) -> Vec<(i64, u32, u32)> {
-        turns.iter().map(|turn| (turn.queue.0, turn.slots, turn.ahead)).collect()
+    fn asked(shares: &[Share]) -> Vec<(i64, u32, u32)> {
+        shares.iter().map(|share| (share.queue.0, share.slots, share.ahead)).collect()
     }
 
     /// Any job, as if claimed from this queue.
@@ -197,62 +197,62 @@ mod tests {
 
     #[test]
     fn one_slot_goes_round_the_queues() {
-        let mut turns = turns(3);
-        let first: Vec<i64> = (0..6).map(|_| turns.plan(&[ONE_SLOT])[0].queue.0).collect();
+        let mut shares = shares(3);
+        let first: Vec<i64> = (0..6).map(|_| shares.plan(&[ONE_SLOT])[0].queue.0).collect();
         assert_eq!(first, [1, 2, 3, 1, 2, 3]);
     }
 
     #[test]
     fn room_is_shared_out_whole_and_the_odd_ones_go_round() {
-        let mut turns = turns(3);
+        let mut shares = shares(3);
         let room = [Room { slots: 5, ahead: 4 }];
-        assert_eq!(asked(&turns.plan(&room)), [(1, 2, 2), (2, 2, 1), (3, 1, 1)]);
-        assert_eq!(asked(&turns.plan(&room)), [(2, 2, 2), (3, 2, 1), (1, 1, 1)]);
+        assert_eq!(asked(&shares.plan(&room)), [(1, 2, 2), (2, 2, 1), (3, 1, 1)]);
+        assert_eq!(asked(&shares.plan(&room)), [(2, 2, 2), (3, 2, 1), (1, 1, 1)]);
     }
 
     #[tokio::test]
     async fn an_empty_queue_leaves_its_share_to_the_others_until_something_may_have_changed() {
-        let mut turns = turns(2);
+        let mut shares = shares(2);
         let room = [Room { slots: 2, ahead: 0 }];
-        let plan = turns.plan(&room);
+        let plan = shares.plan(&room);
         let claimed = Claimed { jobs: vec![job_of(QueueId(2)).await], next_due: None };
-        turns.learn(&plan, 2, &claimed);
-        assert_eq!(asked(&turns.plan(&room)), [(2, 2, 0)]);
-        turns.refresh();
-        assert_eq!(turns.plan(&room).len(), 2);
+        shares.learn(&plan, 2, &claimed);
+        assert_eq!(asked(&shares.plan(&room)), [(2, 2, 0)]);
+        shares.refresh();
+        assert_eq!(shares.plan(&room).len(), 2);
     }
 
     #[tokio::test]
     async fn a_turn_that_fell_short_only_ahead_of_its_slots_is_asked_again_for_slots() {
-        let mut turns = turns(1);
-        let plan = turns.plan(&[Room { slots: 1, ahead: 5 }]);
+        let mut shares = shares(1);
+        let plan = shares.plan(&[Room { slots: 1, ahead: 5 }]);
         let claimed = Claimed { jobs: vec![job_of(QueueId(1)).await], next_due: None };
-        turns.learn(&plan, 6, &claimed);
-        assert_eq!(asked(&turns.plan(&[Room { slots: 0, ahead: 5 }])), []);
-        assert_eq!(asked(&turns.plan(&[Room { slots: 1, ahead: 5 }])), [(1, 1, 0)]);
+        shares.learn(&plan, 6, &claimed);
+        assert_eq!(asked(&shares.plan(&[Room { slots: 0, ahead: 5 }])), []);
+        assert_eq!(asked(&shares.plan(&[Room { slots: 1, ahead: 5 }])), [(1, 1, 0)]);
     }
 
     #[test]
     fn a_claim_cut_short_by_its_limit_says_nothing_of_the_queues_behind() {
-        let mut turns = turns(2);
+        let mut shares = shares(2);
         let room = [Room { slots: 2, ahead: 0 }];
-        let plan = turns.plan(&room);
-        turns.learn(&plan, 0, &Claimed::default());
-        assert_eq!(turns.plan(&room).len(), 2);
+        let plan = shares.plan(&room);
+        shares.learn(&plan, 0, &Claimed::default());
+        assert_eq!(shares.plan(&room).len(), 2);
     }
 
     #[test]
     fn the_earliest_due_time_counts_and_a_past_one_asks_everyone_again() {
-        let mut turns = turns(1);
+        let mut shares = shares(1);
         let at = Timestamp::from_millis;
-        turns.expect(at(20), at(0));
-        turns.expect(at(10), at(0));
-        turns.expect(at(30), at(0));
-        assert_eq!(turns.next_due, Some(at(10)));
-        let plan = turns.plan(&[ONE_SLOT]);
-        turns.learn(&plan, 1, &Claimed::default());
-        assert!(turns.plan(&[ONE_SLOT]).is_empty());
-        turns.expect(at(5), at(5));
-        assert_eq!(turns.plan(&[ONE_SLOT]).len(), 1);
+        shares.expect(at(20), at(0));
+        shares.expect(at(10), at(0));
+        shares.expect(at(30), at(0));
+        assert_eq!(shares.next_due, Some(at(10)));
+        let plan = shares.plan(&[ONE_SLOT]);
+        shares.learn(&plan, 1, &Claimed::default());
+        assert!(shares.plan(&[ONE_SLOT]).is_empty());
+        shares.expect(at(5), at(5));
+        assert_eq!(shares.plan(&[ONE_SLOT]).len(), 1);
     }
 }

@@ -6,7 +6,7 @@ use windlass_core::job::QueueName;
 
 /// A number of slots for some queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct Subscription {
     pub queues: Queues,
     pub executor: Executor,
     pub concurrency: u32,
@@ -20,12 +20,15 @@ pub(crate) enum Queues {
     Others,
 }
 
-impl Wish {
+impl Subscription {
     /// The wish that covers a queue: by name before all others.
-    pub(crate) fn find(wishes: &[Self], queue: &Queue) -> Option<usize> {
-        let named = |wish: &Self| wish.executor == queue.executor && wish.queues == Queues::Named(queue.name.clone());
-        let other = |wish: &Self| wish.executor == queue.executor && wish.queues == Queues::Others;
-        wishes.iter().position(named).or_else(|| wishes.iter().position(other))
+    pub(crate) fn find(subscriptions: &[Self], queue: &Queue) -> Option<usize> {
+        let named = |subscription: &Self| {
+            subscription.executor == queue.executor && subscription.queues == Queues::Named(queue.name.clone())
+        };
+        let other =
+            |subscription: &Self| subscription.executor == queue.executor && subscription.queues == Queues::Others;
+        subscriptions.iter().position(named).or_else(|| subscriptions.iter().position(other))
     }
 
     pub(crate) fn name(&self) -> String {

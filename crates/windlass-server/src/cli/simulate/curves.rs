@@ -1,6 +1,6 @@
 //! Load curves in the terminal: one lane for each policy, all on the same scales.
 
-use super::Lane;
+use super::Curve;
 use super::chart::{Column, Time, decades, power_of_ten};
 use super::table::{count, shortened};
 use crate::cli::screen::{Ink, Screen, wrap};
@@ -18,15 +18,15 @@ const TICK_GAP: usize = 12;
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const CAPACITY: char = '┄';
 
-pub(super) fn draw(scenario: &Scenario, lanes: &[Lane], screen: &Screen) -> String {
+pub(super) fn draw(scenario: &Scenario, curves: &[Curve], screen: &Screen) -> String {
     let target = &scenario.target;
     let width = screen.width.saturating_sub(MARGIN + 1).clamp(MIN_PLOT, MAX_PLOT);
-    let time = Time::fitting(lanes, target.recovers_at(), width);
-    let rows = decades(lanes);
+    let time = Time::fitting(curves, target.recovers_at(), width);
+    let rows = decades(curves);
     let mut text = format!("{}\n", wrap(&legend(target, time), screen.width));
-    for lane in lanes {
-        text.push_str(&format!("\n{}\n", screen.ink.bold(&shortened(&lane.label, screen.width))));
-        let columns = time.columns_of(&lane.run.load);
+    for curve in curves {
+        text.push_str(&format!("\n{}\n", screen.ink.bold(&shortened(&curve.label, screen.width))));
+        let columns = time.columns_of(&curve.run.load);
         for row in (0..rows).rev() {
             let label = format!("{:>4} │", power_of_ten(row + 1));
             let cells = cells(&columns, row, capacity_row(target.capacity));

@@ -8,9 +8,9 @@ use windlass_core::Roll;
 
 /// Draws random numbers.
 #[derive(Clone, Debug)]
-pub struct Dice(Option<Arc<Mutex<StdRng>>>);
+pub struct Random(Option<Arc<Mutex<StdRng>>>);
 
-impl Dice {
+impl Random {
     /// Seeded by the operating system; each thread draws from its own generator.
     #[must_use]
     pub fn system() -> Self {
