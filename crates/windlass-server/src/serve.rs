@@ -107,7 +107,7 @@ async fn answer(
     let grace = config.duration("grace").to_std();
     let max = config.whole("maxConnections") as usize;
     let router = http::router(app.clone());
-    let serve = http::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
+    let serve = http::connection::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
     tokio::join!(drain, serve);
     app.tasks().close();
     app.tasks().wait().await;
@@ -122,7 +122,7 @@ async fn listen(config: &Config, windlass: &Windlass) -> anyhow::Result<(TcpList
              Create one first (windlass token create NAME --scope admin --store …), or listen on 127.0.0.1"
         );
     }
-    let listener = http::listen::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let listener = http::connection::listen::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
     Ok((listener, address))
 }

@@ -1,8 +1,8 @@
 //! The attempt as its handler sees it: who it is, how long it has, and whether to stop.
 
+use crate::client::windlass::Windlass;
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId};
-use crate::windlass::Windlass;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
 //!
 //! ```
-//! use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
+//! use client::windlass::{Attempt, Failure, JobKind, Windlass, Worker};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct SendEmail { to: String }
@@ -25,42 +25,36 @@
 
 pub mod alert;
 pub mod attempt;
-pub mod catalogue;
+pub mod client;
 pub mod clock;
-mod dead_letters;
-pub mod draft;
-pub mod enqueue;
 pub mod event;
 pub mod executor;
 pub mod fingerprint;
 pub mod handler_error;
 pub mod job;
-mod operations;
+pub mod leases;
 pub mod random;
 mod remote;
 mod sabotage;
 pub mod store;
-mod store_contact;
 pub mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transaction;
-pub mod transition;
 pub mod upkeep;
 pub mod wake;
 pub mod webhook;
-mod windlass;
 pub mod worker;
 
 pub use attempt::Attempt;
-pub use dead_letters::ReplayedPage;
-pub use enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
+pub use client::dead_letters::ReplayedPage;
+pub use client::enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
+pub use client::windlass::{OpenError, Windlass};
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
 pub use executor::{Execute, Executed, Timeout};
 pub use handler_error::{HandlerError, cancel, snooze};
 pub use transaction::TransactionError;
-pub use windlass::{OpenError, Windlass};
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
 pub use worker::{Upkeep, Worker, WorkerError};

@@ -1,10 +1,10 @@
 //! For servers: jobs that were completed elsewhere, and attempts that ran elsewhere, told to logs and subscribers like those of
 //! this process.
 
+use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
 use crate::job::{Job, NewJob};
 use crate::store::{Atomicity, Commit, Enqueued, StoreError};
-use crate::windlass::Windlass;
 use crate::worker::next_firing;
 use windlass_core::Next;
 

@@ -25,7 +25,7 @@ use windlass::store::Store;
 
 const CONNECTIONS: usize = 64;
 /// Seats, as a server has them by default.
-const SEATS: usize = 1024;
+const MAX_CONNECTIONS: usize = 1024;
 const BATCH: usize = 1000;
 /// Jobs a remote worker takes at a time.
 const LEASED: usize = 100;
@@ -34,13 +34,20 @@ type Caller = Client<HttpConnector, Full<Bytes>>;
 
 /// Single enqueues, batches, and a remote worker's cycles. Rates, and the latency of the singles.
 pub(crate) async fn api(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
-    let listener = http::listen::bind(([127, 0, 0, 1], 0).into())?;
+    let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
     let base = format!("http://{}/api/v1", listener.local_addr()?);
     let windlass = Windlass::from_store(store.clone());
     let app = App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off);
     let stop = CancellationToken::new();
     let grace = Duration::from_secs(5);
-    let serve = http::listen::serve(listener, http::router(app), windlass.clock().clone(), SEATS, stop.clone(), grace);
+    let serve = http::connection::listen::serve(
+        listener,
+        http::router(app),
+        windlass.clock().clone(),
+        MAX_CONNECTIONS,
+        stop.clone(),
+        grace,
+    );
     let server = tokio::spawn(serve);
     let figures = measure(&base, load, gauge).await;
     stop.cancel();

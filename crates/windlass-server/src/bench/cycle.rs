@@ -11,9 +11,9 @@ use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::{Partial, Role};
 use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
 use windlass::job::{Job, LeaseId, NewJob, QueueId, RunAt};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::random::Random;
 use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
-use windlass::transition::{Trace, transition_of};
 
 /// The queue that benchmarks use.
 const QUEUE: &str = "bench";

@@ -3,8 +3,6 @@
 
 mod api;
 mod ceiling;
-mod ceiling_postgres;
-mod ceiling_sqlite;
 mod cost;
 mod cycle;
 mod horizon;
@@ -208,7 +206,7 @@ impl Run<'_> {
             figures.push(cycle::enqueue_singly(self.store, load, callers, self.gauge).await?);
             cycle::empty(self.store, load.jobs, self.gauge).await?;
             if let Some(url) = self.target.url() {
-                figures.push(ceiling_postgres::singles(url, load, callers, self.gauge).await?);
+                figures.push(ceiling::postgres::singles(url, load, callers, self.gauge).await?);
             }
         }
         Ok(figures)

@@ -1,44 +1,22 @@
 //! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
 
-mod api;
-mod ask;
-mod backup;
-mod bench;
-mod completions;
-mod config;
-mod dead;
-mod deliveries;
 mod demo;
-mod doctor;
-mod enqueue;
-mod grid;
-mod history;
-mod job_flags;
-mod jobs;
-mod migrate;
-mod node;
-mod plot;
+mod operate;
 mod policy;
-mod progress;
 mod queues;
+mod remote;
 mod schedules;
-mod screen;
-mod serve;
 mod simulate;
 mod stats;
-mod store;
-mod tail;
-mod target;
-mod token;
-mod wire;
-mod words;
+mod terminal;
+mod work;
 
 use crate::serve::Api;
 use clap::{Parser, Subcommand};
-use screen::Screen;
 use std::future::Future;
 use std::io::Write as _;
 use std::process::ExitCode;
+use terminal::screen::Screen;
 
 /// Shown after the help of all verbs.
 const AFTER: &str = "\
@@ -62,17 +40,17 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a node: the API, HTTP jobs, schedules and upkeep.
-    Serve(serve::Args),
+    Serve(operate::serve::Args),
     /// Run a node without the API.
-    Work(serve::Args),
+    Work(operate::serve::Args),
     /// Store a job, or a file of jobs.
-    Enqueue(Box<enqueue::Args>),
+    Enqueue(Box<work::enqueue::Args>),
     /// List, look at, change, cancel and replay jobs.
-    Jobs(jobs::Args),
+    Jobs(work::jobs::Args),
     /// Show a job's execution log: every attempt, what came of it, and what came next.
-    History(history::Args),
+    History(work::history::Args),
     /// Dead letters: list, group, replay and discard what gave up.
-    Dead(dead::Args),
+    Dead(work::dead::Args),
     /// Schedules: cron lines and intervals that enqueue jobs.
     Schedules(schedules::Args),
     /// Queues: how full they are; pause, resume, purge, settings.
@@ -84,23 +62,23 @@ enum Command {
     /// What happened over 5 minutes, an hour or a day.
     Stats(stats::Args),
     /// Follow what happens to jobs, as it happens.
-    Tail(tail::Args),
+    Tail(work::tail::Args),
     /// See retries happen, in ten seconds and without any service.
     Demo(demo::Args),
     /// Measure what this build does on this machine, next to the bare database.
-    Bench(bench::Args),
+    Bench(operate::bench::Args),
     /// Copy a SQLite store while work goes on.
-    Backup(backup::Args),
+    Backup(operate::backup::Args),
     /// Create, list and revoke API tokens.
-    Token(token::Args),
+    Token(operate::token::Args),
     /// Print the effective configuration and where each value came from.
-    Config(config::Args),
+    Config(operate::config::Args),
     /// Bring a store's schema up to date.
-    Migrate(migrate::Args),
+    Migrate(operate::migrate::Args),
     /// Look a store or server over, and say what to do about what is wrong.
-    Doctor(doctor::Args),
+    Doctor(operate::doctor::Args),
     /// Write a script that lets your shell complete verbs and flags.
-    Completions(completions::Args),
+    Completions(operate::completions::Args),
 }
 
 /// Why a verb did not do what it was asked to. Each has its exit code.
@@ -148,26 +126,26 @@ impl Error {
 pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.command {
-        Command::Enqueue(args) => wait(enqueue::run(args, &screen)),
-        Command::Jobs(args) => wait(jobs::run(args, &screen)),
-        Command::History(args) => wait(history::run(args, &screen)),
-        Command::Dead(args) => wait(dead::run(args, &screen)),
+        Command::Enqueue(args) => wait(work::enqueue::run(args, &screen)),
+        Command::Jobs(args) => wait(work::jobs::run(args, &screen)),
+        Command::History(args) => wait(work::history::run(args, &screen)),
+        Command::Dead(args) => wait(work::dead::run(args, &screen)),
         Command::Schedules(args) => wait(schedules::run(args, &screen)),
         Command::Queues(args) => wait(queues::run(args, &screen)),
         Command::Policy(args) => policy::run(args, &screen),
         Command::Stats(args) => wait(stats::run(args, &screen)),
-        Command::Tail(args) => wait(tail::run(args, &screen)),
+        Command::Tail(args) => wait(work::tail::run(args, &screen)),
         Command::Demo(args) => wait(demo::run(args, &screen)),
-        Command::Backup(args) => wait(backup::run(args)),
-        Command::Migrate(args) => wait(migrate::run(args)),
-        Command::Doctor(args) => wait(doctor::run(args, &screen)),
-        Command::Completions(args) => Ok(completions::run(args)),
-        Command::Serve(args) => serve::run(args, Api::On),
-        Command::Work(args) => serve::run(args, Api::Off),
-        Command::Config(args) => config::run(args, &screen),
-        Command::Token(args) => token::run(args, &screen),
+        Command::Backup(args) => wait(operate::backup::run(args)),
+        Command::Migrate(args) => wait(operate::migrate::run(args)),
+        Command::Doctor(args) => wait(operate::doctor::run(args, &screen)),
+        Command::Completions(args) => Ok(operate::completions::run(args)),
+        Command::Serve(args) => operate::serve::run(args, Api::On),
+        Command::Work(args) => operate::serve::run(args, Api::Off),
+        Command::Config(args) => operate::config::run(args, &screen),
+        Command::Token(args) => operate::token::run(args, &screen),
         Command::Simulate(args) => simulate::run(args, &screen),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => operate::bench::run(args),
     };
     let (text, error) = match done {
         Ok(text) => (text, None),
@@ -191,7 +169,8 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
 /// An error as it is shown. Indented lines are laid out already: what was written, with a caret, or a hint.
 fn complaint(error: &Error, screen: &Screen) -> String {
     let text = format!("error: {error}");
-    let fit = |line: &str| if line.starts_with(' ') { line.to_owned() } else { screen::wrap(line, screen.width) };
+    let fit =
+        |line: &str| if line.starts_with(' ') { line.to_owned() } else { terminal::screen::wrap(line, screen.width) };
     text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
 }
 

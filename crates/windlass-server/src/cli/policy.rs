@@ -1,8 +1,8 @@
 //! `windlass policy`: list, preview and explain retry policies.
 
-use super::grid::{Grid, number, text, wrapped};
-use super::screen::{Screen, wrap};
-use super::{Error, plot};
+use super::terminal::grid::{Grid, number, text, wrapped};
+use super::terminal::screen::{Screen, wrap};
+use super::{Error, terminal::plot};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use windlass_core::policy::{PRESETS, Partial, Policy, PolicyError, Role};

@@ -1,12 +1,12 @@
 //! `windlass queues`: how full they are; pause, resume, purge, and settings.
 
-use super::api::{Api, with_query};
-use super::ask::Consent;
-use super::grid::{Grid, Shown, cut, number, text};
-use super::progress::{self, Unit};
-use super::screen::{Hue, Screen};
-use super::target::Target;
-use super::words::{counted, grouped, plain, span};
+use super::remote::api::{Api, with_query};
+use super::remote::target::Target;
+use super::terminal::ask::Consent;
+use super::terminal::grid::{Grid, Shown, cut, number, text};
+use super::terminal::progress::{self, Unit};
+use super::terminal::screen::{Hue, Screen};
+use super::terminal::words::{counted, grouped, plain, span};
 use super::{Error, pretty};
 use clap::Subcommand;
 use hyper::Method;

@@ -1,12 +1,12 @@
 //! `windlass schedules`: cron lines and intervals that enqueue jobs.
 
-use super::api::Api;
-use super::ask::Consent;
-use super::grid::{Grid, Shown, cut, number, text};
-use super::job_flags::{JobBody, JobFlags};
-use super::screen::{Hue, Screen};
-use super::target::Target;
-use super::words::{Now, plain};
+use super::remote::api::Api;
+use super::remote::target::Target;
+use super::terminal::ask::Consent;
+use super::terminal::grid::{Grid, Shown, cut, number, text};
+use super::terminal::screen::{Hue, Screen};
+use super::terminal::words::{Now, plain};
+use super::work::job_flags::{JobBody, JobFlags};
 use super::{Error, pretty};
 use clap::Subcommand;
 use hyper::Method;

@@ -8,7 +8,7 @@ mod svg;
 mod table;
 
 use super::policy;
-use super::screen::{Screen, wrap};
+use super::terminal::screen::{Screen, wrap};
 use super::{Error, policy::pretty};
 use input::{Arrival, Subject};
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! `windlass stats`: what happened over 5 minutes, an hour or a day.
 
-use super::grid::{Grid, number, text};
-use super::screen::Screen;
-use super::target::Target;
-use super::words::{plain, rough};
+use super::remote::target::Target;
+use super::terminal::grid::{Grid, number, text};
+use super::terminal::screen::Screen;
+use super::terminal::words::{plain, rough};
 use super::{Error, pretty};
 use clap::ValueEnum;
 use serde_json::Value;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-use windlass::catalogue::{Catalogue, DEFAULTS};
+use windlass::client::catalogue::{Catalogue, DEFAULTS};
 use windlass::store::{Keep, SettingKey};
 use windlass_core::PolicyError;
 use windlass_core::job::{Kind, QueueName, Tenant};

@@ -3,13 +3,13 @@
 use super::cached::Cached;
 use super::events::Streams;
 use super::leases::Leased;
-use super::problem::Problem;
+use super::output::problem::Problem;
 use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass::Windlass;
-use windlass::catalogue::Catalogue;
+use windlass::client::catalogue::Catalogue;
 use windlass::random::Random;
 use windlass::store::{Store, Token};
 use windlass_core::{Millis, Timestamp};

@@ -2,7 +2,7 @@
 //! signature, so none can be forgotten.
 
 use super::app::App;
-use super::problem::{Kind, Problem};
+use super::output::problem::{Kind, Problem};
 use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;

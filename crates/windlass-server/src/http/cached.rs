@@ -1,6 +1,6 @@
 //! A copy of something the store holds, renewed by whoever finds it old.
 
-use super::problem::Problem;
+use super::output::problem::Problem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass::clock::Clock;

@@ -1,7 +1,7 @@
 //! Deliveries as their job shows them: who was told how it ended, and every try of it.
 
 use super::app::App;
-use super::view::{AttemptView, JobView, moment};
+use super::output::view::{AttemptView, JobView, moment};
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass::job::Job;

@@ -3,8 +3,8 @@
 
 use super::app::App;
 use super::auth::{May, Read};
-use super::problem::{Kind, Problem, ProblemBody};
-use super::query::Query;
+use super::input::query::Query;
+use super::output::problem::{Kind, Problem, ProblemBody};
 use axum::extract::State;
 use axum::response::sse::{Event as Sse, KeepAlive};
 use axum::response::{IntoResponse, Response};

@@ -3,10 +3,10 @@
 
 use super::app::App;
 use super::auth::{May, Read};
-use super::page::Listing;
-use super::problem::Problem;
-use super::query::{MAX_LIMIT, Query};
-use super::view::moment;
+use super::input::query::{MAX_LIMIT, Query};
+use super::output::page::Listing;
+use super::output::problem::Problem;
+use super::output::view::moment;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;

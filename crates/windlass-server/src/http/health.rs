@@ -2,7 +2,7 @@
 
 use super::app::App;
 use super::auth::{May, Read};
-use super::problem::{Kind, Problem, ProblemBody};
+use super::output::problem::{Kind, Problem, ProblemBody};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -2,32 +2,24 @@
 
 mod app;
 mod auth;
-mod body;
 mod cached;
-mod connections;
+pub(crate) mod connection;
 mod dead;
 mod deliveries;
-mod draft;
 mod events;
-mod fields;
 mod fleet;
-mod guard;
 mod health;
+mod input;
 mod jobs;
-mod layers;
 mod leases;
-pub(crate) mod listen;
-mod page;
+mod output;
 mod pages;
 mod policies;
-mod problem;
-mod query;
 mod queues;
 mod schedules;
 mod stats;
 #[cfg(test)]
 mod tests;
-mod view;
 
 pub(crate) use app::{Access, App};
 pub(crate) use auth::{Caller, Scope};
@@ -60,7 +52,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/openapi.json", get(async move || reference.json()))
         .route("/docs", get(async move || page.page()))
         .route("/", get(pages::status));
-    layers::around(router, app)
+    connection::layers::around(router, app)
 }
 
 fn routes() -> OpenApiRouter<App> {

@@ -2,10 +2,10 @@
 
 use super::app::App;
 use super::auth::{May, Read};
-use super::body::Body;
-use super::fields::{Faults, Fields};
-use super::page::Listing;
-use super::problem::{Problem, ProblemBody};
+use super::input::body::Body;
+use super::input::fields::{Faults, Fields};
+use super::output::page::Listing;
+use super::output::problem::{Problem, ProblemBody};
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::catalogue::Catalogue;
+use windlass::client::catalogue::Catalogue;
 use windlass_core::policy::{PRESETS, Partial, Role};
 use windlass_core::preview::MAX_PREVIEW;
 use windlass_core::{Policy, explain, preview};

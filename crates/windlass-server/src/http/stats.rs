@@ -2,8 +2,8 @@
 
 use super::app::App;
 use super::auth::{May, Read};
-use super::problem::Problem;
-use super::query::Query;
+use super::input::query::Query;
+use super::output::problem::Problem;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;

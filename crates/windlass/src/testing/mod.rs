@@ -22,23 +22,23 @@
 mod faulty;
 mod plan;
 
-pub use crate::store_contact::StoreContact;
+pub use crate::leases::store_contact::StoreContact;
 pub use faulty::{Fault, FaultyStore};
 pub use plan::{FaultPlan, FaultRates};
 
 use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
+use crate::client::windlass::Windlass;
 use crate::clock::Clock;
 use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::handler_error::HandlerError;
 use crate::job::{Job, LeaseId};
+use crate::leases::transition::{Trace, transition_of};
 use crate::random::Random;
 use crate::store::memory::MemoryStore;
 use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Share, Store, WorkerId};
-use crate::transition::{Trace, transition_of};
 use crate::upkeep::Keeper;
-use crate::windlass::Windlass;
 use crate::worker::{panic, run_attempt};
 use serde::Serialize;
 use std::any::Any;

@@ -7,12 +7,12 @@ mod postgres;
 mod sqlite;
 
 use crate::attempt::Attempt;
-use crate::enqueue::{Enqueue, EnqueueError};
+use crate::client::enqueue::{Enqueue, EnqueueError};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::leases::transition::{Trace, transition_of};
 use crate::store::StoreError;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::store::{Commit, Committed};
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-use crate::transition::{Trace, transition_of};
 use windlass_core::JobId;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use windlass_core::{Outcome, Roll};

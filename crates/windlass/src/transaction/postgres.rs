@@ -1,9 +1,9 @@
 //! Transactions of `tokio_postgres`.
 
 use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
-use crate::enqueue::id_of;
+use crate::client::enqueue::id_of;
+use crate::client::windlass::{Backend, Windlass};
 use crate::store::postgres::PostgresStore;
-use crate::windlass::{Backend, Windlass};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio_postgres::Transaction;

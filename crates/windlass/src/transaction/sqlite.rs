@@ -1,9 +1,9 @@
 //! Transactions of `rusqlite`: they block, and so do these.
 
 use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
-use crate::enqueue::id_of;
+use crate::client::enqueue::id_of;
+use crate::client::windlass::{Backend, Windlass};
 use crate::store::sqlite::SqliteStore;
-use crate::windlass::{Backend, Windlass};
 use rusqlite::{Connection, Transaction};
 use std::sync::Arc;
 

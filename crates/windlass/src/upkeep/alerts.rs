@@ -1,7 +1,7 @@
 //! Alerts: every node judges the rules; the store sees to it that one of them makes each change.
 
 use crate::alert::Judge;
-use crate::windlass::Windlass;
+use crate::client::windlass::Windlass;
 
 pub(super) async fn judge(windlass: &Windlass, judge: &mut Judge) {
     let result = judge.look(&**windlass.store()).await;

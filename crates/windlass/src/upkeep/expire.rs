@@ -1,8 +1,8 @@
 //! Expire: jobs that were not started by their `startBy` end.
 
 use super::{BATCH, ROUNDS};
+use crate::client::windlass::Windlass;
 use crate::event::Reporter;
-use crate::windlass::Windlass;
 
 pub(super) async fn expire(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {

@@ -8,9 +8,9 @@ mod reap;
 pub mod schedules;
 
 use crate::alert::{Alerts, Judge};
+use crate::client::windlass::Windlass;
 use crate::event::Reporter;
 use crate::wake::Waker;
-use crate::windlass::Windlass;
 use tokio_util::sync::CancellationToken;
 use windlass_core::Millis;
 

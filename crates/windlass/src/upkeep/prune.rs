@@ -1,7 +1,7 @@
 //! Prune: archived jobs past their retention go, a bounded amount at a time.
 
 use super::ROUNDS;
-use crate::windlass::Windlass;
+use crate::client::windlass::Windlass;
 
 pub(super) async fn prune(windlass: &Windlass) {
     for _ in 0..ROUNDS {

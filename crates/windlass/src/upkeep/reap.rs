@@ -1,9 +1,9 @@
 //! Reap: jobs whose worker was lost are decided by their policy.
 
 use super::{BATCH, ROUNDS};
+use crate::client::windlass::Windlass;
 use crate::event::Reporter;
 use crate::store::Reap;
-use crate::windlass::Windlass;
 use crate::worker::next_firing;
 use windlass_core::Next;
 

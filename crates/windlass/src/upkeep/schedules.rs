@@ -1,9 +1,9 @@
 //! Schedules: fire what is due. Any number of nodes may try; the store lets one of them.
 
 use super::BATCH;
+use crate::client::windlass::Windlass;
 use crate::job::{NewJob, RunAt};
 use crate::store::{Fired, Firing, Missed, Recurrence, Schedule, ScheduleSpec, Trigger};
-use crate::windlass::Windlass;
 use windlass_core::schedule::{Cadence, CadenceError};
 use windlass_core::{Millis, Timestamp};
 

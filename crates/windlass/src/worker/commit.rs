@@ -1,15 +1,15 @@
 //! Commit: outcomes become transitions, written in batches as fast as the store takes them. An idle worker commits at once; a
 //! busy one gathers what comes in while the commit before is under way.
 
-use super::held::Done;
-use super::held_leases::HeldLeases;
-use super::reconnect::Reconnect;
+use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
 use crate::job::LeaseId;
+use crate::leases::held::Done;
+use crate::leases::held_leases::HeldLeases;
+use crate::leases::reconnect::Reconnect;
+use crate::leases::transition::{Trace, transition_of};
 use crate::sabotage::sabotaged;
 use crate::store::{Commit, Committed, Scope, StoreError};
-use crate::transition::{Trace, transition_of};
-use crate::windlass::Windlass;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::collections::HashMap;

@@ -2,9 +2,9 @@
 //! left, so that a thousand quick jobs cost a few tasks, and an idle worker none.
 
 use super::execute::run_held;
-use super::held::Held;
 use crate::event::Reporter;
 use crate::executor::Execute;
+use crate::leases::held::Held;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub(crate) const MAX_AHEAD: u32 = 4000;
 #[derive(Debug)]
 pub(crate) struct DispatchContext {
     pub reporter: Reporter,
-    pub held_leases: Arc<super::held_leases::HeldLeases>,
+    pub held_leases: Arc<crate::leases::held_leases::HeldLeases>,
     /// Drops the handlers that still run.
     pub abort: CancellationToken,
     pub tracker: TaskTracker,

@@ -1,10 +1,10 @@
 //! Execute: one attempt, from its start to its outcome. Timeout, panics and the worker's own stop are handled here.
 
-use super::held::Held;
 use super::panic;
 use crate::attempt::{Attempt, Ticket};
 use crate::event::Reporter;
 use crate::executor::{Execute, Executed, Timeout};
+use crate::leases::held::Held;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::Failure;

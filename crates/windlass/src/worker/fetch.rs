@@ -2,16 +2,16 @@
 
 use super::dispatch::{Demand, Group, MAX_AHEAD, Room};
 use super::fair_share::FairShare;
-use super::held::{DoneSender, hold};
-use super::held_leases::HeldLeases;
-use super::reconnect::Reconnect;
 use super::subscription::Subscription;
 use crate::attempt::Shared;
+use crate::client::windlass::Windlass;
 use crate::job::{Job, LeaseId};
+use crate::leases::held::{DoneSender, hold};
+use crate::leases::held_leases::HeldLeases;
+use crate::leases::reconnect::Reconnect;
 use crate::sabotage::sabotaged;
 use crate::store::{Claim, Claimed, Leases, Share, StoreError, WorkerId};
 use crate::wake::Waker;
-use crate::windlass::Windlass;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};

@@ -1,8 +1,8 @@
 //! Who a worker is: its name in leases and the ledger, and the lock that makes the name its own.
 
-use super::reconnect::until_answered;
+use crate::client::windlass::Windlass;
+use crate::leases::reconnect::until_answered;
 use crate::store::{Reap, StoreError, WorkerId, WorkerLock};
-use crate::windlass::Windlass;
 
 /// Leases reaped per call when a worker frees what its predecessor held.
 const REAP_BATCH: u32 = 100;

@@ -6,28 +6,25 @@ mod dispatch;
 mod execute;
 mod fair_share;
 mod fetch;
-mod held;
-mod held_leases;
 mod identity;
 pub(crate) mod panic;
-mod reconnect;
 mod renew;
 mod run;
 mod subscription;
 
+pub(crate) use crate::leases::held_leases::HeldLeases;
 pub(crate) use commit::next_firing;
 #[cfg(feature = "testing")]
 pub(crate) use execute::run_attempt;
-pub(crate) use held_leases::HeldLeases;
 
 use crate::alert::Alerts;
 use crate::attempt::{Attempt, States};
+use crate::client::windlass::Windlass;
 use crate::event::AttemptLog;
 use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::handler_error::HandlerError;
 use crate::store::StoreError;
-use crate::windlass::Windlass;
 use serde::Serialize;
 use std::any::Any;
 use std::fmt;

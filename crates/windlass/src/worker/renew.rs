@@ -3,9 +3,9 @@
 
 use super::commit::end_leases;
 use super::dispatch::Group;
-use super::held_leases::HeldLeases;
+use crate::client::windlass::Windlass;
+use crate::leases::held_leases::HeldLeases;
 use crate::store::{WorkerId, WorkerReport};
-use crate::windlass::Windlass;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};

@@ -7,12 +7,12 @@ use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::core::{Attempt, Executor, Failure, JobId, Millis, Outcome, Policy, Roll, Timestamp};
 use windlass::job::{Job, LeaseId, NewJob, QueueId};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::random::Random;
 use windlass::store::{
     Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Scope,
     Share, Spared, Store, Transitioned, WorkerId, memory::MemoryStore,
 };
-use windlass::transition::{Trace, transition_of};
 
 pub const LEASE: Millis = Millis::from_secs(30);
 pub const SECOND: Millis = Millis::from_secs(1);

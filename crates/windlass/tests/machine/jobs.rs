@@ -5,11 +5,11 @@ use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Outcome, Roll};
 use windlass::job::{Job, LeaseId, NewJob};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::random::Random;
 use windlass::store::{
     Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Share, Store, StoreError, WorkerId,
 };
-use windlass::transition::{Trace, transition_of};
 
 /// Enough attempts to use up what room a full disk still has inside its files.
 const TRIES: u32 = 2000;

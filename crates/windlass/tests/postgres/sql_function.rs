@@ -6,8 +6,8 @@ use std::time::Duration;
 use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
 use windlass::job::{Job, NewJob};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey, Store};
-use windlass::transition::{Trace, transition_of};
 
 /// Shorter than any lock is waited for.
 const SOON: Duration = Duration::from_secs(5);

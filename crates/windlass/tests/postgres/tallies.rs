@@ -7,10 +7,10 @@ use windlass::clock::Clock;
 use windlass::core::job::QueueName;
 use windlass::core::{Millis, Outcome, Roll};
 use windlass::job::{Job, NewJob, RunAt};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::postgres::PostgresStore;
 use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share, Store};
 use windlass::tally::Tally;
-use windlass::transition::{Trace, transition_of};
 
 /// Longer than folding takes, shorter than a person's patience.
 const SOON: Duration = Duration::from_secs(30);

@@ -3,8 +3,8 @@
 use crate::world::{World, job, plain};
 use windlass::core::{Outcome, Roll, State};
 use windlass::job::Job;
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::{Atomicity, Commit, Committed, Scope, Store};
-use windlass::transition::{Trace, transition_of};
 
 fn succeeded(job: &Job) -> Commit {
     let now = job.claimed_at.unwrap();

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::core::{Millis, Outcome, Roll, Timestamp};
 use windlass::job::{Job, LeaseId};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::{Commit, WorkerId, WorkerLock};
 use windlass::testing::{FaultPlan, FaultyStore, StoreContact};
-use windlass::transition::{Trace, transition_of};
 
 pub struct Node {
     pub life: Life,

@@ -3,9 +3,9 @@
 use crate::receiver::{Received, Receiver, Reply};
 use crate::world::{Do, SECRET, scenario};
 use serde_json::Value;
+use windlass::client::draft::WebhookDraft;
 use windlass::core::policy::Partial;
 use windlass::core::signature::Secret;
-use windlass::draft::WebhookDraft;
 use windlass::testing::START;
 use windlass::{Millis, Reason, State};
 

@@ -7,11 +7,11 @@ use windlass::core::job::{Kind, QueueName};
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Outcome};
 use windlass::job::{LeaseId, NewJob};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::{
     Atomicity, Claim, Committed, JobFilter, Leases, Order, Page, Replay, ReplayOnly, Replayed, Scope, Share, Spacing,
     WorkerId,
 };
-use windlass::transition::{Trace, transition_of};
 use windlass::{JobId, Millis, ReplayedPage, State};
 
 const COUNT: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use super::scale;
 use serde::{Deserialize, Serialize};
-use windlass::draft::WebhookDraft;
+use windlass::client::draft::WebhookDraft;
 use windlass::{Attempt, Delivery, EnqueueError, Failure, JobId, JobKind, State, Windlass, Worker};
 use windlass_core::policy::{Partial, Role};
 

@@ -1,8 +1,8 @@
 //! Retries as they happen: one line for each attempt that ended.
 
 use super::scale::for_real;
-use crate::cli::screen::{Hue, Screen, width};
-use crate::cli::words::rough;
+use crate::cli::terminal::screen::{Hue, Screen, width};
+use crate::cli::terminal::words::rough;
 use crate::cli::{Error, emit};
 use windlass::{Event, EventKind};
 use windlass_core::attempt::label;

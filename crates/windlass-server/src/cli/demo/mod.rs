@@ -7,8 +7,8 @@ mod receiver;
 mod report;
 mod scale;
 
-use super::api::Api;
-use super::screen::{Screen, wrap};
+use super::remote::api::Api;
+use super::terminal::screen::{Screen, wrap};
 use super::{Error, pretty};
 use cast::Actor;
 use live::{Live, Voice};

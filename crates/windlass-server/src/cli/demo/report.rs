@@ -1,10 +1,10 @@
 //! What the demo shows before and after: who plays, how it ended, the execution logs, the numbers, and what to try next.
 
 use super::cast::Actor;
-use crate::cli::api::Api;
-use crate::cli::grid::{Grid, number, text, wrapped};
-use crate::cli::screen::{Screen, width};
-use crate::cli::{Error, history, jobs, stats};
+use crate::cli::remote::api::Api;
+use crate::cli::terminal::grid::{Grid, number, text, wrapped};
+use crate::cli::terminal::screen::{Screen, width};
+use crate::cli::{Error, stats, work::history, work::jobs};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use windlass::JobId;

@@ -3,7 +3,7 @@
 use super::Curve;
 use super::chart::{Column, Time, decades, power_of_ten};
 use super::table::{count, shortened};
-use crate::cli::screen::{Ink, Screen, wrap};
+use crate::cli::terminal::screen::{Ink, Screen, wrap};
 use windlass_core::Millis;
 use windlass_core::simulate::{Scenario, Target};
 

@@ -3,7 +3,7 @@
 use super::Curve;
 use super::chart::{Column, Time, decades, power_of_ten};
 use super::table::{count, rounded, shortened};
-use crate::cli::screen::wrap;
+use crate::cli::terminal::screen::wrap;
 use std::fmt::Write as _;
 use windlass_core::simulate::Scenario;
 

@@ -1,7 +1,7 @@
 //! The figures of a comparison: a table where there is room, else a list for each policy.
 
 use super::Curve;
-use crate::cli::screen::{Screen, wrap};
+use crate::cli::terminal::screen::{Screen, wrap};
 use windlass_core::Millis;
 
 const GAP: &str = "  ";

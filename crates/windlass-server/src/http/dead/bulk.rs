@@ -2,10 +2,10 @@
 
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May};
-use crate::http::body::Body;
-use crate::http::fields::{Faults, Fields};
-use crate::http::problem::{Problem, ProblemBody};
-use crate::http::view::moment;
+use crate::http::input::body::Body;
+use crate::http::input::fields::{Faults, Fields};
+use crate::http::output::problem::{Problem, ProblemBody};
+use crate::http::output::view::moment;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;

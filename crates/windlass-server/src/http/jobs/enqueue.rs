@@ -2,12 +2,12 @@
 
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May};
-use crate::http::body::Body;
-use crate::http::draft::{self, Beside, JOB_FIELDS, JobBody};
-use crate::http::fields::{Faults, Fields};
-use crate::http::problem::{Kind, Problem, ProblemBody};
+use crate::http::input::body::Body;
+use crate::http::input::draft::{self, Beside, JOB_FIELDS, JobBody};
+use crate::http::input::fields::{Faults, Fields};
+use crate::http::output::problem::{Kind, Problem, ProblemBody};
+use crate::http::output::view::JobView;
 use crate::http::schedules::{self, SCHEDULE_FIELDS};
-use crate::http::view::JobView;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -71,7 +71,7 @@ enum Made {
 fn read_job(
     fields: &Fields<'_>,
     caller: &Caller,
-    catalogue: &windlass::catalogue::Catalogue,
+    catalogue: &windlass::client::catalogue::Catalogue,
     beside: &Beside,
 ) -> Result<Option<NewJob>, Problem> {
     fields.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS, &["isRecurring", "schedule"]].concat());

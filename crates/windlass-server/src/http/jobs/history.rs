@@ -3,10 +3,10 @@
 use super::Id;
 use crate::http::app::App;
 use crate::http::auth::{May, Read};
-use crate::http::page::Listing;
-use crate::http::problem::{Problem, ProblemBody};
-use crate::http::query::{MAX_LIMIT, Query};
-use crate::http::view::AttemptView;
+use crate::http::input::query::{MAX_LIMIT, Query};
+use crate::http::output::page::Listing;
+use crate::http::output::problem::{Problem, ProblemBody};
+use crate::http::output::view::AttemptView;
 use axum::Json;
 use axum::extract::State;
 

@@ -2,10 +2,10 @@
 
 use crate::http::app::App;
 use crate::http::auth::{Caller, May, Read};
-use crate::http::page::Listing;
-use crate::http::problem::Problem;
-use crate::http::query::Query;
-use crate::http::view::JobView;
+use crate::http::input::query::Query;
+use crate::http::output::page::Listing;
+use crate::http::output::problem::Problem;
+use crate::http::output::view::JobView;
 use axum::Json;
 use axum::extract::State;
 use windlass::store::JobFilter;

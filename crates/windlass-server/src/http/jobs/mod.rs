@@ -7,7 +7,7 @@ mod list;
 mod one;
 
 use super::app::App;
-use super::problem::{Fault, Problem};
+use super::output::problem::{Fault, Problem};
 use axum::extract::FromRequestParts;
 use hyper::http::request::Parts;
 use utoipa_axum::router::OpenApiRouter;

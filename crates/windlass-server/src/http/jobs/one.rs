@@ -3,12 +3,12 @@
 use super::Id;
 use crate::http::app::App;
 use crate::http::auth::{Enqueue, May, Read};
-use crate::http::body::Body;
 use crate::http::deliveries::{self, JobWithDeliveries};
-use crate::http::draft;
-use crate::http::fields::{Faults, Fields};
-use crate::http::problem::{Problem, ProblemBody};
-use crate::http::view::JobView;
+use crate::http::input::body::Body;
+use crate::http::input::draft;
+use crate::http::input::fields::{Faults, Fields};
+use crate::http::output::problem::{Problem, ProblemBody};
+use crate::http::output::view::JobView;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};

@@ -3,16 +3,16 @@
 use super::read::{self, Item, LeaseAction};
 use crate::http::app::App;
 use crate::http::auth::{May, Work};
-use crate::http::body::Body;
-use crate::http::problem::{Problem, ProblemBody};
+use crate::http::input::body::Body;
+use crate::http::output::problem::{Problem, ProblemBody};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use std::collections::HashSet;
 use utoipa::ToSchema;
 use windlass::job::{Job, LeaseId};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::{Commit, Committed, Scope, WorkerId};
-use windlass::transition::{Trace, transition_of};
 
 /// Results of attempts.
 #[derive(Debug, ToSchema)]

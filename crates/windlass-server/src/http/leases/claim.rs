@@ -2,11 +2,11 @@
 
 use super::read::Subscription;
 use crate::http::app::App;
-use crate::http::problem::Problem;
+use crate::http::output::problem::Problem;
 use tokio::sync::oneshot;
 use windlass::job::{Job, LeaseId, QueueId};
+use windlass::leases::transition::{Trace, transition_of};
 use windlass::store::{Claim, Claimed, Commit, Leases, Queue, Share, StoreError, WorkerId};
-use windlass::transition::{Trace, transition_of};
 use windlass_core::{Executor, Millis, Outcome, Progress};
 
 /// At most this many jobs of one claim have lost a worker before.

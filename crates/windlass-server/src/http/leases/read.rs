@@ -1,8 +1,8 @@
 //! Bodies of remote workers.
 
-use crate::http::body::Body;
-use crate::http::fields::{Faults, Fields, is_clean};
-use crate::http::problem::Problem;
+use crate::http::input::body::Body;
+use crate::http::input::fields::{Faults, Fields, is_clean};
+use crate::http::output::problem::Problem;
 use serde_json::value::RawValue;
 use windlass::job::{LeaseId, Payload};
 use windlass::store::WorkerId;

@@ -6,9 +6,9 @@ mod view;
 
 use super::app::App;
 use super::auth::{Caller, May, Read};
-use super::page::Listing;
-use super::problem::Problem;
-use super::query::Query;
+use super::input::query::Query;
+use super::output::page::Listing;
+use super::output::problem::Problem;
 use axum::Json;
 use axum::extract::{FromRequestParts, State};
 use hyper::http::request::Parts;

@@ -3,8 +3,8 @@
 use super::{Name, Whose, whose};
 use crate::http::app::App;
 use crate::http::auth::{Admin, May};
-use crate::http::problem::{Problem, ProblemBody};
-use crate::http::query::Query;
+use crate::http::input::query::Query;
+use crate::http::output::problem::{Problem, ProblemBody};
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! Queues as the API shows them: one line per tenant and name, whatever executors they have.
 
 use crate::http::app::App;
-use crate::http::problem::Problem;
-use crate::http::view::moment;
+use crate::http::output::problem::Problem;
+use crate::http::output::view::moment;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 
 use super::cadence;
 use crate::http::auth::Caller;
-use crate::http::draft::{self, Beside, JOB_FIELDS};
-use crate::http::fields::Fields;
-use crate::http::problem::Problem;
-use windlass::catalogue::Catalogue;
+use crate::http::input::draft::{self, Beside, JOB_FIELDS};
+use crate::http::input::fields::Fields;
+use crate::http::output::problem::Problem;
+use windlass::client::catalogue::Catalogue;
 use windlass::job::NewJob;
 use windlass::store::{Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec};
 use windlass_core::job::Tenant;

@@ -2,8 +2,8 @@
 
 use super::cadence;
 use crate::http::app::App;
-use crate::http::problem::Problem;
-use crate::http::view::{CallView, WebhookView, moment, raw};
+use crate::http::output::problem::Problem;
+use crate::http::output::view::{CallView, WebhookView, moment, raw};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

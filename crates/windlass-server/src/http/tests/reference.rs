@@ -1,7 +1,7 @@
 //! The OpenAPI document, pages, health, policies, stats.
 
 use super::world::World;
-use crate::http::draft::JOB_FIELDS;
+use crate::http::input::draft::JOB_FIELDS;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

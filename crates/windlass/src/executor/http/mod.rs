@@ -25,40 +25,33 @@
 //!   nobody else.
 //! - Dropping the future of a call drops its connection.
 
-mod address;
 mod answer;
 mod check;
-mod connect;
-mod dial;
 mod fault;
 mod headers;
 mod limit;
+mod network;
 mod options;
 mod request;
-mod resolve;
 mod retry_after;
-mod slots;
 mod target;
 #[cfg(test)]
 mod tests;
-mod tls;
-mod wire;
 
-pub use address::Egress;
 pub use answer::KEPT_BYTES;
 pub use check::{CallError, check_call};
-pub use dial::{Dial, TcpDial};
 pub use fault::{BAD_CALL, CONNECT_ERROR, DNS_ERROR, EGRESS_DENIED, PROTOCOL_ERROR, TLS_ERROR};
 pub use headers::{MASK, MAX_HEADER_BYTES, MAX_HEADERS, mask_headers};
 pub use ipnet::IpNet;
+pub use network::address::Egress;
+pub use network::dial::{Dial, TcpDial};
+pub use network::resolve::{Resolve, SystemResolver};
 pub use options::{DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_PATIENCE, DEFAULT_TIMEOUT, HttpOptions, RootsError};
-pub use resolve::{Resolve, SystemResolver};
 pub use target::MAX_URL_BYTES;
 
 use crate::clock::Clock;
 use crate::job::{HttpCall, Job};
 use bytes::Bytes;
-use connect::GuardedConnector;
 use fault::{Fault, Phase};
 use http::Response;
 use http_body_util::Full;
@@ -66,13 +59,14 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use limit::within;
+use network::connect::GuardedConnector;
+use network::slots::Slots;
+use network::wire::Gauge;
 use request::Reuse;
-use slots::Slots;
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
 use windlass_core::{Delivery, Failure, Millis, Outcome, Progress};
-use wire::Gauge;
 
 /// How long an idle connection waits for its next call: less than the 5 s after which common servers hang up, so that
 /// a call is seldom sent into a connection that is just being closed.

@@ -1,8 +1,8 @@
 //! Options of the HTTP executor, with their defaults and the reasons for them.
 
-use super::address::Egress;
-use super::dial::{Dial, TcpDial};
-use super::resolve::{Resolve, SystemResolver};
+use super::network::address::Egress;
+use super::network::dial::{Dial, TcpDial};
+use super::network::resolve::{Resolve, SystemResolver};
 use ipnet::IpNet;
 use std::sync::Arc;
 use tokio_rustls::rustls::pki_types::CertificateDer;

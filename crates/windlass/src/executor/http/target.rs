@@ -1,7 +1,7 @@
 //! Target: a URL that has been read once, the way browsers read it, so that every spelling of an address has
 //! become one before anybody judges it.
 
-use super::address::{Egress, is_listed};
+use super::network::address::{Egress, is_listed};
 use ipnet::IpNet;
 use std::net::IpAddr;
 use url::{Host, Url};

@@ -4,9 +4,9 @@ use super::super::{Commit, Committed, Reap, Transitioned};
 use super::claim::is_held;
 use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
+use crate::leases::transition;
 use crate::sabotage::sabotaged;
 use crate::tally::Tally;
-use crate::transition;
 use windlass_core::{Attempt, JobId, Next, State as JobState, Timestamp, Transition};
 
 impl State {

@@ -1,7 +1,7 @@
 //! The contract, verb by verb: what is gathered, what rings, and who does the work.
 
 use super::PostgresStore;
-use super::gather::GATHERED;
+use super::connection::gather::GATHERED;
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{

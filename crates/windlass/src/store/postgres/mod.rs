@@ -2,33 +2,9 @@
 //! partitioned. Works behind a pooler in transaction mode: qualified names, transaction-level locks and settings only.
 
 mod api;
-mod claim;
-mod columns;
-mod commit;
-mod connect;
-mod depths;
-mod enqueue;
-mod fault;
-mod fold;
-mod frontier;
-mod gather;
-mod health;
-mod listen;
-mod migrate;
-mod names;
-mod operations;
-mod partitions;
-mod pool;
-mod pooler;
-mod prune;
-mod read;
-mod records;
-mod retention;
-mod rows;
-mod schedules;
-mod sql;
-mod tallies;
-mod transitions;
+mod connection;
+mod life;
+mod reads;
 mod upkeep;
 
 use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError, WorkerId};
@@ -36,23 +12,23 @@ use crate::clock::Clock;
 use crate::job::{LeaseId, NewJob};
 use crate::random::Random;
 use crate::wake::Wake;
-use connect::{Connector, Link};
-use fault::again;
-use fold::{Last, Unfolded};
-use frontier::Frontier;
+use connection::connect::{Connector, Link};
+use connection::fault::again;
+use connection::gather::Gatherers;
+use connection::pool::{On, Params, Pool};
+use connection::sql::{Sql, Texts};
 use futures_util::join;
-use gather::Gatherers;
-use names::Names;
-use partitions::Partitions;
-use pool::{On, Params, Pool};
-use retention::Remembered;
-use rows::Columns;
-use sql::{Sql, Texts};
+use life::frontier::Frontier;
+use life::names::Names;
+use reads::rows::Columns;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_postgres::Row;
 use tokio_util::task::AbortOnDropHandle;
+use upkeep::fold::{Last, Unfolded};
+use upkeep::partitions::Partitions;
+use upkeep::retention::Remembered;
 use windlass_core::Timestamp;
 
 /// How often, and how far apart, a worker's lock is asked for: a holder that just went away takes a moment to be noticed.
@@ -98,7 +74,7 @@ impl PostgresStore {
     /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot work
     /// with, [`StoreError::Unavailable`] if the server cannot be reached.
     pub async fn open(url: &str, options: Options) -> Result<Arc<Self>> {
-        if !sql::is_schema_name(&options.schema) {
+        if !connection::sql::is_schema_name(&options.schema) {
             let form = "[a-z_][a-z0-9_]{0,62}";
             return Err(StoreError::Invalid(format!("schema `{}` is not a name; names match {form}", options.schema)));
         }
@@ -124,8 +100,8 @@ impl PostgresStore {
         }
         inner.follow_server().await?;
         let gatherers = Gatherers::new(&inner);
-        let mut tasks = listen::tasks(&inner);
-        tasks.push(AbortOnDropHandle::new(tokio::spawn(fold::fold_many(inner.clone()))));
+        let mut tasks = connection::listen::tasks(&inner);
+        tasks.push(AbortOnDropHandle::new(tokio::spawn(upkeep::fold::fold_many(inner.clone()))));
         Ok(Arc::new(Self { inner, gatherers, _tasks: tasks }))
     }
 
@@ -153,7 +129,7 @@ impl PostgresStore {
         commits: Vec<Commit>,
         ended: Vec<LeaseId>,
     ) -> Result<Vec<Committed>> {
-        self.inner.ensure_partitions(commit::classes(&commits)).await?;
+        self.inner.ensure_partitions(life::commit::classes(&commits)).await?;
         let numbers = self.inner.follow_up_numbers(&commits).await?;
         let on = On::Callers(transaction, self.inner.pool.texts());
         self.inner.apply(on, &commits, &numbers, &ended).await
@@ -171,9 +147,13 @@ impl PostgresStore {
             // In one message, so that it meets one server process behind a pooler too.
             let script = format!("PREPARE windlass_check AS {text}; {CHECKED}; DEALLOCATE windlass_check");
             let wrong = |why: &str| StoreError::Schema(format!("{sql:?}: {why}"));
-            let answers = lent.client().simple_query(&script).await.map_err(|error| wrong(&fault::message(&error)))?;
-            let expected = pooler::first(&answers);
-            let types: Vec<String> = sql::types(text).iter().map(|kind| kind.oid().to_string()).collect();
+            let answers = lent
+                .client()
+                .simple_query(&script)
+                .await
+                .map_err(|error| wrong(&connection::fault::message(&error)))?;
+            let expected = connection::pooler::first(&answers);
+            let types: Vec<String> = connection::sql::types(text).iter().map(|kind| kind.oid().to_string()).collect();
             if expected != Some(&types.join(" ")) {
                 return Err(wrong(&format!("its parameters are {expected:?}, not {types:?}")));
             }
@@ -221,7 +201,7 @@ impl Inner {
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<Link>> {
         let link = self.pool.connector().connect(None).await?;
         let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0";
-        link.client.batch_execute(begin).await.map_err(fault::before)?;
+        link.client.batch_execute(begin).await.map_err(connection::fault::before)?;
         let texts = self.pool.texts();
         for attempt in 0..LOCK_TRIES {
             if attempt > 0 {
@@ -229,7 +209,11 @@ impl Inner {
             }
             let name: Params<'_> = &[&&*worker.0];
             let typed = texts.typed(Sql::WorkerLock, name);
-            let row = link.client.query_typed_one(texts.get(Sql::WorkerLock), &typed).await.map_err(fault::before)?;
+            let row = link
+                .client
+                .query_typed_one(texts.get(Sql::WorkerLock), &typed)
+                .await
+                .map_err(connection::fault::before)?;
             if Columns::new(&row).next()? {
                 return Ok(Some(link));
             }

@@ -1,7 +1,7 @@
 //! The store's verbs, each handed to the writer or a reader.
 
-use super::readers::Reader;
-use super::{SqliteStore, claim, connect, lock, migrate};
+use super::connection::readers::Reader;
+use super::{SqliteStore, connection::connect, connection::lock, connection::migrate, life::claim};
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{

@@ -2,57 +2,32 @@
 //! share the file, and the tables (all named `windlass_…`) may live in an application's own.
 
 mod api;
-mod bulk;
-mod callers;
-mod checkpoint;
-mod claim;
-mod commit;
-mod connect;
-mod enqueue;
-mod fault;
-mod finish;
-mod fold;
-mod health;
-mod lock;
-mod migrate;
-mod names;
-mod operations;
-mod pace;
-mod prune;
-mod read;
-mod readers;
-mod retention;
-mod rows;
-mod schedule;
-mod settings;
-mod sql;
+mod connection;
+mod life;
+mod reads;
 #[cfg(test)]
 mod tests;
-mod transition;
-mod tx;
-mod wait;
-mod watch;
-mod writer;
+mod upkeep;
 
 use super::{Migrations, Options, StoreError};
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId};
 use crate::random::Random;
 use crate::wake::Wake;
-use checkpoint::Checkpoints;
-use names::Names;
-use pace::Pace;
-use readers::{Reader, Readers};
-use retention::Retentions;
+use connection::checkpoint::Checkpoints;
+use connection::pace::Pace;
+use connection::readers::{Reader, Readers};
+use connection::tx::Tx;
+use connection::watch::Watch;
+use connection::writer::{Message, Work, Writer};
+use life::names::Names;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
-use tx::Tx;
-use watch::Watch;
+use upkeep::retention::Retentions;
 use windlass_core::JobId;
-use writer::{Message, Work, Writer};
 
 /// Jobs in a SQLite file.
 pub struct SqliteStore {
@@ -92,12 +67,12 @@ impl SqliteStore {
     }
 
     fn open_now(path: PathBuf, options: Options) -> Result<Self, StoreError> {
-        let conn = connect::writer(&path)?;
+        let conn = connection::connect::writer(&path)?;
         match options.migrations {
             // Only if it must: on a file that others are busy with, the lock may be long in coming.
-            Migrations::Run if migrate::verify(&conn).is_ok() => {}
-            Migrations::Run => migrate::migrate(&conn, options.clock.now())?,
-            Migrations::LeaveToOperator => migrate::verify(&conn)?,
+            Migrations::Run if connection::migrate::verify(&conn).is_ok() => {}
+            Migrations::Run => connection::migrate::migrate(&conn, options.clock.now())?,
+            Migrations::LeaveToOperator => connection::migrate::verify(&conn)?,
         }
         let checkpoints = Checkpoints::start(path.clone()).map_err(StoreError::unavailable)?;
         let wake = Wake::default();
@@ -113,9 +88,9 @@ impl SqliteStore {
             names: Names::default(),
             retentions: Retentions::default(),
             pace: Pace::default(),
-            folding: fold::Folding::default(),
+            folding: upkeep::fold::Folding::default(),
         };
-        let (sender, inbox) = mpsc::channel(writer::QUEUE);
+        let (sender, inbox) = mpsc::channel(connection::writer::QUEUE);
         let spawned = std::thread::Builder::new().name("windlass-sqlite".into()).spawn(move || writer.run(inbox));
         let thread = spawned.map_err(StoreError::unavailable)?;
         let watch = Watch::start(sender.downgrade(), wake.clone()).map_err(StoreError::unavailable)?;
@@ -188,7 +163,7 @@ impl SqliteStore {
 
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
     async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<Job>, StoreError> {
-        let read = self.claimed.read(move |reader| claim::running(&reader.conn, &mut reader.names, &jobs)).await;
+        let read = self.claimed.read(move |reader| life::claim::running(&reader.conn, &mut reader.names, &jobs)).await;
         read.map_err(|error| StoreError::unknown(format!("what was claimed could not be read ({error})")))
     }
 }

@@ -3,11 +3,11 @@
 use super::SqliteStore;
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
+use crate::leases::transition::{Trace, transition_of};
 use crate::store::{
     Atomicity, Claim, Committed, Enqueued, JobFilter, Leases, Migrations, Options, Order, Page, Reap, Scope,
     SettingKey, Share, Spared, Store, StoreError, WorkerId,
 };
-use crate::transition::{Trace, transition_of};
 use rusqlite::Connection;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -192,7 +192,7 @@ async fn health_tells_engine_and_schema_and_has_nothing_to_warn_of() {
     let home = Home::new();
     let health = home.open().await.health().await.unwrap();
     assert!(health.engine.starts_with("sqlite 3."), "{}", health.engine);
-    assert_eq!(health.schema, super::migrate::SCHEMA);
+    assert_eq!(health.schema, super::connection::migrate::SCHEMA);
     assert_eq!(health.warnings, Vec::<String>::new());
 }
 

@@ -34,7 +34,7 @@ async fn a_name_server_that_never_answers_times_out() {
     let (executor, clock) = executor(HttpOptions { resolver: resolver.clone(), ..HttpOptions::default() });
     let job = post("https://slow.example/");
     let asked = || resolver.0.load(Ordering::SeqCst) == 1;
-    let failure = times_out(&executor, &clock, job, connect::RESOLVE_LIMIT, asked).await;
+    let failure = times_out(&executor, &clock, job, network::connect::RESOLVE_LIMIT, asked).await;
     assert_eq!(failure.message, "resolving the name took longer than 5s");
 }
 
@@ -44,7 +44,7 @@ async fn an_address_that_never_answers_times_out() {
     let (executor, clock) = executor(HttpOptions { dialer: dialer.clone(), ..HttpOptions::default() });
     let job = post("https://8.8.8.8/");
     let dialled = || dialer.dialled().len() == 1;
-    let failure = times_out(&executor, &clock, job, connect::CONNECT_LIMIT, dialled).await;
+    let failure = times_out(&executor, &clock, job, network::connect::CONNECT_LIMIT, dialled).await;
     assert_eq!(failure.message, "connecting took longer than 5s");
 }
 
@@ -57,7 +57,7 @@ async fn a_dead_address_leaves_time_for_its_neighbours() {
     let job = post(format!("http://two.example:{}/", receiver.address.port()));
     let call = tokio::spawn(async move { executor.call(&job).await });
     until("the dead one is dialled", || dialer.dialled().len() == 1).await;
-    clock.advance(Millis::new(connect::CONNECT_LIMIT.get() / 2));
+    clock.advance(Millis::new(network::connect::CONNECT_LIMIT.get() / 2));
     assert_eq!(call.await.unwrap().outcome, Outcome::Succeeded);
 }
 
@@ -68,7 +68,7 @@ async fn a_handshake_that_is_never_answered_times_out() {
     let (executor, clock) = executor(private());
     let job = post(format!("https://{}/", receiver.address));
     let connected = || receiver.connections() == 1;
-    let failure = times_out(&executor, &clock, job, connect::SECURE_LIMIT, connected).await;
+    let failure = times_out(&executor, &clock, job, network::connect::SECURE_LIMIT, connected).await;
     assert_eq!(failure.message, "the TLS handshake took longer than 5s");
 }
 

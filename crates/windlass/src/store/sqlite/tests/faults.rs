@@ -8,7 +8,7 @@ async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_
     let store = home.open().await;
     put(&store).await;
     let big = NewJob { payload: format!("{:?}", "x".repeat(200_000)).into(), ..job() };
-    let limit_pages = |tx: &mut super::super::tx::Tx<'_>| {
+    let limit_pages = |tx: &mut super::super::connection::tx::Tx<'_>| {
         let pages: i64 = tx.conn.pragma_query_value(None, "page_count", |row| row.get(0))?;
         tx.conn.pragma_update(None, "max_page_count", pages + 10)?;
         Ok(())
@@ -104,7 +104,7 @@ async fn a_newer_schema_is_refused_if_it_says_so_and_used_if_it_does_not() {
 /// A file as it was before running jobs had a table of their own: one waits, one runs its second attempt, one waits for a retry.
 fn before_running(home: &Home) {
     let conn = home.connect();
-    super::super::migrate::migrate_to(&conn, home.clock.now(), 3).unwrap();
+    super::super::connection::migrate::migrate_to(&conn, home.clock.now(), 3).unwrap();
     let now = home.clock.now().as_millis();
     let row = "queue_id, priority, once, failures, crashes, replays, previous_delay, cancel_requested, created_at, policy_id, kind, payload";
     let values = format!("1, 0, 0, 1, 0, 0, 1000, 0, {now}, 1, 'email', '{{}}'");

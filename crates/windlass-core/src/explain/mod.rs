@@ -1,0 +1,124 @@
+//! A policy in words, for people who would rather read than calculate.
+
+use crate::backoff::Ratio;
+use crate::jitter::Jitter;
+use crate::policy::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, Policy};
+use crate::preview::preview;
+use crate::time::Millis;
+
+/// More delays than this are told by their beginning and end.
+const TOLD: usize = 6;
+
+/// The policy in one sentence: how often, when, what it gives up on, and the worst case.
+#[must_use]
+pub fn explain(policy: &Policy) -> String {
+    let mut parts = vec![attempts(policy)];
+    if policy.max_retries > 0 {
+        parts.extend(classes(policy));
+        if let Some(limit) = policy.max_elapsed {
+            parts.push(format!("gives up if the next would start more than {} after the first", span(limit)));
+        }
+        if policy.max_crashes != DEFAULT_MAX_CRASHES {
+            parts.push(match policy.max_crashes {
+                1 => "quarantined if its worker is lost once".into(),
+                n => format!("quarantined if its worker is lost {n} times in a row"),
+            });
+        }
+        if policy.max_retry_after != DEFAULT_MAX_RETRY_AFTER {
+            parts.push(format!("a server's Retry-After is followed up to {}", span(policy.max_retry_after)));
+        }
+        parts.push(format!("worst case after {}", span(worst_case(policy))));
+    }
+    parts.join("; ")
+}
+
+/// When the last attempt starts at the latest, not counting the time attempts themselves take.
+fn worst_case(policy: &Policy) -> Millis {
+    let longest = preview(policy, policy.max_retries).longest();
+    policy.max_elapsed.map_or(longest, |limit| longest.min(limit))
+}
+
+fn attempts(policy: &Policy) -> String {
+    if policy.max_retries == 0 {
+        return "one attempt, no retry".into();
+    }
+    let delays: Vec<Millis> = preview(policy, policy.max_retries).delays.iter().map(|d| d.delay).collect();
+    let waits = series(&delays);
+    let spread = match policy.jitter {
+        Jitter::None => format!("{waits} later"),
+        Jitter::Full => format!("at most {waits} later (anywhere from 0)"),
+        Jitter::Equal => format!("at most {waits} later (anywhere from half of it)"),
+        Jitter::Decorrelated => {
+            format!("about {waits} later (anywhere from {} to three times the wait before)", span(policy.delay(1)))
+        }
+        Jitter::Spread(f) => format!("about {waits} later, ±{}", percent(f)),
+        Jitter::Additive(f) => format!("{waits} later, up to {} longer", percent(f)),
+    };
+    let cap = match (policy.max_delay, policy.jitter) {
+        (Some(cap), Jitter::Spread(_) | Jitter::Additive(_)) if delays.contains(&cap) => {
+            format!(", but never more than {}", span(cap))
+        }
+        _ => String::new(),
+    };
+    format!("up to {} attempts: at once, then {spread}{cap}", policy.max_attempts())
+}
+
+fn classes(policy: &Policy) -> Vec<String> {
+    let list = |patterns: &[crate::policy::Pattern]| {
+        join(&patterns.iter().map(ToString::to_string).collect::<Vec<_>>(), "and")
+    };
+    let mut parts = Vec::new();
+    match policy.retry_on.as_deref() {
+        Some([]) => parts.push("retries nothing".into()),
+        Some(only) => parts.push(format!("retries only {}", list(only))),
+        None => {}
+    }
+    if !policy.give_up_on.is_empty() {
+        parts.push(format!("gives up at once on {}", list(&policy.give_up_on)));
+    }
+    if parts.is_empty() {
+        parts.push("retries every failure".into());
+    }
+    parts
+}
+
+fn series(delays: &[Millis]) -> String {
+    let words: Vec<String> = delays.iter().map(|d| span(*d)).collect();
+    if words.iter().all(|w| *w == words[0]) && words.len() > 1 {
+        return format!("{} each", words[0]);
+    }
+    match words.as_slice() {
+        [first @ .., last] if words.len() > TOLD => format!("{}, … {last}", first[..TOLD - 1].join(", ")),
+        _ => join(&words, "and"),
+    }
+}
+
+fn join(words: &[String], and: &str) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} {and} {last}", first.join(", ")),
+    }
+}
+
+fn percent(share: Ratio) -> String {
+    let hundredths = Ratio::from_millionths(share.millionths().saturating_mul(100));
+    format!("{hundredths} %")
+}
+
+/// A span as people say it: `1 min`, `8 min 24 s`, `500 ms`; exact, and `0 s` for none.
+#[must_use]
+pub fn span(span: Millis) -> String {
+    let mut rest = span.get();
+    let mut words = Vec::new();
+    for (unit, size) in [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)] {
+        if rest >= size {
+            words.push(format!("{} {unit}", rest / size));
+            rest %= size;
+        }
+    }
+    if words.is_empty() { "0 s".into() } else { words.join(" ") }
+}
+
+#[cfg(test)]
+mod tests;

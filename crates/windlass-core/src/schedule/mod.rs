@@ -1,0 +1,266 @@
+//! Cadence: when a schedule fires. Pure: the next firing after a moment that is passed in.
+//!
+//! A cron line has 5 fields (minute, hour, day of month, month, day of week) or 6 (seconds first), with names
+//! (`MON`, `jan`), lists, ranges and steps; where both days are restricted, either is enough. `@hourly`, `@daily`,
+//! `@weekly`, `@monthly` and `@yearly` are short for the usual lines. It is read on the wall clock of its time zone.
+//!
+//! When that clock is put forward or back:
+//! - A line whose seconds, minutes and hours are plain numbers or lists of them names **times of day**. Each fires
+//!   once a day: one that is skipped fires at the first moment after the gap (several together fire once), one that
+//!   comes twice fires the first time.
+//! - Any other line (a `*`, range or step in one of them) is **recurring** and follows the clock: skipped times
+//!   do not fire, repeated ones fire both times, so that `*/10 * * * *` keeps its pace.
+//!
+//! Time zone data is built in, so that all nodes agree. An interval counts from its anchor and knows no clock.
+
+use crate::time::{Millis, Timestamp};
+use croner::Cron;
+use croner::parser::{CronParser, Year};
+use jiff::civil::DateTime;
+use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
+use std::fmt;
+
+/// The shortest interval: a schedule is not a loop.
+pub const MIN_INTERVAL: Millis = Millis::from_secs(1);
+/// The most firings that are listed at once.
+pub const MAX_FIRINGS: usize = 1000;
+/// Longer texts than this are no cron line.
+const MAX_LINE: usize = 256;
+
+/// When a schedule fires. Built by [`Cadence::cron`] and [`Cadence::every`], which refuse what never would.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cadence {
+    Cron(CronLine),
+    Every(Every),
+}
+
+/// A cron line in its time zone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CronLine {
+    text: String,
+    cron: Box<Cron>,
+    zone: TimeZone,
+    zone_name: String,
+    kind: Kind,
+}
+
+/// A fixed interval from an anchor: `anchor`, `anchor + interval`, ….
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Every {
+    interval: Millis,
+    anchor: Timestamp,
+}
+
+/// What a change of the clock means to a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    TimesOfDay,
+    Recurring,
+}
+
+/// A cadence that cannot be: which part of it, and what is accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CadenceError {
+    #[error(
+        "`{line}` is not a cron line: {why}; write 5 fields (minute hour day month weekday) or 6 (seconds first), such as `*/10 * * * *` or `0 30 9 * * MON-FRI`"
+    )]
+    Cron { line: String, why: String },
+    #[error("`{0}` never fires: no such date exists")]
+    Never(String),
+    #[error("`{0}` is not a time zone; write an IANA name such as Europe/Berlin, or UTC")]
+    Zone(String),
+    #[error("an interval must be at least 1s, not {0}")]
+    Interval(Millis),
+}
+
+impl Cadence {
+    /// A cron line in a time zone given by its IANA name (`UTC` if absent).
+    ///
+    /// ```
+    /// use windlass_core::{Cadence, Timestamp};
+    ///
+    /// let daily = Cadence::cron("30 2 * * *", Some("Europe/Berlin"))?;
+    /// let eve = Timestamp::parse("2026-03-28T12:00:00Z").unwrap();
+    /// // 02:30 is skipped that night; the firing comes when the gap ends, at 03:00 summer time.
+    /// assert_eq!(daily.next_after(eve).unwrap().to_string(), "2026-03-29T01:00:00Z");
+    /// # Ok::<(), windlass_core::CadenceError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Not a cron line, one that never fires, or not a time zone.
+    pub fn cron(line: &str, zone: Option<&str>) -> Result<Self, CadenceError> {
+        CronLine::new(line, zone.unwrap_or("UTC")).map(Self::Cron)
+    }
+
+    /// A fixed interval, counted from `anchor`.
+    ///
+    /// # Errors
+    /// Shorter than [`MIN_INTERVAL`].
+    pub fn every(interval: Millis, anchor: Timestamp) -> Result<Self, CadenceError> {
+        if interval < MIN_INTERVAL {
+            return Err(CadenceError::Interval(interval));
+        }
+        Ok(Self::Every(Every { interval, anchor }))
+    }
+
+    /// The first firing later than `moment`; none if time ends before it.
+    #[must_use]
+    pub fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Cron(line) => line.next_after(moment),
+            Self::Every(every) => every.next_after(moment),
+        }
+    }
+
+    /// The next `n` firings (at most [`MAX_FIRINGS`]) later than `moment`.
+    #[must_use]
+    pub fn next_n(&self, moment: Timestamp, n: usize) -> Vec<Timestamp> {
+        let first = self.next_after(moment);
+        std::iter::successors(first, |t| self.next_after(*t)).take(n.min(MAX_FIRINGS)).collect()
+    }
+}
+
+impl Every {
+    #[must_use]
+    pub const fn interval(&self) -> Millis {
+        self.interval
+    }
+
+    #[must_use]
+    pub const fn anchor(&self) -> Timestamp {
+        self.anchor
+    }
+
+    fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
+        if moment < self.anchor {
+            return Some(self.anchor);
+        }
+        let passed = moment.since(self.anchor).get() / self.interval.get();
+        let next = (passed + 1).checked_mul(self.interval.get())?;
+        let next = i64::try_from(next).ok()?.checked_add(self.anchor.as_millis())?;
+        (next <= Timestamp::MAX.as_millis()).then(|| Timestamp::from_millis(next))
+    }
+}
+
+impl CronLine {
+    fn new(line: &str, zone: &str) -> Result<Self, CadenceError> {
+        let shown = || line.chars().take(80).collect::<String>();
+        let refuse = |why: &str| CadenceError::Cron { line: shown(), why: why.into() };
+        if line.len() > MAX_LINE {
+            return Err(refuse("it is too long"));
+        }
+        let text = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        let fields: Vec<&str> = spelled_out(&text).split(' ').collect();
+        if !(5..=6).contains(&fields.len()) || text.is_empty() {
+            return Err(refuse("it has the wrong number of fields"));
+        }
+        let parser = CronParser::builder().year(Year::Disallowed).build();
+        let cron = parser.parse(&fields.join(" ")).map(Box::new).map_err(|e| refuse(&e.to_string()))?;
+        let zone =
+            TimeZoneDatabase::bundled().get(zone).map_err(|_| CadenceError::Zone(zone.chars().take(80).collect()))?;
+        // Only a date that never comes has no firing in the three thousand years that are searched.
+        let some_day = DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
+        cron.find_next_occurrence(&some_day, true).map_err(|_| CadenceError::Never(shown()))?;
+        let zone_name = zone.iana_name().unwrap_or("UTC").to_owned();
+        let kind = Kind::of(&fields);
+        Ok(Self { text, cron, zone, zone_name, kind })
+    }
+
+    /// The line as written, blanks tidied.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The IANA name of its time zone.
+    #[must_use]
+    pub fn zone(&self) -> &str {
+        &self.zone_name
+    }
+
+    fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
+        let found = match self.kind {
+            Kind::TimesOfDay => self.next_time_of_day(moment.to_jiff()),
+            Kind::Recurring => self.next_recurring(moment.to_jiff()),
+        }?;
+        Some(Timestamp::from_millis(found.as_millisecond())).filter(|t| *t > moment)
+    }
+
+    /// Later times on the clock are later moments here (a skipped one counts as the end of its gap, a repeated
+    /// one as its first), so the first time whose moment has not passed is the answer.
+    fn next_time_of_day(&self, moment: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let mut clock = self.zone.to_datetime(moment);
+        loop {
+            clock = self.cron.find_next_occurrence(&clock, false).ok()?;
+            let candidate = self.moment_of(clock)?;
+            if candidate > moment {
+                return Some(candidate);
+            }
+        }
+    }
+
+    fn moment_of(&self, clock: DateTime) -> Option<jiff::Timestamp> {
+        let ambiguous = self.zone.to_ambiguous_timestamp(clock);
+        match ambiguous.offset() {
+            jiff::tz::AmbiguousOffset::Unambiguous { .. } => ambiguous.unambiguous().ok(),
+            jiff::tz::AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok(),
+            // Read with the offset before the gap, a skipped time lies after the change; the change itself
+            // is the last one up to there.
+            jiff::tz::AmbiguousOffset::Gap { before, .. } => {
+                let beyond = before.to_timestamp(clock).ok()?;
+                let just_after = beyond.checked_add(jiff::SignedDuration::from_nanos(1)).ok()?;
+                self.zone.preceding(just_after).next().map(|change| change.timestamp())
+            }
+        }
+    }
+
+    /// Between two changes of the clock it runs evenly, so each such stretch is searched by itself.
+    fn next_recurring(&self, moment: jiff::Timestamp) -> Option<jiff::Timestamp> {
+        let mut from = moment;
+        let mut inclusive = false;
+        loop {
+            let offset = self.zone.to_offset(from);
+            let end = self.next_change(from, offset);
+            let clock = self.cron.find_next_occurrence(&offset.to_datetime(from), inclusive).ok()?;
+            let found = offset.to_timestamp(clock).ok()?;
+            match end {
+                Some(end) if found >= end => from = end,
+                Some(_) | None => return Some(found),
+            }
+            inclusive = true;
+        }
+    }
+
+    /// When the offset next differs; changes of name or law alone are passed over.
+    fn next_change(&self, after: jiff::Timestamp, offset: Offset) -> Option<jiff::Timestamp> {
+        self.zone.following(after).find(|change| change.offset() != offset).map(|change| change.timestamp())
+    }
+}
+
+impl fmt::Debug for CronLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CronLine({:?}, {})", self.text, self.zone_name)
+    }
+}
+
+impl Kind {
+    fn of(fields: &[&str]) -> Self {
+        // Seconds, minutes and hours: all but the last three fields.
+        let is_list = |f: &&str| f.bytes().all(|b| b.is_ascii_digit() || b == b',');
+        if fields[..fields.len() - 3].iter().all(is_list) { Self::TimesOfDay } else { Self::Recurring }
+    }
+}
+
+fn spelled_out(text: &str) -> &str {
+    match text {
+        "@yearly" | "@annually" => "0 0 1 1 *",
+        "@monthly" => "0 0 1 * *",
+        "@weekly" => "0 0 * * 0",
+        "@daily" | "@midnight" => "0 0 * * *",
+        "@hourly" => "0 * * * *",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

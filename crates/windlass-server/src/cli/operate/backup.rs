@@ -1,0 +1,76 @@
+//! `windlass backup`: copies a SQLite store while work goes on.
+
+use crate::cli::Error;
+use crate::cli::pretty;
+use crate::cli::remote::store::{self, Missing, Opened};
+use crate::cli::remote::target::{Place, Target};
+use crate::cli::terminal::progress::{self, Unit};
+use crate::cli::terminal::words::rough;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+use windlass::clock::Clock;
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass backup jobs-backup.db --store sqlite:windlass.db
+  windlass serve --store sqlite:jobs-backup.db       a backup is a store like any other
+
+The copy is the store as it was at one moment; servers and workers may go on using the store
+meanwhile. For Postgres use pg_dump or your provider's backups. Exit codes: 0 done, 1 failed,
+2 bad input (also: there is a file at PATH already), 3 no such store, 5 unavailable.";
+
+/// How often the copy's size is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The file to make.
+    path: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<String, Error> {
+    let Place::Store(url) = args.target.place() else {
+        let hint = "a running server may go on using the file meanwhile";
+        return Err(Error::BadInput(format!("backup copies a SQLite file: give --store sqlite:PATH\n  hint: {hint}")));
+    };
+    let Some(source) = store::sqlite_path(&url) else {
+        return Err(Error::BadInput("backup is for SQLite stores; for Postgres use pg_dump".into()));
+    };
+    if Path::new(&args.path).exists() {
+        return Err(Error::BadInput(format!("there is a file at {} already; name another", args.path)));
+    }
+    let opened = store::open(&url, Missing::Refuse).await?;
+    let Opened::Sqlite(sqlite) = &opened else { unreachable!("a SQLite URL opens a SQLite store") };
+    let (clock, total) = (Clock::system(), size(source) + size(&format!("{source}-wal")));
+    let bar = progress::bar(total, "copying", Unit::Bytes);
+    let watch = async {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            bar.set_position(size(&args.path).min(total));
+        }
+    };
+    let copied = tokio::select! {
+        copied = sqlite.backup(&args.path) => copied,
+        () = watch => unreachable!("watching goes on for ever"),
+    };
+    bar.finish_and_clear();
+    if let Err(error) = copied {
+        // Half a copy must not be taken for a whole one. It may not have been made at all.
+        let _ = std::fs::remove_file(&args.path);
+        return Err(store::reported(&args.path, &error));
+    }
+    let (bytes, took) = (size(&args.path), clock.monotonic());
+    Ok(if args.target.json {
+        pretty(&json!({ "path": args.path, "bytes": bytes, "tookMs": took.get() }))
+    } else {
+        format!("{} holds a copy of {url}: {} in {}\n", args.path, indicatif::HumanBytes(bytes), rough(took))
+    })
+}
+
+fn size(path: &str) -> u64 {
+    std::fs::metadata(path).map_or(0, |meta| meta.len())
+}

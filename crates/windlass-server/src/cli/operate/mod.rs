@@ -1,0 +1,11 @@
+//! Commands that run, check and maintain a node.
+
+pub(super) mod backup;
+pub(super) mod bench;
+pub(super) mod completions;
+pub(super) mod config;
+pub(super) mod doctor;
+pub(super) mod migrate;
+pub(super) mod node;
+pub(super) mod serve;
+pub(super) mod token;

@@ -1,0 +1,90 @@
+//! Flags of a node, over the environment and the file.
+
+use crate::cli::Error;
+use crate::config::{Config, Inputs};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct NodeArgs {
+    /// The configuration file [default: windlass.toml if it is there].
+    #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where jobs are kept: sqlite:PATH or postgres://… [default: sqlite:windlass.db].
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Where the API listens [default: 127.0.0.1:9463].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// HTTP jobs at once [default: 64].
+    #[arg(long, value_name = "N")]
+    concurrency: Option<u64>,
+    /// How long a lease lasts without renewal [default: 30s].
+    #[arg(long, value_name = "DURATION")]
+    lease: Option<String>,
+    /// How long work under way may go on after a stop [default: 25s].
+    #[arg(long, value_name = "DURATION")]
+    grace: Option<String>,
+    /// The worker's name; under the same name a restart frees at once what was held before.
+    #[arg(long, value_name = "NAME")]
+    worker: Option<String>,
+    /// Let calls reach loopback and private networks.
+    #[arg(long)]
+    allow_private_targets: bool,
+    /// Let calls reach this network besides public ones; may be repeated.
+    #[arg(long, value_name = "NETWORK")]
+    allow_target: Vec<String>,
+    /// A name besides localhost that browsers may call the server by; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    allowed_host: Vec<String>,
+    /// Connections at once [default: 1024].
+    #[arg(long, value_name = "N")]
+    max_connections: Option<u64>,
+    /// auto, text or json.
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// error, warn, info, debug, or a filter.
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// No line for each start and success of an attempt.
+    #[arg(long)]
+    quiet_jobs: bool,
+}
+
+impl NodeArgs {
+    /// The effective configuration.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub(crate) fn load(&self) -> Result<Config, Error> {
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let inputs = Inputs { file: self.config.clone(), environment: environment.collect(), flags: self.flags() };
+        Config::load(&inputs).map_err(|error| Error::BadInput(error.to_string()))
+    }
+
+    fn flags(&self) -> Vec<(&'static str, &'static str, Value)> {
+        let text = |value: &Option<String>| value.as_ref().map(|text| json!(text));
+        let list = |items: &[String]| (!items.is_empty()).then(|| json!(items));
+        let given = [
+            ("store", "--store", text(&self.store)),
+            ("listen", "--listen", text(&self.listen)),
+            ("concurrency", "--concurrency", self.concurrency.map(|n| json!(n))),
+            ("lease", "--lease", text(&self.lease)),
+            ("grace", "--grace", text(&self.grace)),
+            ("worker", "--worker", text(&self.worker)),
+            (
+                "egress.allowPrivateTargets",
+                "--allow-private-targets",
+                self.allow_private_targets.then_some(json!(true)),
+            ),
+            ("egress.allow", "--allow-target", list(&self.allow_target)),
+            ("allowedHosts", "--allowed-host", list(&self.allowed_host)),
+            ("maxConnections", "--max-connections", self.max_connections.map(|n| json!(n))),
+            ("logs.format", "--log-format", text(&self.log_format)),
+            ("logs.level", "--log-level", text(&self.log_level)),
+            ("logs.jobs", "--quiet-jobs", self.quiet_jobs.then_some(json!(false))),
+        ];
+        given.into_iter().filter_map(|(name, flag, value)| value.map(|value| (name, flag, value))).collect()
+    }
+}

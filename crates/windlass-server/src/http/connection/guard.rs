@@ -1,0 +1,68 @@
+//! Against pages elsewhere that talk to this machine through a browser: while no token is needed, only requests that were
+//! sent to a name of this machine, from a page of it or from no page, are served.
+
+use crate::http::app::App;
+use crate::http::output::problem::{Kind, Problem};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::Method;
+use hyper::header::{HOST, HeaderMap, ORIGIN};
+use std::net::IpAddr;
+
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+    let is_open = match app.tokens().await {
+        Ok(tokens) => tokens.is_open(),
+        // The store is away: handlers that need it say so, and liveness does not depend on it.
+        Err(_) => true,
+    };
+    if is_open && let Err(problem) = check(&app, &request) {
+        return problem.into_response();
+    }
+    next.run(request).await
+}
+
+fn check(app: &App, request: &Request) -> Result<(), Problem> {
+    let host = host(request);
+    if let Some(host) = &host
+        && !is_own(app, host)
+    {
+        let detail = format!("`{host}` is not a name of this server; without tokens it answers to localhost alone");
+        return Err(Problem::new(Kind::UntrustedOrigin, detail));
+    }
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if is_safe || is_same_site(request.headers(), host.as_deref()) {
+        return Ok(());
+    }
+    Err(Problem::new(Kind::UntrustedOrigin, "a page of another site may not change anything here"))
+}
+
+fn host(request: &Request) -> Option<String> {
+    let header = request.headers().get(HOST).and_then(|value| value.to_str().ok());
+    let named = header.or_else(|| request.uri().authority().map(hyper::http::uri::Authority::as_str));
+    named.map(str::to_ascii_lowercase)
+}
+
+fn without_port(host: &str) -> &str {
+    if let Some(end) = host.find(']') {
+        return host[..end].trim_start_matches('[');
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+fn is_own(app: &App, host: &str) -> bool {
+    let name = without_port(host).trim_end_matches('.');
+    let is_loopback = name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_loopback || name == "localhost" || name.ends_with(".localhost") || app.allowed_hosts().iter().any(|h| h == name)
+}
+
+fn is_same_site(headers: &HeaderMap, host: Option<&str>) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return false;
+    }
+    let Some(origin) = headers.get(ORIGIN) else { return true };
+    let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+    let authority = origin.split_once("://").map(|(_, rest)| rest);
+    authority.is_some() && authority == host
+}

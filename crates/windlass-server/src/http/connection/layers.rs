@@ -1,0 +1,90 @@
+//! Around every route: request ids, problems rendered, panics caught, pages elsewhere kept out.
+
+use crate::http::app::App;
+use crate::http::connection::guard;
+use crate::http::output::problem::{Kind, Problem};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{ALLOW, HeaderName, HeaderValue};
+use std::any::Any;
+use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest id of a caller's own that is taken over.
+const MAX_REQUEST_ID: usize = 128;
+/// Nothing from elsewhere, no scripts; the pages' own styles.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+pub(crate) fn around(router: Router<App>, app: App) -> Router {
+    router
+        .fallback(async |request: Request| {
+            Problem::new(Kind::NotFound, format!("there is no {}; see /docs", shown(request.uri().path())))
+        })
+        .method_not_allowed_fallback(async || Problem::new(Kind::MethodNotAllowed, "see /docs for what is allowed"))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(app.clone(), guard::guard))
+        .layer(from_fn_with_state(app.clone(), finish))
+        .with_state(app)
+}
+
+/// Gives the request an id, and the answer its last touches.
+async fn finish(State(app): State<App>, request: Request, next: Next) -> Response {
+    let id = request_id(&app, &request);
+    let path = shown(request.uri().path());
+    let method = request.method().clone();
+    let began = app.windlass().clock().monotonic();
+    let around = tracing::info_span!("request", request_id = %id);
+    let mut response = next.run(request).instrument(around).await;
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let allow = response.headers_mut().remove(ALLOW);
+        response = problem.with_allow(allow).render(&path, &id);
+    } else if response.status().is_client_error() || response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+        // Whatever a library answered by itself.
+        let kind = match response.status() {
+            StatusCode::NOT_FOUND => Kind::NotFound,
+            StatusCode::METHOD_NOT_ALLOWED => Kind::MethodNotAllowed,
+            StatusCode::INTERNAL_SERVER_ERROR => Kind::Internal,
+            _ => Kind::InvalidQuery,
+        };
+        response = Problem::new(kind, "the request cannot be understood").render(&path, &id);
+    }
+    let elapsed_ms = (app.windlass().clock().monotonic() - began).get();
+    let status = response.status().as_u16();
+    if response.status().is_server_error() {
+        tracing::warn!(request_id = %id, %method, path, status, elapsed_ms, "request answered with {status}");
+    } else {
+        tracing::debug!(request_id = %id, %method, path, status, elapsed_ms, "request answered with {status}");
+    }
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    headers.insert("content-security-policy", HeaderValue::from_static(POLICY));
+    response
+}
+
+fn request_id(app: &App, request: &Request) -> String {
+    let given = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let is_plain = |id: &&str| {
+        !id.is_empty()
+            && id.len() <= MAX_REQUEST_ID
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    };
+    given.filter(is_plain).map_or_else(|| format!("{:016x}", app.random().number()), str::to_owned)
+}
+
+fn shown(path: &str) -> String {
+    path.chars().take(200).collect()
+}
+
+fn panicked(_: Box<dyn Any + Send>) -> Response {
+    tracing::error!("a handler panicked");
+    Problem::new(Kind::Internal, "a fault of the server; it is in the server's log").into_response()
+}

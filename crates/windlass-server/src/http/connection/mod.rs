@@ -1,0 +1,6 @@
+//! Connections: accepting, bounding and guarding them.
+
+pub(super) mod connections;
+pub(super) mod guard;
+pub(super) mod layers;
+pub(crate) mod listen;

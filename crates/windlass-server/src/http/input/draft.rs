@@ -1,0 +1,301 @@
+//! Bodies become drafts: the native form, and the forms of families C and D as they write them.
+
+use crate::http::auth::Caller;
+use crate::http::input::fields::{Fields, is_clean, kind_of};
+use crate::http::output::problem::Problem;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use windlass::client::catalogue::Catalogue;
+use windlass::client::draft::Draft;
+use windlass::executor::http::{MAX_HEADERS, check_call};
+use windlass::job::{DEFAULT_KEY_WINDOW, HttpCall, Idempotency, KeyWindow, NewJob, RunAt};
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::policy::{FAMILY_FIELDS, Partial};
+use windlass_core::{Delivery, Millis, Priority, Timestamp};
+
+/// The fields of a job, other systems' names for them included; [`FAMILY_FIELDS`] besides.
+pub(crate) const JOB_FIELDS: &[&str] = &[
+    "kind",
+    "queue",
+    "payload",
+    "tenantId",
+    "priority",
+    "runAt",
+    "delay",
+    "retry",
+    "delivery",
+    "timeout",
+    "startBy",
+    "idempotencyKey",
+    "idempotencyWindow",
+    "webhook",
+    "http",
+    "jobName",
+    "api",
+    "type",
+];
+/// The method of an HTTP job that names none.
+const DEFAULT_METHOD: &str = "POST";
+/// The kind of an HTTP job that names none.
+const HTTP_KIND: &str = "http";
+
+/// A job to be stored. Either a plain one, run by whoever works its queue, or one with `http`, run by Windlass itself.
+/// Policies may also be written with other systems' names (`maxRetries`, `retryDelay`, `maxRetryCount`, …) beside the other fields.
+#[derive(Debug, ToSchema)]
+#[schema(as = NewJob, rename_all = "camelCase", example = json!({"kind": "email", "queue": "email", "payload": {"to": "ann@example.com"}, "retry": "full-jitter"}))]
+#[expect(dead_code, reason = "documents what `read` accepts; a test holds the two together")]
+pub(crate) struct JobBody {
+    /// Chooses the handler; needed unless there is `http`.
+    kind: Option<String>,
+    /// `default` if absent.
+    queue: Option<String>,
+    /// Any JSON value up to 256 KiB; handed over byte for byte.
+    #[schema(value_type = Option<Object>)]
+    payload: Option<Value>,
+    /// Only with a token for all tenants.
+    tenant_id: Option<String>,
+    /// lowest, low, normal, high, highest, or -2 to 2
+    priority: Option<String>,
+    /// When to run; or `delay`.
+    run_at: Option<String>,
+    /// How long to wait: `30s`, or milliseconds.
+    delay: Option<String>,
+    /// A policy's name, line or object.
+    #[schema(value_type = Option<Object>)]
+    retry: Option<Value>,
+    /// `AT_LEAST_ONCE` (default) or `AT_MOST_ONCE`
+    delivery: Option<String>,
+    /// The longest an attempt may take.
+    timeout: Option<String>,
+    /// Not started by then: failed (`expired`).
+    start_by: Option<String>,
+    /// A second job with the same key is not stored; the answer is the first.
+    idempotency_key: Option<String>,
+    /// How long the key is remembered: a duration, or `live`. 24 h if absent.
+    idempotency_window: Option<String>,
+    /// Whom to tell when the job finishes: `{url, events, secret, policy}`.
+    #[schema(value_type = Option<Object>)]
+    webhook: Option<Value>,
+    /// A call to a URL: `{url, method, headers}`; the payload is its body.
+    #[schema(value_type = Option<Object>)]
+    http: Option<Value>,
+    /// Another system's name for `kind`.
+    job_name: Option<String>,
+    /// Another system's name for `http.url`.
+    api: Option<String>,
+    /// Another system's name for `delivery`.
+    r#type: Option<String>,
+}
+
+/// What a request says beside its body.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    pub(crate) key: Option<String>,
+    pub(crate) traceparent: Option<String>,
+}
+
+/// Reads a job's fields. `None` if a field is wrong, which has then been told.
+///
+/// # Errors
+/// The job names another tenant than the caller's.
+pub(crate) fn read(
+    fields: &Fields<'_>,
+    caller: &Caller,
+    catalogue: &Catalogue,
+    beside: &Beside,
+) -> Result<Option<Draft>, Problem> {
+    let tenant = caller.tenant(fields.parsed("tenantId", Tenant::new))?;
+    let http = call(fields);
+    let kind = kind(fields, http.is_some());
+    let payload = payload(fields, "payload");
+    let draft = Draft {
+        tenant,
+        queue: fields.parsed("queue", QueueName::new),
+        priority: priority(fields).unwrap_or_default(),
+        run_at: run_at(fields),
+        start_by: fields.moment("startBy"),
+        retry: retry(fields, catalogue),
+        delivery: delivery(fields),
+        timeout: fields.duration("timeout"),
+        idempotency: idempotency(fields, beside),
+        http,
+        webhook: webhook(fields, catalogue),
+        traceparent: beside.traceparent.clone(),
+        ..Draft::new(kind.clone().unwrap_or_else(http_kind), payload)
+    };
+    Ok((kind.is_some() && fields.faults().is_empty()).then_some(draft))
+}
+
+/// Makes a draft whole, telling what is wrong with it at the pointer of the body it came from.
+pub(crate) fn complete(fields: &Fields<'_>, catalogue: &Catalogue, draft: Draft) -> Option<NewJob> {
+    if let Some(call) = &draft.http
+        && let Err(error) = check_call(&call.method, &call.url, &call.headers)
+    {
+        fields.faults().add(call_pointer(fields, error.field), error.message);
+        return None;
+    }
+    match catalogue.complete(draft) {
+        Ok(job) => Some(job),
+        Err(error) => {
+            fields.faults().add(draft_pointer(fields, &error.field), error.message);
+            None
+        }
+    }
+}
+
+fn call_pointer(fields: &Fields<'_>, field: &str) -> String {
+    if fields.has("api") { fields.pointer("api") } else { format!("{}/{field}", fields.pointer("http")) }
+}
+
+/// Other systems' names stand beside the job's fields, not under `retry`.
+fn draft_pointer(fields: &Fields<'_>, path: &str) -> String {
+    let family = path.strip_prefix("retry/").filter(|name| FAMILY_FIELDS.contains(name) && fields.has(name));
+    format!("{}/{}", fields.at(), family.unwrap_or(path))
+}
+
+fn http_kind() -> Kind {
+    Kind::new(HTTP_KIND).expect("the kind of HTTP jobs is a name")
+}
+
+fn kind(fields: &Fields<'_>, is_http: bool) -> Option<Kind> {
+    if fields.has("kind") && fields.has("jobName") {
+        fields.fault("jobName", "is another name for `kind`; give one of them");
+    }
+    let name = if fields.has("jobName") { "jobName" } else { "kind" };
+    if !fields.has(name) && is_http {
+        return Some(http_kind());
+    }
+    fields.needed("kind", fields.parsed(name, Kind::new), "the name of the handler (or give `http` to call a URL)")
+}
+
+/// The field's JSON text, byte for byte.
+pub(crate) fn payload(fields: &Fields<'_>, name: &str) -> String {
+    let Some(raw) = fields.raw(name) else { return "null".into() };
+    if !is_clean(raw.get()) {
+        fields.fault(name, "holds half of a surrogate pair, which is no character");
+    }
+    raw.get().to_owned()
+}
+
+fn call(fields: &Fields<'_>) -> Option<HttpCall> {
+    if let Some(url) = fields.text("api") {
+        if fields.has("http") {
+            fields.fault("api", "is another name for `http.url`; give one of them");
+        }
+        return Some(HttpCall {
+            method: DEFAULT_METHOD.into(),
+            url,
+            headers: Vec::new(),
+            secret: None,
+            webhook_id: None,
+        });
+    }
+    let http = fields.object("http")?;
+    http.refuse_unknown(&["url", "method", "headers"]);
+    let url = http.needed("url", http.text("url"), "an http or https URL")?;
+    let method = http.text("method").unwrap_or_else(|| DEFAULT_METHOD.into());
+    Some(HttpCall { method, url, headers: headers(&http), secret: None, webhook_id: None })
+}
+
+fn headers(http: &Fields<'_>) -> Vec<(String, String)> {
+    let Some(headers) = http.object("headers") else { return Vec::new() };
+    let names: Vec<String> = headers.names().map(str::to_owned).collect();
+    if names.len() > MAX_HEADERS {
+        http.fault("headers", format!("has {} headers; at most {MAX_HEADERS} are accepted", names.len()));
+        return Vec::new();
+    }
+    names.into_iter().filter_map(|name| headers.text(&name).map(|value| (name, value))).collect()
+}
+
+pub(crate) fn priority(fields: &Fields<'_>) -> Option<Priority> {
+    const FORM: &str = "lowest, low, normal, high, highest, or a whole number from -2 to 2";
+    let raw = fields.raw("priority")?;
+    if raw.get().starts_with('"') {
+        return fields.word("priority", Priority::parse, FORM);
+    }
+    let priority = raw.get().parse().ok().and_then(Priority::from_rank);
+    if priority.is_none() {
+        fields.fault("priority", format!("must be {FORM}"));
+    }
+    priority
+}
+
+fn run_at(fields: &Fields<'_>) -> RunAt {
+    if fields.has("runAt") && fields.has("delay") {
+        fields.fault("delay", "says when to run, and so does `runAt`; give one of them");
+    }
+    let after = fields.duration("delay").map(RunAt::After);
+    fields.moment("runAt").map(RunAt::At).or(after).unwrap_or(RunAt::Now)
+}
+
+/// When a waiting job is to run, for a change.
+pub(crate) fn new_run_at(fields: &Fields<'_>, now: Timestamp) -> Option<Timestamp> {
+    (fields.has("runAt") || fields.has("delay")).then(|| run_at(fields).moment(now))
+}
+
+fn delivery(fields: &Fields<'_>) -> Delivery {
+    const FORM: &str = "AT_LEAST_ONCE or AT_MOST_ONCE";
+    let own = fields.word("delivery", Delivery::parse, FORM);
+    let foreign = fields.word("type", Delivery::parse, FORM);
+    if own.is_some() && foreign.is_some() && own != foreign {
+        fields.fault("type", "contradicts `delivery`; give one of them");
+    }
+    own.or(foreign).unwrap_or(Delivery::AtLeastOnce)
+}
+
+/// `retry`, with other systems' names beside it or instead of it.
+fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
+    let mut object = match fields.value("retry") {
+        None => Map::new(),
+        Some(Value::Object(object)) => object,
+        Some(line @ Value::String(_)) => Map::from_iter([("policy".to_owned(), line)]),
+        Some(_) => {
+            let what = fields.raw("retry").map_or("null", kind_of);
+            fields.fault("retry", format!("must be a policy's name, line or object, not {what}"));
+            return Partial::default();
+        }
+    };
+    for name in FAMILY_FIELDS.iter().filter(|name| fields.has(name)) {
+        if object.contains_key(*name) {
+            fields.fault(name, "is given under `retry` too; give it once");
+        }
+        object.insert((*name).to_owned(), fields.value(name).unwrap_or_default());
+    }
+    if object.is_empty() {
+        return Partial::default();
+    }
+    // A line alone tells its own positions.
+    let alone = object.len() == 1 && fields.raw("retry").is_some_and(|raw| raw.get().starts_with('"'));
+    let value = if alone { object.remove("policy").unwrap_or_default() } else { Value::Object(object) };
+    catalogue.read(&value).unwrap_or_else(|error| {
+        let path = if error.field.is_empty() { "retry".to_owned() } else { format!("retry/{}", error.field) };
+        let pointer = if alone { fields.pointer("retry") } else { draft_pointer(fields, &path) };
+        let reported = windlass_core::PolicyError { field: if alone { error.field } else { String::new() }, ..error };
+        fields.faults().add(pointer, reported.to_string());
+        Partial::default()
+    })
+}
+
+fn webhook(fields: &Fields<'_>, catalogue: &Catalogue) -> Option<windlass::client::draft::WebhookDraft> {
+    let value = fields.value("webhook")?;
+    let read = catalogue.read_webhook(&value);
+    read.map_err(|error| {
+        let at = fields.pointer("webhook");
+        let pointer = if error.field.is_empty() { at } else { format!("{at}/{}", error.field) };
+        fields.faults().add(pointer, error.message);
+    })
+    .ok()
+}
+
+fn idempotency(fields: &Fields<'_>, beside: &Beside) -> Option<Idempotency> {
+    let window = fields.parsed("idempotencyWindow", |text| match text {
+        "live" => Ok(KeyWindow::Live),
+        _ => Millis::parse(text).map(KeyWindow::For),
+    });
+    let key = fields.text("idempotencyKey").or_else(|| beside.key.clone());
+    if key.is_none() && fields.has("idempotencyWindow") {
+        fields.fault("idempotencyWindow", "has no effect without an `idempotencyKey`");
+    }
+    let window = window.unwrap_or(KeyWindow::For(DEFAULT_KEY_WINDOW));
+    key.map(|key| Idempotency { key: key.into(), window })
+}

@@ -1,0 +1,222 @@
+//! Errors as RFC 9457 problem details: a stable `type`, what is wrong in words, and a JSON pointer to each wrong field.
+
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use serde::Serialize;
+use utoipa::ToSchema;
+use windlass::client::draft::DraftError;
+use windlass::store::StoreError;
+
+/// How long a client should wait after a 503, in seconds.
+const RETRY_AFTER_SECONDS: u32 = 1;
+/// The most wrong fields named in one answer.
+pub(crate) const MAX_FAULTS: usize = 100;
+
+/// Every kind of error the API answers with: one stable `type` each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    MalformedJson,
+    Invalid,
+    InvalidQuery,
+    KeyMismatch,
+    Unauthorized,
+    Forbidden,
+    WrongTenant,
+    UntrustedOrigin,
+    NotFound,
+    MethodNotAllowed,
+    Timeout,
+    Conflict,
+    KeyConflict,
+    TooLarge,
+    NotJson,
+    TooMany,
+    Internal,
+    Unavailable,
+    Unknown,
+    Draining,
+}
+
+impl Kind {
+    const fn reported(self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            Self::MalformedJson => (StatusCode::BAD_REQUEST, "malformed-json", "The body is not JSON"),
+            Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The request has wrong fields"),
+            Self::InvalidQuery => (StatusCode::BAD_REQUEST, "invalid-query", "The query has wrong parameters"),
+            Self::KeyMismatch => (StatusCode::BAD_REQUEST, "key-mismatch", "Two different idempotency keys"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A valid token is needed"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token does not allow this"),
+            Self::WrongTenant => (StatusCode::FORBIDDEN, "wrong-tenant", "The token is another tenant's"),
+            Self::UntrustedOrigin => (StatusCode::FORBIDDEN, "untrusted-origin", "The request comes from elsewhere"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not this method"),
+            Self::Timeout => (StatusCode::REQUEST_TIMEOUT, "timeout", "The request took too long to arrive"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "Not in its present state"),
+            Self::KeyConflict => (StatusCode::CONFLICT, "key-conflict", "The idempotency key is another job's"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
+            Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The body must be JSON"),
+            Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too-many", "Too many at once"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "A fault of the server"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The store cannot be used now"),
+            Self::Unknown => (StatusCode::SERVICE_UNAVAILABLE, "unknown-outcome", "The outcome is not known"),
+            Self::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining", "The server is stopping"),
+        }
+    }
+}
+
+/// One wrong field.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Fault {
+    /// JSON pointer into the body (or `?name` for a query parameter).
+    pub(crate) pointer: String,
+    /// What is wrong and what would be accepted.
+    pub(crate) detail: String,
+}
+
+/// An error on its way to the client.
+#[derive(Debug, Clone)]
+pub(crate) struct Problem {
+    kind: Kind,
+    detail: String,
+    faults: Vec<Fault>,
+    allow: Option<HeaderValue>,
+}
+
+/// An error as the client reads it (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody<'a> {
+    /// Stable name of this kind of error, such as `urn:windlass:problem:invalid`.
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    /// The path that was asked for.
+    instance: &'a str,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
+    errors: &'a [Fault],
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), faults: Vec::new(), allow: None }
+    }
+
+    pub(crate) fn not_found(what: &str, id: impl std::fmt::Display) -> Self {
+        Self::new(Kind::NotFound, format!("there is no {what} {id}"))
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, detail)
+    }
+
+    /// Wrong fields of a body.
+    pub(crate) fn invalid(mut faults: Vec<Fault>) -> Self {
+        faults.truncate(MAX_FAULTS);
+        Self { detail: reported(&faults), faults, ..Self::new(Kind::Invalid, "") }
+    }
+
+    /// One wrong field of a body.
+    pub(crate) fn field(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::invalid(vec![Fault { pointer: pointer.into(), detail: detail.into() }])
+    }
+
+    /// A wrong query parameter.
+    pub(crate) fn query(name: &str, detail: impl Into<String>) -> Self {
+        let faults = vec![Fault { pointer: format!("?{name}"), detail: detail.into() }];
+        Self { detail: reported(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
+    }
+
+    pub(crate) fn with_allow(mut self, methods: Option<HeaderValue>) -> Self {
+        self.allow = methods;
+        self
+    }
+
+    pub(crate) fn into_faults(self) -> (String, Vec<Fault>) {
+        (self.detail, self.faults)
+    }
+
+    /// The answer, complete.
+    pub(crate) fn render(&self, instance: &str, request_id: &str) -> Response {
+        let (status, name, title) = self.kind.reported();
+        let body = ProblemBody {
+            r#type: format!("urn:windlass:problem:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: &self.detail,
+            instance,
+            request_id,
+            errors: &self.faults,
+        };
+        let text = serde_json::to_string(&body).expect("a problem is texts and numbers");
+        let mut response = (status, text).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
+            headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"windlass\""));
+        }
+        if let Some(methods) = &self.allow {
+            headers.insert(ALLOW, methods.clone());
+        }
+        response
+    }
+}
+
+fn reported(faults: &[Fault]) -> String {
+    match faults {
+        [] => "a field is wrong".into(),
+        [one] => one.reported(),
+        [first, rest @ ..] => format!("{} (and {} more)", first.reported(), rest.len()),
+    }
+}
+
+impl Fault {
+    fn reported(&self) -> String {
+        let place = if self.pointer.is_empty() { "the body" } else { &self.pointer };
+        format!("{place}: {}", self.detail)
+    }
+}
+
+/// Left for the outermost layer to render: it knows the path and the request's id.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.kind.reported().0.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::Unavailable(_) => {
+                tracing::warn!(%error, "the store cannot be used");
+                Self::new(Kind::Unavailable, "nothing was changed; try again later")
+            }
+            StoreError::Unknown(_) => {
+                tracing::warn!(%error, "the outcome of a commit is unknown");
+                Self::new(
+                    Kind::Unknown,
+                    "the connection to the database was lost at the commit: look before repeating, or repeat with an idempotency key",
+                )
+            }
+            StoreError::Invalid(message) => Self::new(Kind::Invalid, message.clone()),
+            StoreError::Corrupt { .. } | StoreError::Schema(_) => {
+                tracing::error!(%error, "the store holds what it cannot hold");
+                Self::new(Kind::Internal, "the store holds something this version cannot read; see the server's log")
+            }
+        }
+    }
+}
+
+impl From<DraftError> for Problem {
+    fn from(error: DraftError) -> Self {
+        Self::field(format!("/{}", error.field), error.message)
+    }
+}

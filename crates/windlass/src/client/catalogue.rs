@@ -1,0 +1,296 @@
+//! The catalogue: settings of queues, kinds, named policies and tenants as one snapshot, and how they complete a draft.
+//! Levels, nearest first: the job's own fields, the policy it names, its kind, its queue, the server's default.
+
+use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
+use crate::job::{NewJob, Webhook};
+use crate::store::SettingKey;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::policy::{Partial, Pattern, Preset, Role, usual_attempts};
+use windlass_core::{Executor, Policy, PolicyError, State};
+
+/// The name of the server-wide setting that holds the defaults: `{"policy":…,"giveUpOn":[…]}`.
+pub const DEFAULTS: &str = "defaults";
+
+/// A snapshot of what the store says about queues, kinds, policies and tenants.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    queues: HashMap<(Option<Tenant>, String), Partial>,
+    kinds: HashMap<String, Partial>,
+    policies: HashMap<String, Partial>,
+    webhooks: HashMap<Tenant, WebhookDraft>,
+    default_policy: Option<Partial>,
+    give_up_on: Option<Vec<Pattern>>,
+}
+
+impl Catalogue {
+    /// Reads settings as a store gives them. What cannot be read is left out and logged: a wrong setting of one queue must not
+    /// stop the others.
+    #[must_use]
+    pub fn load(settings: &[(SettingKey, String)]) -> Self {
+        let mut catalogue = Self::default();
+        // Named policies first: the others may name them.
+        let (named, others): (Vec<_>, Vec<_>) =
+            settings.iter().partition(|(key, _)| matches!(key, SettingKey::Policy { .. }));
+        for (key, text) in named.into_iter().chain(others) {
+            let value = serde_json::from_str(text).unwrap_or_default();
+            if let Err(error) = catalogue.add(key, &value) {
+                let (scope, tenant, name) = key.parts();
+                tracing::warn!(scope, tenant, name, %error, "a setting cannot be read and is ignored");
+            }
+        }
+        catalogue
+    }
+
+    fn add(&mut self, key: &SettingKey, value: &Value) -> Result<(), PolicyError> {
+        match key {
+            SettingKey::Queue { tenant, name } => {
+                let policy = self.policy_in(value)?;
+                self.queues.insert((tenant.clone(), name.clone()), policy.unwrap_or_default());
+            }
+            SettingKey::Kind { name } => {
+                let policy = self.policy_in(value)?;
+                self.kinds.insert(name.clone(), policy.unwrap_or_default());
+            }
+            SettingKey::Policy { name } => {
+                let policy = self.read(value)?;
+                self.policies.insert(name.clone(), policy);
+            }
+            SettingKey::Tenant { name } => {
+                if let Some(webhook) = value.get("webhook").filter(|v| !v.is_null()) {
+                    self.webhooks.insert(name.clone(), self.read_webhook(webhook)?);
+                }
+            }
+            SettingKey::Server { name } if name == DEFAULTS => {
+                self.default_policy = self.policy_in(value)?;
+                let classes = value.get("giveUpOn").and_then(Value::as_array);
+                let parse = |v: &Value| v.as_str().and_then(Pattern::parse);
+                self.give_up_on = classes.map(|list| list.iter().filter_map(parse).collect());
+            }
+            SettingKey::Server { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// A policy by name: a preset, or the operator's own. A preset's name always means the preset.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<Partial> {
+        Preset::find(name).map(Preset::partial).or_else(|| self.policies.get(name).cloned())
+    }
+
+    /// The names of the operator's own policies.
+    pub fn own_policies(&self) -> impl Iterator<Item = (&str, &Partial)> {
+        self.policies.iter().map(|(name, policy)| (name.as_str(), policy))
+    }
+
+    /// Reads a policy in any of its forms, with the operator's names.
+    ///
+    /// # Errors
+    /// What is wrong with it and what would be accepted.
+    pub fn read(&self, value: &Value) -> Result<Partial, PolicyError> {
+        Partial::from_json(value, &|name| self.policies.get(name).cloned())
+    }
+
+    /// Reads a webhook: `{url, events, secret, policy}`.
+    ///
+    /// # Errors
+    /// The field that is wrong and what would be accepted.
+    pub fn read_webhook(&self, value: &Value) -> Result<WebhookDraft, PolicyError> {
+        let wrong =
+            |field: &str, message: &str| PolicyError { field: field.into(), position: None, message: message.into() };
+        let fields = value.as_object().ok_or_else(|| wrong("", "must be an object {url, events, secret, policy}"))?;
+        if let Some(unknown) = fields.keys().find(|k| !["url", "events", "secret", "policy"].contains(&k.as_str())) {
+            return Err(wrong(unknown, "is not a field of a webhook; those are url, events, secret, policy"));
+        }
+        let url =
+            fields.get("url").and_then(Value::as_str).ok_or_else(|| wrong("url", "must be an http or https URL"))?;
+        let secret = match fields.get("secret").filter(|v| !v.is_null()) {
+            None => None,
+            Some(Value::String(text)) => Some(text.clone()),
+            Some(_) => return Err(wrong("secret", "must be a text, whsec_ followed by base64")),
+        };
+        let policy = fields.get("policy").filter(|v| !v.is_null()).map(|v| self.read(v)).transpose()?;
+        Ok(WebhookDraft {
+            url: url.to_owned(),
+            events: read_events(fields.get("events")).ok_or_else(|| {
+                wrong("events", "must be a list of succeeded, failed and cancelled; leave it out for all three")
+            })?,
+            secret,
+            policy: policy.unwrap_or_default(),
+        })
+    }
+
+    /// The effective policy of a job, all levels merged.
+    ///
+    /// # Errors
+    /// The field that is missing, out of range or without effect.
+    pub fn effective(
+        &self,
+        tenant: &Tenant,
+        queue: &QueueName,
+        kind: &Kind,
+        role: Role,
+        own: &Partial,
+    ) -> Result<Policy, PolicyError> {
+        let of_queue = |tenant: Option<Tenant>| self.queues.get(&(tenant, queue.as_str().to_owned())).cloned();
+        let default = match role {
+            Role::Handler => {
+                self.default_policy.clone().map_or_else(|| role.default_policy(), |p| p.over(&role.default_policy()))
+            }
+            Role::Http | Role::Delivery => role.default_policy(),
+        };
+        let levels = [
+            own.clone(),
+            self.kinds.get(kind.as_str()).cloned().unwrap_or_default(),
+            of_queue(Some(tenant.clone())).unwrap_or_default(),
+            of_queue(None).unwrap_or_default(),
+            default,
+        ];
+        let levels = levels.map(|level| with_queue_attempts(level, queue));
+        Partial::resolve(&levels, &self.give_up_by_default(role))
+    }
+
+    fn give_up_by_default(&self, role: Role) -> Vec<Pattern> {
+        match (role, &self.give_up_on) {
+            (Role::Handler, Some(classes)) => classes.clone(),
+            (Role::Handler | Role::Http | Role::Delivery, _) => role.default_give_up_on(),
+        }
+    }
+
+    /// Makes a draft whole: checks it, freezes its policy, adds its tenant's webhook.
+    ///
+    /// # Errors
+    /// The field that is wrong and what would be accepted.
+    pub fn complete(&self, draft: Draft) -> Result<NewJob, DraftError> {
+        check_payload(&draft.payload)?;
+        check_key(&draft)?;
+        let (executor, role) = match &draft.http {
+            Some(_) => (Executor::Http, Role::Http),
+            None => (Executor::Worker, Role::Handler),
+        };
+        let queue = draft.queue.unwrap_or_default();
+        let policy = self
+            .effective(&draft.tenant, &queue, &draft.kind, role, &draft.retry)
+            .map_err(|e| DraftError::new(join("retry", &e.field), e.message))?;
+        let webhook = draft.webhook.as_ref().or_else(|| self.webhooks.get(&draft.tenant));
+        let webhook = webhook.map(|w| self.complete_webhook(w)).transpose()?;
+        Ok(NewJob {
+            tenant: draft.tenant,
+            queue,
+            executor,
+            priority: draft.priority,
+            run_at: draft.run_at,
+            start_by: draft.start_by,
+            delivery: draft.delivery,
+            timeout: draft.timeout,
+            idempotency: draft.idempotency,
+            http: draft.http.map(Arc::new),
+            webhook: webhook.map(Arc::new),
+            schedule: draft.schedule,
+            traceparent: draft.traceparent.map(Into::into),
+            ..NewJob::new(draft.kind, draft.payload, Arc::new(policy))
+        })
+    }
+
+    /// A tenant's webhook, whole. One that cannot be sent to was refused when it was set.
+    #[must_use]
+    pub fn webhook_of(&self, tenant: &Tenant) -> Option<Webhook> {
+        self.webhooks.get(tenant).and_then(|draft| self.complete_webhook(draft).ok())
+    }
+
+    /// Makes a webhook whole: its deliveries' policy over `stepped`.
+    ///
+    /// # Errors
+    /// The field that is wrong and what would be accepted.
+    pub fn complete_webhook(&self, draft: &WebhookDraft) -> Result<Webhook, DraftError> {
+        let url = url::Url::parse(&draft.url).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+        if url.is_none_or(|url| !url.username().is_empty() || url.password().is_some()) {
+            return Err(DraftError::new("webhook/url", "must be an http or https URL without a user name"));
+        }
+        if let Some(secret) = &draft.secret {
+            windlass_core::signature::Secret::parse(secret)
+                .map_err(|e| DraftError::new("webhook/secret", e.to_string()))?;
+        }
+        let levels = [draft.policy.clone(), Role::Delivery.default_policy()];
+        let policy = Partial::resolve(&levels, &Role::Delivery.default_give_up_on())
+            .map_err(|e| DraftError::new(join("webhook/policy", &e.field), e.message))?;
+        Ok(Webhook {
+            url: draft.url.clone(),
+            events: draft.events.clone(),
+            secret: draft.secret.clone(),
+            policy: Arc::new(policy),
+        })
+    }
+
+    fn policy_in(&self, value: &Value) -> Result<Option<Partial>, PolicyError> {
+        value.get("policy").filter(|v| !v.is_null()).map(|v| self.read(v)).transpose()
+    }
+}
+
+/// Queues of the usual names have their own number of attempts where the `queue-worker` preset is in force.
+fn with_queue_attempts(level: Partial, queue: &QueueName) -> Partial {
+    let preset = Preset::find("queue-worker").expect("queue-worker is a preset").partial();
+    match usual_attempts(queue) {
+        Some(attempts) if level == preset => Partial { max_retries: Some(attempts - 1), ..level },
+        Some(_) | None => level,
+    }
+}
+
+fn read_events(value: Option<&Value>) -> Option<Vec<State>> {
+    let all = [State::Succeeded, State::Failed, State::Cancelled];
+    let Some(value) = value.filter(|v| !v.is_null()) else { return Some(all.to_vec()) };
+    let event = |word: &Value| word.as_str().and_then(State::parse).filter(|state| all.contains(state));
+    value.as_array()?.iter().map(event).collect::<Option<Vec<State>>>().filter(|events| !events.is_empty())
+}
+
+fn check_payload(payload: &str) -> Result<(), DraftError> {
+    if payload.len() > MAX_PAYLOAD {
+        return Err(DraftError::new(
+            "payload",
+            format!("is {} bytes; at most {MAX_PAYLOAD} are accepted", payload.len()),
+        ));
+    }
+    if depth(payload) > MAX_DEPTH {
+        return Err(DraftError::new("payload", format!("is nested deeper than {MAX_DEPTH} levels")));
+    }
+    serde_json::from_str::<serde::de::IgnoredAny>(payload)
+        .map(|_| ())
+        .map_err(|error| DraftError::new("payload", format!("is not JSON: {error}")))
+}
+
+/// Deepest nesting of brackets outside strings.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn check_key(draft: &Draft) -> Result<(), DraftError> {
+    let Some(idempotency) = &draft.idempotency else { return Ok(()) };
+    let key = &idempotency.key;
+    if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
+        return Err(DraftError::new(
+            "idempotencyKey",
+            format!("must be 1 to {MAX_KEY} bytes without control characters"),
+        ));
+    }
+    Ok(())
+}
+
+fn join(path: &str, field: &str) -> String {
+    if field.is_empty() { path.to_owned() } else { format!("{path}/{field}") }
+}

@@ -1,0 +1,48 @@
+//! Patience with a store that is away: wait a little longer each time, never for long.
+
+use crate::client::windlass::Windlass;
+use crate::clock::Clock;
+use crate::random::Random;
+use crate::store::StoreError;
+use windlass_core::Millis;
+
+const FIRST: Millis = Millis::new(50);
+const LONGEST: Millis = Millis::from_secs(2);
+
+#[derive(Debug, Default)]
+pub(crate) struct Reconnect(u32);
+
+impl Reconnect {
+    /// Waits before the next try. Cancel-safe.
+    pub(crate) async fn wait(&mut self, clock: &Clock, random: &Random) {
+        clock.sleep(self.next(random)).await;
+    }
+
+    pub(crate) fn next(&mut self, random: &Random) -> Millis {
+        let longest = FIRST.get().saturating_mul(1 << self.0.min(16)).min(LONGEST.get());
+        self.0 += 1;
+        // Half of it spread, so that a fleet does not come back in step.
+        Millis::new(longest / 2 + random.number() % (longest / 2))
+    }
+
+    pub(crate) fn reset(&mut self) {
+        self.0 = 0;
+    }
+}
+
+/// Asks the store until it answers, however long it is away. Only for what may be asked twice.
+pub(crate) async fn until_answered<T, F>(windlass: &Windlass, ask: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut reconnect = Reconnect::default();
+    loop {
+        match ask().await {
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
+                tracing::warn!(%error, "the worker waits for the store");
+                reconnect.wait(windlass.clock(), windlass.random()).await;
+            }
+            answered => return answered,
+        }
+    }
+}

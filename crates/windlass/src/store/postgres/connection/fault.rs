@@ -1,0 +1,119 @@
+//! What a database error means to a caller.
+
+use crate::store::StoreError;
+use tokio_postgres::error::SqlState;
+
+/// How far a transaction had come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store::postgres) enum Phase {
+    /// COMMIT had not been sent: nothing happened.
+    Before,
+    /// COMMIT had been sent: it may have happened.
+    Commit,
+}
+
+/// How often a transaction that did not happen is tried again before its caller hears of it.
+const TRIES: u32 = 4;
+
+/// An error of the driver that says what happened, however often it is passed on: by itself it says just "db error".
+#[derive(Debug)]
+struct Told(tokio_postgres::Error);
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&message(&self.0))
+    }
+}
+
+impl std::error::Error for Told {}
+
+pub(in crate::store::postgres) fn classify(error: tokio_postgres::Error, phase: Phase) -> StoreError {
+    if phase == Phase::Commit {
+        return StoreError::unknown(Told(error));
+    }
+    let Some(code) = error.code() else {
+        return away(error);
+    };
+    let is_missing = [
+        SqlState::UNDEFINED_TABLE,
+        SqlState::UNDEFINED_COLUMN,
+        SqlState::INVALID_SCHEMA_NAME,
+        SqlState::UNDEFINED_FUNCTION,
+    ]
+    .contains(code);
+    if is_missing {
+        return StoreError::Schema(format!("the schema is not Windlass's, or not up to date: {}", message(&error)));
+    }
+    if *code == SqlState::LOCK_NOT_AVAILABLE {
+        // Waits are bounded. What is waited for is mostly a transaction that its program forgot to end.
+        return StoreError::unavailable(format!(
+            "another transaction, perhaps one left open, holds a lock that this needs ({})",
+            message(&error)
+        ));
+    }
+    match code.code().get(..2) {
+        // Data exceptions, broken constraints, program limits: the statement will never pass.
+        Some("22" | "23" | "54") => StoreError::Invalid(message(&error)),
+        _ => away(error),
+    }
+}
+
+/// Nothing happened, and it may pass.
+pub(in crate::store::postgres) fn away(error: tokio_postgres::Error) -> StoreError {
+    StoreError::unavailable(Told(error))
+}
+
+/// The error of a statement before COMMIT.
+pub(in crate::store::postgres) fn before(error: tokio_postgres::Error) -> StoreError {
+    classify(error, Phase::Before)
+}
+
+pub(in crate::store::postgres) fn message(error: &tokio_postgres::Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        return error.message().to_owned();
+    }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// Whether the same transaction may well pass on another connection, or the second time.
+fn is_passing(error: &StoreError) -> bool {
+    let StoreError::Unavailable(cause) = error else {
+        return false;
+    };
+    let Some(Told(error)) = cause.downcast_ref() else {
+        return false;
+    };
+    match error.code() {
+        None => error.is_closed(),
+        Some(code) => [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::ADMIN_SHUTDOWN,
+            // A prepared statement whose table was migrated, or whose pooler forgot it.
+            SqlState::FEATURE_NOT_SUPPORTED,
+            SqlState::INVALID_SQL_STATEMENT_NAME,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        ]
+        .contains(code),
+    }
+}
+
+/// Runs a transaction, again if nothing happened and it may pass.
+pub(in crate::store::postgres) async fn again<T, F>(mut once: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut tries = 1;
+    loop {
+        match once().await {
+            Err(error) if tries < TRIES && is_passing(&error) => tries += 1,
+            outcome => return outcome,
+        }
+    }
+}

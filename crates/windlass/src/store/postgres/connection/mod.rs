@@ -1,0 +1,12 @@
+//! How the store reaches the server: connections, statements, schema.
+
+pub(super) mod columns;
+pub(super) mod connect;
+pub(super) mod fault;
+pub(super) mod gather;
+pub(super) mod health;
+pub(super) mod listen;
+pub(super) mod migrate;
+pub(super) mod pool;
+pub(super) mod pooler;
+pub(super) mod sql;

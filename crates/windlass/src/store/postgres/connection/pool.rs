@@ -1,0 +1,196 @@
+//! The pool: a bounded number of connections, each with its prepared statements (behind a pooler: without). A connection whose transaction did not end is
+//! closed, not reused. (Written by hand because a commit's notices must be heard on the connection that made it.)
+
+use crate::store::StoreError;
+use crate::store::postgres::connection::connect::{Connector, Link};
+use crate::store::postgres::connection::fault::{Phase, before, classify};
+use crate::store::postgres::connection::sql::{BEGIN, Sql, Texts};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
+
+/// Longest wait for a free connection.
+const WAIT: Duration = Duration::from_secs(10);
+
+/// A statement's parameters.
+pub(in crate::store::postgres) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+#[derive(Debug)]
+pub(in crate::store::postgres) struct Pool {
+    connector: Connector,
+    texts: Arc<Texts>,
+    idle: Mutex<Vec<Conn>>,
+    slots: Arc<Semaphore>,
+}
+
+#[derive(Debug)]
+struct Conn {
+    link: Link,
+    /// None where statements cannot be prepared: then they are sent whole, with their parameters, in one message.
+    prepared: Option<Mutex<Vec<Option<Statement>>>>,
+}
+
+/// A connection on loan. Dropped while a transaction is open, it is closed.
+#[derive(Debug)]
+pub(in crate::store::postgres) struct Lent {
+    conn: Option<Conn>,
+    pool: Arc<Pool>,
+    /// Whether a transaction is open.
+    is_open: AtomicBool,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Pool {
+    pub(in crate::store::postgres) fn new(connector: Connector, texts: Arc<Texts>, size: usize) -> Arc<Self> {
+        let slots = Arc::new(Semaphore::new(size.max(1)));
+        Arc::new(Self { connector, texts, idle: Mutex::new(Vec::new()), slots })
+    }
+
+    pub(in crate::store::postgres) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    pub(in crate::store::postgres) fn texts(&self) -> &Arc<Texts> {
+        &self.texts
+    }
+
+    pub(in crate::store::postgres) async fn get(self: &Arc<Self>) -> Result<Lent, StoreError> {
+        let slot = tokio::time::timeout(WAIT, self.slots.clone().acquire_owned())
+            .await
+            .map_err(|_| StoreError::unavailable("all connections to Postgres are busy"))?
+            .map_err(StoreError::unavailable)?;
+        let lent = |conn| Lent { conn: Some(conn), pool: self.clone(), is_open: AtomicBool::new(false), _slot: slot };
+        while let Some(conn) = self.take_idle() {
+            if !conn.link.client.is_closed() {
+                return Ok(lent(conn));
+            }
+        }
+        let link = self.connector.connect(None).await?;
+        let prepares = self.connector.prepares(&link).await?;
+        Ok(lent(Conn { link, prepared: prepares.then(|| Mutex::new(vec![None; Sql::ALL.len()])) }))
+    }
+
+    fn take_idle(&self) -> Option<Conn> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(conn) = self.conn.take()
+            && !self.is_open.load(Ordering::Acquire)
+            && !conn.link.client.is_closed()
+        {
+            self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn);
+        }
+    }
+}
+
+impl Lent {
+    fn conn(&self) -> &Conn {
+        self.conn.as_ref().expect("a connection is lent until it is dropped")
+    }
+
+    pub(in crate::store::postgres) fn client(&self) -> &tokio_postgres::Client {
+        &self.conn().link.client
+    }
+
+    /// Whether statements are prepared on this connection.
+    pub(in crate::store::postgres) fn prepares(&self) -> bool {
+        self.conn().prepared.is_some()
+    }
+
+    async fn statement(
+        &self,
+        prepared: &Mutex<Vec<Option<Statement>>>,
+        sql: Sql,
+    ) -> Result<Statement, tokio_postgres::Error> {
+        let conn = self.conn();
+        let lock = || prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(statement) = lock()[sql as usize].clone() {
+            return Ok(statement);
+        }
+        let statement = conn.link.client.prepare(self.pool.texts.get(sql)).await?;
+        lock()[sql as usize] = Some(statement.clone());
+        Ok(statement)
+    }
+
+    /// Opens a transaction. Its statements may be sent along without waiting: polled after this, they arrive after it, and if
+    /// it fails they fail.
+    pub(in crate::store::postgres) async fn begin(&self) -> Result<(), StoreError> {
+        self.is_open.store(true, Ordering::Release);
+        self.client().batch_execute(BEGIN).await.map_err(before)
+    }
+
+    pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        let Some(prepared) = &self.conn().prepared else {
+            let texts = self.pool.texts();
+            return self.client().query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before);
+        };
+        let statement = self.statement(prepared, sql).await.map_err(before)?;
+        self.client().query(&statement, params).await.map_err(before)
+    }
+
+    /// Ends a transaction whose work is done or has failed.
+    pub(in crate::store::postgres) async fn conclude<T>(
+        self,
+        begun: Result<(), StoreError>,
+        done: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match begun.and(done) {
+            Ok(done) => self.commit().await.map(|()| done),
+            Err(error) => {
+                self.rollback().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Commits. An error after this was sent means: unknown.
+    async fn commit(self) -> Result<(), StoreError> {
+        let warned = &self.conn().link.warned;
+        warned.store(false, Ordering::Release);
+        self.client().batch_execute("COMMIT").await.map_err(|error| classify(error, Phase::Commit))?;
+        if warned.load(Ordering::Acquire) {
+            return Err(StoreError::unknown("the wait for synchronous replication was cancelled"));
+        }
+        self.is_open.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends the transaction without effect and gives the connection back.
+    async fn rollback(self) {
+        if self.client().batch_execute("ROLLBACK").await.is_ok() {
+            self.is_open.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Where statements run: in a transaction of the store's own, or in the caller's.
+#[derive(Clone, Copy)]
+pub(in crate::store::postgres) enum On<'a> {
+    Own(&'a Lent),
+    Callers(&'a tokio_postgres::Transaction<'a>, &'a Texts),
+}
+
+impl On<'_> {
+    pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
+        match self {
+            Self::Own(lent) => lent.query(sql, params).await,
+            // One message; and nothing stays prepared on a connection that is not ours, perhaps a pooler's.
+            Self::Callers(transaction, texts) => {
+                transaction.query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before)
+            }
+        }
+    }
+
+    pub(in crate::store::postgres) async fn run(&self, statement: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Own(lent) => lent.client().batch_execute(statement).await.map_err(before),
+            Self::Callers(transaction, _) => transaction.batch_execute(statement).await.map_err(before),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The frontier: how far this handle has drained each queue and priority. Claims start there, and from the very start once a
+//! second, so that neither running rows at the head nor dead rows slow them down. What a look from the start finds was committed
+//! long after it was made. While a long transaction keeps dead rows from being cleaned up, such looks take longer and longer:
+//! then they are rarer.
+
+use crate::clock::Clock;
+use crate::job::Job;
+use crate::store::Share;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use windlass_core::{Millis, Priority};
+
+/// How often a claim looks from the start.
+const FULL_LOOK: Millis = Millis::from_secs(1);
+/// How often, if looking takes long: it may take a hundredth of the time.
+const FULL_LOOK_SHARE: u64 = 100;
+const RAREST_LOOK: Millis = Millis::from_secs(30);
+/// The most places remembered; beyond it, all are forgotten.
+const LIMIT: usize = 50_000;
+
+#[derive(Debug, Default)]
+pub(in crate::store::postgres) struct Frontier(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    places: HashMap<(i64, i16), (i64, i64)>,
+    next_look: Millis,
+}
+
+/// Where a claim starts: due time and id, for each turn and priority.
+#[derive(Debug)]
+pub(in crate::store::postgres) struct Start {
+    /// From the very start, not from the frontier.
+    pub(in crate::store::postgres) is_full: bool,
+    pub(in crate::store::postgres) due_at: Vec<i64>,
+    pub(in crate::store::postgres) id: Vec<i64>,
+}
+
+impl Frontier {
+    /// Where to start. On a clock that a test holds, always at the start: what is drained is a matter of real time.
+    pub(in crate::store::postgres) fn start(&self, shares: &[Share], clock: &Clock) -> Start {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock.monotonic();
+        let is_full = clock.fixed().is_some() || now >= state.next_look;
+        let count = shares.len() * Priority::HIGHEST_FIRST.len();
+        if is_full {
+            state.next_look = now + FULL_LOOK;
+            state.places.clear();
+            return Start { is_full, due_at: vec![0; count], id: vec![0; count] };
+        }
+        let mut start = Start { is_full, due_at: Vec::with_capacity(count), id: Vec::with_capacity(count) };
+        for share in shares {
+            for priority in Priority::HIGHEST_FIRST {
+                let (due_at, id) = state.places.get(&(share.queue.0, priority.rank())).copied().unwrap_or_default();
+                start.due_at.push(due_at);
+                start.id.push(id);
+            }
+        }
+        start
+    }
+
+    /// A claim from the very start took this long.
+    pub(in crate::store::postgres) fn looked(&self, took: Millis, now: Millis) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.next_look = now + pause_after(took);
+    }
+
+    /// Everything up to the last job claimed of a queue and priority has been drained.
+    pub(in crate::store::postgres) fn advance(&self, claimed: &[Job]) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.places.len() > LIMIT {
+            state.places.clear();
+        }
+        // Suspects are picked by another index, out of step with the others.
+        for job in claimed.iter().filter(|job| job.crashes == 0) {
+            let place = state.places.entry((job.queue_id.0, job.priority.rank())).or_default();
+            *place = (*place).max((job.due_at.as_millis(), job.id.0));
+        }
+    }
+
+    /// Work became due behind the frontier.
+    pub(in crate::store::postgres) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
+    }
+}
+
+/// How long to make do with the frontier after a look from the start that took this long.
+fn pause_after(took: Millis) -> Millis {
+    Millis::new(took.get().saturating_mul(FULL_LOOK_SHARE)).clamp(FULL_LOOK, RAREST_LOOK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_from_the_start_take_a_hundredth_of_the_time_at_most() {
+        assert_eq!(pause_after(Millis::ZERO), FULL_LOOK);
+        assert_eq!(pause_after(Millis::new(10)), FULL_LOOK);
+        assert_eq!(pause_after(Millis::new(150)), Millis::from_secs(15));
+        assert_eq!(pause_after(Millis::from_secs(10)), RAREST_LOOK);
+    }
+}

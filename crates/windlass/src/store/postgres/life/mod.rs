@@ -1,0 +1,10 @@
+//! The life of a job: stored, claimed, committed, changed by operators.
+
+pub(super) mod claim;
+pub(super) mod commit;
+pub(super) mod enqueue;
+pub(super) mod frontier;
+pub(super) mod names;
+pub(super) mod operations;
+pub(super) mod schedules;
+pub(super) mod transitions;

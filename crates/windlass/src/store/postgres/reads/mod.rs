@@ -1,0 +1,7 @@
+//! What the store answers about jobs, queues and counts.
+
+pub(super) mod depths;
+pub(super) mod read;
+pub(super) mod records;
+pub(super) mod rows;
+pub(super) mod tallies;

@@ -1,0 +1,210 @@
+//! The archive's parts: by retention class, then by time. Made when needed and ahead of time; dropped whole when past.
+
+use crate::store::StoreError;
+use crate::store::postgres::Inner;
+use crate::store::postgres::connection::fault::again;
+use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::connection::sql::{Sql, fill};
+use crate::store::postgres::reads::rows::Columns;
+use futures_util::join;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use windlass_core::Timestamp;
+
+const DAY: i64 = 86_400_000;
+const TABLES: [&str; 2] = ["archive", "archive_attempts"];
+
+/// What is kept alike: retention class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::store::postgres) enum Class {
+    /// Succeeded and cancelled.
+    Done,
+    Failed,
+}
+
+impl Class {
+    pub(in crate::store::postgres) const ALL: [Self; 2] = [Self::Done, Self::Failed];
+
+    pub(in crate::store::postgres) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// How much time one part covers: a day of what is kept for days, a week of what is kept for months.
+    const fn span(self) -> i64 {
+        match self {
+            Self::Done => DAY,
+            Self::Failed => 7 * DAY,
+        }
+    }
+}
+
+/// One part of the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::store::postgres) struct Part {
+    pub(in crate::store::postgres) class: Class,
+    pub(in crate::store::postgres) start: i64,
+}
+
+impl Part {
+    pub(in crate::store::postgres) fn at(class: Class, ms: i64) -> Self {
+        Self { class, start: ms.div_euclid(class.span()) * class.span() }
+    }
+
+    pub(in crate::store::postgres) const fn end(self) -> i64 {
+        self.start + self.class.span()
+    }
+
+    fn next(self) -> Self {
+        Self { start: self.end(), ..self }
+    }
+
+    fn name(self, table: &str) -> String {
+        format!("{table}_{}_p{}", self.class.as_str(), self.start)
+    }
+
+    /// Reads a name of `archive`'s parts back.
+    fn parse(name: &str) -> Option<Self> {
+        Class::ALL.into_iter().find_map(|class| {
+            let start = name.strip_prefix("archive_")?.strip_prefix(class.as_str())?.strip_prefix("_p")?;
+            Some(Self { class, start: start.parse().ok()? })
+        })
+    }
+}
+
+/// The parts known to be there.
+#[derive(Debug, Default)]
+pub(in crate::store::postgres) struct Partitions(Mutex<HashSet<Part>>);
+
+impl Partitions {
+    fn lack(&self, part: Part) -> bool {
+        !self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&part)
+    }
+
+    fn learn(&self, parts: impl IntoIterator<Item = Part>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(parts);
+    }
+
+    pub(in crate::store::postgres) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Inner {
+    /// Runs a transaction that may finish jobs. If the database refuses it, perhaps a part of the archive was missing: again.
+    pub(in crate::store::postgres) async fn finishing<T, F>(&self, once: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        match again(&once).await {
+            Err(StoreError::Invalid(_)) => {
+                self.partitions.forget();
+                again(&once).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Makes the parts for now; in the last quarter of their time, the next ones too.
+    pub(in crate::store::postgres) async fn ensure_partitions(
+        &self,
+        classes: impl IntoIterator<Item = Class>,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now().as_millis();
+        let mut wanted = Vec::new();
+        for class in classes {
+            let part = Part::at(class, now);
+            wanted.push(part);
+            if part.end() - now < class.span() / 4 {
+                wanted.push(part.next());
+            }
+        }
+        self.make_partitions(wanted).await
+    }
+
+    /// Makes the parts for now and the ones after.
+    pub(in crate::store::postgres) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<(), StoreError> {
+        let parts = Class::ALL.into_iter().flat_map(|class| {
+            let part = Part::at(class, now.as_millis());
+            [part, part.next()]
+        });
+        self.make_partitions(parts.collect()).await
+    }
+
+    async fn make_partitions(&self, mut wanted: Vec<Part>) -> Result<(), StoreError> {
+        wanted.retain(|part| self.partitions.lack(*part));
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        again(|| async {
+            let lent = self.pool.get().await?;
+            let work = async {
+                let on = On::Own(&lent);
+                on.query(Sql::PartitionLock, &[]).await?;
+                let known = self.parts(on).await?;
+                for part in wanted.iter().filter(|part| !known.iter().any(|(known, _)| known == *part)) {
+                    for table in TABLES {
+                        on.run(&self.partition_sql(include_str!("../sql/partition_make.sql"), *part, table)).await?;
+                    }
+                }
+                Ok(known)
+            };
+            let (begun, done) = join!(lent.begin(), work);
+            let known = lent.conclude(begun, done).await?;
+            self.partitions.learn(known.into_iter().map(|(part, _)| part));
+            Ok(())
+        })
+        .await?;
+        self.partitions.learn(wanted);
+        Ok(())
+    }
+
+    /// The parts there are, and how many jobs each is thought to hold.
+    pub(in crate::store::postgres) async fn parts(&self, on: On<'_>) -> Result<Vec<(Part, i64)>, StoreError> {
+        let rows = on.query(Sql::Partitions, &[&self.pool.texts().schema()]).await?;
+        let mut parts = Vec::new();
+        for row in &rows {
+            let mut c = Columns::new(row);
+            if let Some(part) = Part::parse(c.text()?) {
+                parts.push((part, c.next()?));
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Drops a part. How many jobs went with it, or `None` if somebody was reading it: later, then.
+    pub(in crate::store::postgres) async fn drop_partition(&self, part: Part) -> Result<Option<u64>, StoreError> {
+        let lent = self.pool.get().await?;
+        let work = async {
+            let on = On::Own(&lent);
+            on.query(Sql::PartitionLock, &[]).await?;
+            let bounds = (part.start, part.end());
+            let rows = on.query(Sql::PartitionCount, &[&part.class.as_str(), &bounds.0, &bounds.1]).await?;
+            let count: i64 = rows.first().map_or(Ok(0), |row| Columns::new(row).next())?;
+            for table in TABLES {
+                on.run(&self.partition_sql(include_str!("../sql/partition_drop.sql"), part, table)).await?;
+            }
+            Ok(count)
+        };
+        let (begun, done) = join!(lent.begin(), work);
+        self.partitions.forget();
+        match lent.conclude(begun, done).await {
+            Ok(count) => Ok(Some(count.max(0) as u64)),
+            Err(StoreError::Unavailable(cause)) => {
+                tracing::debug!(%cause, "a part of the archive could not be dropped now");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn partition_sql(&self, text: &str, part: Part, table: &str) -> String {
+        fill(text, self.pool.texts().schema())
+            .replace("{name}", &part.name(table))
+            .replace("{parent}", &format!("{table}_{}", part.class.as_str()))
+            .replace("{from}", &part.start.to_string())
+            .replace("{to}", &part.end().to_string())
+    }
+}

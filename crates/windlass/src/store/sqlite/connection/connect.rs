@@ -1,0 +1,73 @@
+//! Connections: how the file is opened, and with which settings.
+
+use crate::store::StoreError;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::time::Duration;
+
+/// Statements kept prepared per connection: all there are.
+const STATEMENTS: usize = 160;
+/// How often a locked database is tried again, a millisecond apart, before the caller is told. Tests need not wait that long.
+const BUSY_TRIES: i32 = if cfg!(test) { 1_500 } else { 5_000 };
+/// How long to wait between two tries. Shorter than SQLite's own steps: whoever holds the lock lets go of it only briefly.
+const BUSY_STEP: Duration = Duration::from_millis(1);
+/// Pages kept in memory, in KiB. The system keeps the file in memory too; and a commit after pages were split looks at every page
+/// here, so that more costs more than it brings.
+const CACHE_KIB: i32 = 8 * 1024;
+
+/// The connection that writes.
+pub(in crate::store::sqlite) fn writer(path: &Path) -> Result<Connection, StoreError> {
+    create(path)?;
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(&mut conn)?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    Ok(conn)
+}
+
+/// A connection that reads. It could not write if it tried.
+pub(in crate::store::sqlite) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    let mut conn =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    prepare(&mut conn)?;
+    conn.pragma_update(None, "query_only", true)?;
+    Ok(conn)
+}
+
+/// A new file to copy into.
+pub(in crate::store::sqlite) fn backup(path: &Path) -> Result<Connection, StoreError> {
+    create(path)?;
+    Ok(Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+fn prepare(conn: &mut Connection) -> Result<(), StoreError> {
+    conn.busy_handler(Some(|tries: i32| {
+        std::thread::sleep(BUSY_STEP);
+        tries < BUSY_TRIES
+    }))?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    conn.pragma_update(None, "foreign_keys", true)?;
+    conn.pragma_update(None, "temp_store", "MEMORY")?;
+    conn.pragma_update(None, "trusted_schema", false)?;
+    conn.pragma_update(None, "cell_size_check", true)?;
+    conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    // Plans do not depend on what is bound: otherwise some statements would be planned anew every time they run.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
+/// Makes the file if it is not there, for its owner alone: payloads are nobody else's business.
+fn create(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StoreError::unavailable(format!("cannot create {}: {error}", path.display()))),
+    }
+}

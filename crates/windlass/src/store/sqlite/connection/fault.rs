@@ -1,0 +1,82 @@
+//! Faults: what an error of SQLite means to a caller.
+
+use crate::store::StoreError;
+use rusqlite::ErrorCode;
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match code(&error) {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                away("the database is locked by another process", &error)
+            }
+            Some(ErrorCode::DiskFull) => away("the disk is full", &error),
+            Some(ErrorCode::ReadOnly) => away("the database file is read-only", &error),
+            Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
+                away("the database file cannot be opened", &error)
+            }
+            Some(ErrorCode::SystemIoFailure | ErrorCode::FileLockingProtocolFailed | ErrorCode::NoLargeFileSupport) => {
+                away("the disk reports an error", &error)
+            }
+            Some(ErrorCode::OutOfMemory | ErrorCode::OperationAborted | ErrorCode::OperationInterrupted) => {
+                away("SQLite stopped the statement", &error)
+            }
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => Self::Invalid(error.to_string()),
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::corrupt("the database file", error.to_string())
+            }
+            Some(ErrorCode::SchemaChanged) => Self::Schema(error.to_string()),
+            Some(_) | None => Self::corrupt("the database", error.to_string()),
+        }
+    }
+}
+
+fn away(what: &str, error: &rusqlite::Error) -> StoreError {
+    StoreError::unavailable(format!("{what} ({error})"))
+}
+
+fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
+    error.sqlite_error_code()
+}
+
+/// The database would not take this row, but takes others.
+pub(in crate::store::sqlite) fn is_refusal(error: &rusqlite::Error) -> bool {
+    matches!(code(error), Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig))
+}
+
+pub(in crate::store::sqlite) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Whether a failed COMMIT may have happened all the same. A full disk, a lock and a read-only file stop it before its commit
+/// record is whole; after any other error nobody can tell.
+pub(in crate::store::sqlite) fn leaves_doubt(error: &rusqlite::Error) -> bool {
+    !matches!(
+        code(error),
+        Some(
+            ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::ConstraintViolation
+        )
+    )
+}
+
+/// Whether a connection may be used again after this error.
+pub(in crate::store::sqlite) fn spoils_connection(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Corrupt { .. } => true,
+        StoreError::Schema(_) | StoreError::Invalid(_) => false,
+    }
+}
+
+/// The same error once more, for everyone whose work was in the same transaction.
+pub(in crate::store::sqlite) fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable(cause) => StoreError::unavailable(cause.to_string()),
+        StoreError::Unknown(cause) => StoreError::unknown(cause.to_string()),
+        StoreError::Corrupt { row, rule } => StoreError::corrupt(row.clone(), rule.clone()),
+        StoreError::Schema(text) => StoreError::Schema(text.clone()),
+        StoreError::Invalid(text) => StoreError::Invalid(text.clone()),
+    }
+}

@@ -1,0 +1,111 @@
+//! One command's part of a transaction: what it works with and what it leaves for the commit.
+
+use crate::job::QueueId;
+use crate::random::Random;
+use crate::store::StoreError;
+use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::upkeep::retention::Retentions;
+use crate::tally::{Tallies, Tally};
+use rusqlite::{Connection, params_from_iter, types::Value};
+use windlass_core::job::Kind;
+use windlass_core::{JobId, Timestamp};
+
+pub(in crate::store::sqlite) struct Tx<'t> {
+    pub conn: &'t Connection,
+    pub names: &'t mut Names,
+    pub retentions: &'t mut Retentions,
+    pub random: &'t Random,
+    pub now: Timestamp,
+    /// Counted by this command.
+    tallies: Tallies,
+    /// Counted last: batches are mostly of one queue and kind.
+    run: Option<(QueueId, Kind, Tally)>,
+    /// Whether work may have become due.
+    pub rings: bool,
+}
+
+impl<'t> Tx<'t> {
+    pub(in crate::store::sqlite) fn new(
+        conn: &'t Connection,
+        names: &'t mut Names,
+        retentions: &'t mut Retentions,
+        random: &'t Random,
+        now: Timestamp,
+    ) -> Self {
+        Self { conn, names, retentions, random, now, tallies: Tallies::default(), run: None, rings: false }
+    }
+
+    pub(in crate::store::sqlite) fn count(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
+        match &mut self.run {
+            Some((of, what, tally)) if *of == queue && what == kind => *tally += delta,
+            _ => {
+                self.end_run();
+                self.run = Some((queue, kind.clone(), delta));
+            }
+        }
+    }
+
+    fn end_run(&mut self) {
+        if let Some((queue, kind, tally)) = self.run.take() {
+            self.tallies.add(queue, &kind, tally);
+        }
+    }
+
+    /// What was counted, which starts anew.
+    pub(in crate::store::sqlite) fn take_tallies(&mut self) -> Tallies {
+        self.end_run();
+        std::mem::take(&mut self.tallies)
+    }
+
+    /// The first of `count` fresh ids in a row.
+    pub(in crate::store::sqlite) fn draw_ids(&self, count: i64) -> Result<JobId, StoreError> {
+        let last: i64 = self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count], |row| row.get(0))?;
+        Ok(JobId(last - count + 1))
+    }
+
+    /// Does `work` whole or not at all: if it fails or says so, everything it wrote is taken back.
+    pub(in crate::store::sqlite) fn all_or_nothing<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<(T, SavepointEnd), StoreError>,
+    ) -> Result<T, StoreError> {
+        self.conn.prepare_cached("SAVEPOINT windlass_all")?.execute([])?;
+        let done = work(self);
+        if !matches!(done, Ok((_, SavepointEnd::Keep))) {
+            if self.conn.is_autocommit() {
+                // The whole transaction is gone already.
+                return done.map(|(value, _)| value);
+            }
+            self.names.forget();
+            self.take_tallies();
+            self.rings = false;
+            self.conn.prepare_cached("ROLLBACK TO windlass_all")?.execute([])?;
+        }
+        self.conn.prepare_cached("RELEASE windlass_all")?.execute([])?;
+        done.map(|(value, _)| value)
+    }
+}
+
+/// What becomes of what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store::sqlite) enum SavepointEnd {
+    Keep,
+    Undo,
+}
+
+/// Writes deltas: one row per queue and kind.
+pub(in crate::store::sqlite) fn write_tallies(
+    conn: &Connection,
+    tallies: &Tallies,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    if tallies.is_empty() {
+        return Ok(());
+    }
+    let mut insert = conn.prepare_cached(sql!("tally_insert"))?;
+    for (queue, kind, tally) in tallies.iter() {
+        let head = [Value::Integer(now.as_millis()), Value::Integer(queue.0), Value::Text(kind.as_str().to_owned())];
+        insert.execute(params_from_iter(head.into_iter().chain(tally.values().map(Value::Integer))))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Watching for other processes: while somebody waits for work, the writer looks twenty times a second whether anyone else has
+//! committed to the file. The look is a glance at shared memory.
+
+use crate::store::sqlite::connection::writer::Message;
+use crate::wake::Wake;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, Thread};
+use std::time::Duration;
+use tokio::sync::mpsc::WeakSender;
+
+const EVERY: Duration = Duration::from_millis(50);
+
+pub(in crate::store::sqlite) struct Watch {
+    stopped: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    pub(in crate::store::sqlite) fn start(writer: WeakSender<Message>, wake: Wake) -> std::io::Result<Self> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let is_stopped = stopped.clone();
+        let thread = std::thread::Builder::new().name("windlass-watch".into()).spawn(move || {
+            while !is_stopped.load(Ordering::Acquire) {
+                std::thread::park_timeout(EVERY);
+                let Some(writer) = writer.upgrade() else { return };
+                if wake.is_watched() {
+                    // A full queue means the writer is busy, and a busy writer looks by itself.
+                    let _ = writer.try_send(Message::Look);
+                }
+            }
+        })?;
+        Ok(Self { stopped, thread: Some(thread) })
+    }
+
+    pub(in crate::store::sqlite) fn stop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        self.thread.as_ref().map(JoinHandle::thread).into_iter().for_each(Thread::unpark);
+        if let Some(thread) = self.thread.take() {
+            // It only sleeps and sends: nothing it could have panicked over.
+            let _ = thread.join();
+        }
+    }
+}

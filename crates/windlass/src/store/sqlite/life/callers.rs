@@ -1,0 +1,51 @@
+//! Callers' own transactions: enqueue and commit on a connection of theirs to the same file. Whether it happens is up to their
+//! COMMIT; the statements are the writer's own.
+
+use crate::job::{LeaseId, NewJob};
+use crate::store::sqlite::SqliteStore;
+use crate::store::sqlite::connection::tx::{Tx, write_tallies};
+use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::upkeep::retention::Retentions;
+use crate::store::{Atomicity, Commit, Committed, Enqueued, StoreError};
+use rusqlite::Connection;
+
+impl SqliteStore {
+    /// Stores new jobs in the caller's transaction on `conn`, which must be open on this store's file: they exist exactly if
+    /// the caller commits. Workers notice them within a poll.
+    ///
+    /// # Errors
+    /// Any error leaves the transaction to the caller: roll it back.
+    pub fn enqueue_in(&self, conn: &Connection, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
+        self.with(conn, |tx| tx.enqueue(jobs, Atomicity::Each))
+    }
+
+    /// Applies transitions in the caller's transaction on `conn`, together with the effects it holds: exactly once.
+    ///
+    /// # Errors
+    /// Any error leaves the transaction to the caller: roll it back.
+    pub fn commit_in(
+        &self,
+        conn: &Connection,
+        commits: &[Commit],
+        ended: &[LeaseId],
+    ) -> Result<Vec<Committed>, StoreError> {
+        self.with(conn, |tx| tx.commit(commits, ended))
+    }
+
+    fn with<T>(
+        &self,
+        conn: &Connection,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if conn.is_autocommit() {
+            return Err(StoreError::Invalid("begin a transaction on the connection first".into()));
+        }
+        // Known to this call alone: the caller may roll back what they were read from.
+        let (mut names, mut retentions) = (Names::default(), Retentions::default());
+        let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.random, self.clock.now());
+        let result = work(&mut tx)?;
+        let (tallies, now) = (tx.take_tallies(), tx.now);
+        write_tallies(conn, &tallies, now)?;
+        Ok(result)
+    }
+}

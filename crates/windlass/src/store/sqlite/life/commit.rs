@@ -1,0 +1,122 @@
+//! Commit: transitions whose attempts still hold, with ledger, tallies and follow-ups.
+
+use crate::job::LeaseId;
+use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::connection::tx::Tx;
+use crate::store::sqlite::life::bulk::Bulk;
+use crate::store::sqlite::life::enqueue::millis;
+use crate::store::sqlite::life::finish::Batch;
+use crate::store::{Commit, Committed, Enqueued, StoreError};
+use crate::tally::Tally;
+use rusqlite::{CachedStatement, params};
+use windlass_core::{JobId, Next, Why};
+
+/// The one word that most attempts end with, ready to store.
+const SUCCEEDED: &str = "succeeded";
+
+impl<'t> Tx<'t> {
+    pub(in crate::store::sqlite) fn commit(
+        &mut self,
+        commits: &[Commit],
+        ended: &[LeaseId],
+    ) -> Result<Vec<Committed>, StoreError> {
+        let mut batch = self.batch()?;
+        let mut kept_leases = Vec::new();
+        let mut results = Vec::with_capacity(commits.len());
+        let in_bulk = self.bulk(commits, &mut batch)?;
+        for (commit, in_bulk) in commits.iter().zip(in_bulk) {
+            let result = match in_bulk {
+                Some(Bulk::Applied) => self.applied(commit)?,
+                Some(Bulk::Refused(refused)) => refused,
+                None => self.commit_one(commit, &mut batch)?,
+            };
+            if result == Committed::CancelRequested {
+                // The job still runs under its lease: without it, nobody would miss a worker that dies now.
+                kept_leases.push(commit.lease);
+            }
+            results.push(result);
+        }
+        let mut delete = self.conn.prepare_cached(sql!("lease_delete"))?;
+        for lease in ended.iter().filter(|lease| !kept_leases.contains(lease)) {
+            delete.execute([lease.0])?;
+        }
+        Ok(results)
+    }
+
+    pub(in crate::store::sqlite) fn commit_one(
+        &mut self,
+        commit: &Commit,
+        batch: &mut Batch<'t>,
+    ) -> Result<Committed, StoreError> {
+        let refused = match commit.transition.next {
+            Next::Wait { .. } => self.wait_all(&[commit], &mut batch.attempt)?.pop().flatten(),
+            Next::Succeeded | Next::Cancelled => self.end(commit, None, batch)?,
+            Next::Failed(reason) => self.end(commit, Some(reason), batch)?,
+        };
+        if let Some(refused) = refused {
+            return Ok(refused);
+        }
+        self.applied(commit)
+    }
+
+    /// What follows from a transition that was applied.
+    fn applied(&mut self, commit: &Commit) -> Result<Committed, StoreError> {
+        self.count(commit.queue, &commit.kind, Tally::of(commit));
+        let mut follow_ups = Vec::with_capacity(commit.follow_ups.len());
+        for job in &commit.follow_ups {
+            follow_ups.extend(self.store_follow_up(job)?);
+        }
+        Ok(Committed::Applied(follow_ups))
+    }
+
+    /// A follow-up exists exactly if the commit happened: one that the database refuses takes the commit with it.
+    pub(in crate::store::sqlite) fn store_follow_up(
+        &mut self,
+        job: &crate::job::NewJob,
+    ) -> Result<Option<JobId>, StoreError> {
+        match self.store(job)? {
+            Enqueued::Refused(why) => Err(StoreError::Invalid(format!("a follow-up was refused: {why}"))),
+            Enqueued::KeyConflict(_) | Enqueued::NotStored => Ok(None),
+            Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(Some(id)),
+        }
+    }
+
+    /// The attempt is not running under this lease: did this very result end it before?
+    pub(in crate::store::sqlite) fn not_held(&self, commit: &Commit) -> Result<Committed, StoreError> {
+        let line = params![commit.job.0, commit.attempt, commit.lease.0, commit.transition.status.as_str()];
+        let is_repeated = self.conn.prepare_cached(sql!("attempt_repeated"))?.exists(line)?;
+        Ok(if is_repeated { Committed::Repeated } else { Committed::Stale })
+    }
+}
+
+pub(in crate::store::sqlite) fn insert_attempt(
+    insert: &mut CachedStatement<'_>,
+    commit: &Commit,
+) -> Result<(), StoreError> {
+    let transition = &commit.transition;
+    let wait = transition.next.wait();
+    let reported;
+    let why = if transition.why == Why::Succeeded {
+        SUCCEEDED
+    } else {
+        reported = transition.why.to_string();
+        &reported
+    };
+    insert.execute(params![
+        commit.job.0,
+        commit.attempt,
+        commit.lease.0,
+        commit.retry,
+        transition.status.as_str(),
+        commit.started_at.as_millis(),
+        commit.finished_at.as_millis(),
+        commit.error_class,
+        commit.error,
+        commit.note,
+        commit.worker,
+        wait.map(|(due_at, _)| due_at.as_millis()),
+        wait.map(|(_, delay)| millis(delay)),
+        why,
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! What the store answers about jobs, queues and settings.
+
+pub(super) mod read;
+pub(super) mod rows;
+pub(super) mod settings;

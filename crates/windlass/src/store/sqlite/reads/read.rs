@@ -1,0 +1,253 @@
+//! Reads: jobs, attempts, groups, depths, tallies.
+
+use crate::fingerprint::normalise;
+use crate::job::{Job, QueueId};
+use crate::store::sqlite::connection::readers::Reader;
+use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::reads::rows;
+use crate::store::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope, StoreError};
+use crate::tally::{Tally, window_start};
+use rusqlite::types::Value;
+use rusqlite::{Row, params, params_from_iter};
+use std::collections::HashMap;
+use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::{Attempt, Executor, JobId, State, Timestamp};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// The two halves of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Live,
+    Archive,
+}
+
+impl Reader {
+    pub(in crate::store::sqlite) fn job(&mut self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
+        let mut found = self.list(Half::Live, sql!("live_select", "by_id"), &[Value::Integer(id.0)])?;
+        if found.is_empty() {
+            found = self.list(Half::Archive, sql!("archive_select", "by_id"), &[Value::Integer(id.0)])?;
+        }
+        Ok(found.into_iter().next().filter(|job| scope.covers(&job.tenant)))
+    }
+
+    pub(in crate::store::sqlite) fn jobs(&mut self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
+        let Some(mut values) = conditions(scope, filter) else { return Ok(Vec::new()) };
+        values[7] = Value::Integer(page_start(page));
+        values.push(Value::Integer(page.limit.into()));
+        let mut found = Vec::new();
+        if filter.dead_letters || filter.fingerprint.is_some() {
+            values.push(text(filter.fingerprint.as_deref()));
+            let dead = match page.order {
+                Order::NewestFirst => sql!("archive_select", "archive_dead_newest"),
+                Order::OldestFirst => sql!("archive_select", "archive_dead_oldest"),
+            };
+            return self.list(Half::Archive, dead, &values);
+        }
+        for half in [Half::Live, Half::Archive] {
+            let wanted = |state: &State| state.is_live() == (half == Half::Live);
+            if filter.states.is_empty() || filter.states.iter().any(wanted) {
+                found.extend(self.list(half, listing(half, filter, page.order), &values)?);
+            }
+        }
+        match page.order {
+            Order::NewestFirst => found.sort_by_key(|job| std::cmp::Reverse(job.id)),
+            Order::OldestFirst => found.sort_by_key(|job| job.id),
+        }
+        found.truncate(page.limit as usize);
+        Ok(found)
+    }
+
+    fn list(&mut self, half: Half, select: &str, values: &[Value]) -> Result<Vec<Job>> {
+        let mut select = self.conn.prepare_cached(select)?;
+        let found = select.query(params_from_iter(values))?;
+        rows::all(found, |row| match half {
+            Half::Live => rows::live(row, &self.conn, &mut self.names),
+            Half::Archive => rows::archived(row, &self.conn, &mut self.names),
+        })
+    }
+
+    pub(in crate::store::sqlite) fn attempts(&mut self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
+        if self.job(scope, id)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut select = self.conn.prepare_cached(sql!("attempts_latest"))?;
+        let mut latest = rows::all(select.query(params![id.0, limit])?, rows::attempt)?;
+        latest.reverse();
+        Ok(latest)
+    }
+
+    pub(in crate::store::sqlite) fn schedule_attempts(
+        &mut self,
+        scope: &Scope,
+        schedule: JobId,
+        limit: u32,
+    ) -> Result<Vec<(JobId, Attempt)>> {
+        let mut select = self.conn.prepare_cached(sql!("schedule_attempts"))?;
+        let found = select.query(params![schedule.0, tenant_of(scope).map(Tenant::as_str), limit])?;
+        let mut latest = rows::all(found, |row| Ok((JobId(row.get(12)?), rows::attempt(row)?)))?;
+        latest.reverse();
+        Ok(latest)
+    }
+
+    pub(in crate::store::sqlite) fn dead_groups(
+        &mut self,
+        scope: &Scope,
+        filter: &JobFilter,
+        limit: u32,
+    ) -> Result<Vec<DeadGroup>> {
+        let Some(mut values) = conditions(scope, filter) else { return Ok(Vec::new()) };
+        values[7] = text(filter.fingerprint.as_deref());
+        values.push(Value::Integer(limit.into()));
+        let groups = {
+            let mut select = self.conn.prepare_cached(sql!("dead_groups"))?;
+            let found = select.query(params_from_iter(&values))?;
+            let moment = |row: &Row<'_>, column| Ok::<_, StoreError>(Timestamp::from_millis(row.get(column)?));
+            rows::all(found, |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(2)?, moment(row, 3)?, moment(row, 4)?, row.get(5)?))
+            })?
+        };
+        let mut named = Vec::with_capacity(groups.len());
+        for (fingerprint, count, first_seen, last_seen, example) in groups {
+            let Some(job) = self.job(&Scope::All, JobId(example))? else { continue };
+            named.push(DeadGroup {
+                fingerprint,
+                tenant: job.tenant,
+                queue: job.queue,
+                kind: job.kind,
+                error_class: job.error_class.unwrap_or_default(),
+                message: normalise(job.error.as_deref().unwrap_or_default()),
+                count: count.max(0) as u64,
+                first_seen,
+                last_seen,
+                example: job.id,
+            });
+        }
+        Ok(named)
+    }
+
+    pub(in crate::store::sqlite) fn queues(&mut self) -> Result<Vec<Queue>> {
+        let mut select = self.conn.prepare_cached(sql!("queue_select", "queues_all"))?;
+        rows::all(select.query([])?, rows::queue)
+    }
+
+    pub(in crate::store::sqlite) fn depths(&mut self, scope: &Scope, now: Timestamp) -> Result<Vec<Depth>> {
+        let mut depths: Vec<Depth> = Vec::new();
+        for queue in self.queues()?.into_iter().filter(|queue| scope.covers(&queue.tenant)) {
+            depths.push(Depth { queue: queue.id, due: 0, later: 0, running: 0, dead: 0, oldest_due: None });
+        }
+        let places: HashMap<QueueId, usize> = depths.iter().enumerate().map(|(at, depth)| (depth.queue, at)).collect();
+        let mut waiting = self.conn.prepare_cached(sql!("depth_waiting"))?;
+        let mut found = waiting.query([now.as_millis()])?;
+        while let Some(row) = found.next()? {
+            if let Some(at) = places.get(&QueueId(row.get(0)?)) {
+                depths[*at].due = number(row, 1)?;
+                depths[*at].later = number(row, 2)?;
+                depths[*at].oldest_due = rows::moment(row, 3)?;
+            }
+        }
+        for (queue, running) in self.counts(sql!("depth_running"))? {
+            places.get(&queue).into_iter().for_each(|at| depths[*at].running = running);
+        }
+        for (queue, dead) in self.counts(sql!("depth_dead"))? {
+            places.get(&queue).into_iter().for_each(|at| depths[*at].dead = dead);
+        }
+        Ok(depths)
+    }
+
+    fn counts(&self, select: &str) -> Result<Vec<(QueueId, u64)>> {
+        let mut select = self.conn.prepare_cached(select)?;
+        rows::all(select.query([])?, |row| Ok((QueueId(row.get(0)?), number(row, 1)?)))
+    }
+
+    pub(in crate::store::sqlite) fn tallies(
+        &mut self,
+        scope: &Scope,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<(Queue, Kind, Tally)>> {
+        let queues: HashMap<QueueId, Queue> = self.queues()?.into_iter().map(|queue| (queue.id, queue)).collect();
+        let mut select = self.conn.prepare_cached(sql!("tally_sums"))?;
+        let since = since.map(|since| window_start(since).as_millis());
+        let sums = rows::all(select.query([since])?, |row| {
+            let mut values = [0; Tally::COLUMNS.len()];
+            for (place, value) in values.iter_mut().enumerate() {
+                *value = row.get(place + 2)?;
+            }
+            Ok((QueueId(row.get(0)?), self.names.kind(rows::must(row, 1)?)?, Tally::from_values(values)))
+        })?;
+        let named = sums.into_iter().filter_map(|(id, kind, tally)| {
+            let queue = queues.get(&id).filter(|queue| scope.covers(&queue.tenant))?;
+            Some((queue.clone(), kind, tally))
+        });
+        Ok(named.collect())
+    }
+}
+
+/// The first ten values of the listings: what scope and filter ask for. `None` if they exclude each other. The place of
+/// the page's start (or the fingerprint) is left open.
+fn conditions(scope: &Scope, filter: &JobFilter) -> Option<Vec<Value>> {
+    let own = tenant_of(scope);
+    if let (Some(own), Some(asked)) = (own, &filter.tenant)
+        && own != asked
+    {
+        return None;
+    }
+    let states: Vec<&str> = filter.states.iter().map(|state| state.as_str()).collect();
+    let states = (!states.is_empty()).then(|| serde_json::json!(states).to_string());
+    Some(vec![
+        text(own.or(filter.tenant.as_ref()).map(Tenant::as_str)),
+        text(filter.queue.as_ref().map(QueueName::as_str)),
+        text(filter.executor.map(Executor::as_str)),
+        states.map_or(Value::Null, Value::Text),
+        text(filter.kind.as_ref().map(Kind::as_str)),
+        text(filter.error_class.as_deref()),
+        filter.since.map_or(Value::Null, |since| Value::Integer(since.as_millis())),
+        Value::Null,
+        filter.schedule.map_or(Value::Null, |id| Value::Integer(id.0)),
+        filter.parent.map_or(Value::Null, |id| Value::Integer(id.0)),
+    ])
+}
+
+/// The listing whose index serves the filter best.
+fn listing(half: Half, filter: &JobFilter, order: Order) -> &'static str {
+    use Half::{Archive, Live};
+    use Order::{NewestFirst, OldestFirst};
+    match (half, order, filter.schedule.is_some(), filter.parent.is_some()) {
+        (Live, NewestFirst, true, _) => sql!("live_select", "live_schedule_newest"),
+        (Live, OldestFirst, true, _) => sql!("live_select", "live_schedule_oldest"),
+        (Live, NewestFirst, false, true) => sql!("live_select", "live_parent_newest"),
+        (Live, OldestFirst, false, true) => sql!("live_select", "live_parent_oldest"),
+        (Live, NewestFirst, false, false) => sql!("live_select", "live_all_newest"),
+        (Live, OldestFirst, false, false) => sql!("live_select", "live_all_oldest"),
+        (Archive, NewestFirst, true, _) => sql!("archive_select", "archive_schedule_newest"),
+        (Archive, OldestFirst, true, _) => sql!("archive_select", "archive_schedule_oldest"),
+        (Archive, NewestFirst, false, true) => sql!("archive_select", "archive_parent_newest"),
+        (Archive, OldestFirst, false, true) => sql!("archive_select", "archive_parent_oldest"),
+        (Archive, NewestFirst, false, false) => sql!("archive_select", "archive_all_newest"),
+        (Archive, OldestFirst, false, false) => sql!("archive_select", "archive_all_oldest"),
+    }
+}
+
+/// The id beyond which the page lies.
+pub(in crate::store::sqlite) fn page_start(page: Page) -> i64 {
+    let open = match page.order {
+        Order::NewestFirst => i64::MAX,
+        Order::OldestFirst => 0,
+    };
+    page.after.map_or(open, |after| after.0)
+}
+
+pub(in crate::store::sqlite) fn tenant_of(scope: &Scope) -> Option<&Tenant> {
+    match scope {
+        Scope::All => None,
+        Scope::Tenant(tenant) => Some(tenant),
+    }
+}
+
+fn text(value: Option<&str>) -> Value {
+    value.map_or(Value::Null, |text| Value::Text(text.to_owned()))
+}
+
+fn number(row: &Row<'_>, column: usize) -> Result<u64> {
+    Ok(row.get::<_, i64>(column)?.max(0) as u64)
+}

@@ -1,0 +1,37 @@
+//! Folding: deltas become seconds as soon as there are many, in the transaction of the commit that made them many, so that reading
+//! a busy window stays a matter of a few rows. Minutes and hours are upkeep's (`prune`).
+
+use crate::store::StoreError;
+use crate::store::sqlite::connection::sql::sql;
+use rusqlite::Connection;
+
+/// Deltas that may wait: folding as many takes about a millisecond.
+const MANY: usize = 500;
+
+/// How far this writer has folded.
+#[derive(Debug, Default)]
+pub(in crate::store::sqlite) struct Folding {
+    /// Deltas written since.
+    unfolded: usize,
+    /// The last row that was there after it.
+    upto: i64,
+}
+
+impl Folding {
+    /// As many deltas were written in the open transaction.
+    pub(in crate::store::sqlite) fn wrote(&mut self, conn: &Connection, deltas: usize) -> Result<(), StoreError> {
+        self.unfolded += deltas;
+        if self.unfolded < MANY {
+            return Ok(());
+        }
+        self.unfolded = 0;
+        let last = || conn.prepare_cached(sql!("tally_last"))?.query_row([], |row| row.get::<_, i64>(0));
+        let bound = last()?;
+        // Numbers begin anew when upkeep has taken all rows away.
+        let after = if self.upto < bound { self.upto } else { 0 };
+        conn.prepare_cached(sql!("tally_fold_seconds"))?.execute([after, bound])?;
+        conn.prepare_cached(sql!("tally_folded_seconds"))?.execute([after, bound])?;
+        self.upto = last()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! How long each queue keeps what has finished, as its settings say. Read at most once a second: other nodes may change them.
+
+use crate::clock::Clock;
+use crate::job::QueueId;
+use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::life::names::Names;
+use crate::store::{Keep, Retention, SettingKey, StoreError, json};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashMap;
+use windlass_core::{Millis, State};
+
+/// How long a reading is believed.
+const FRESH_FOR: Millis = Millis::from_secs(1);
+
+#[derive(Debug)]
+pub(in crate::store::sqlite) struct Retentions {
+    /// The machine's own clock, whatever time the store's is set to.
+    watch: Clock,
+    read_at: Millis,
+    known: HashMap<QueueId, Retention>,
+}
+
+impl Default for Retentions {
+    fn default() -> Self {
+        Self { watch: Clock::system(), read_at: Millis::ZERO, known: HashMap::new() }
+    }
+}
+
+impl Retentions {
+    pub(in crate::store::sqlite) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    pub(in crate::store::sqlite) fn of(
+        &mut self,
+        conn: &Connection,
+        names: &mut Names,
+        queue: QueueId,
+    ) -> Result<Retention, StoreError> {
+        if let Some(retention) = self.known.get(&queue) {
+            return Ok(*retention);
+        }
+        let key = names.queue(conn, queue)?;
+        let name = key.1.as_str().to_owned();
+        let shared = read(conn, &SettingKey::Queue { tenant: None, name: name.clone() }, Retention::default())?;
+        let own = read(conn, &SettingKey::Queue { tenant: Some(key.0.clone()), name }, shared)?;
+        self.known.insert(queue, own);
+        Ok(own)
+    }
+
+    /// To be called once per transaction.
+    pub(in crate::store::sqlite) fn refresh(&mut self) {
+        let now = self.watch.monotonic();
+        if now.get() >= self.read_at.get() + FRESH_FOR.get() {
+            self.read_at = now;
+            self.known.clear();
+        }
+    }
+}
+
+/// What a retention says of jobs that end in `state`.
+pub(in crate::store::sqlite) fn keep(retention: Retention, state: State) -> Keep {
+    match state {
+        State::Succeeded => retention.succeeded,
+        State::Cancelled => retention.cancelled,
+        State::Failed | State::Queued | State::Running | State::Retrying => retention.failed,
+    }
+}
+
+fn read(conn: &Connection, key: &SettingKey, base: Retention) -> Result<Retention, StoreError> {
+    let (scope, tenant, name) = key.parts();
+    let mut select = conn.prepare_cached(sql!("setting_get"))?;
+    let value: Option<String> = select.query_row(params![scope, tenant, name], |row| row.get(0)).optional()?;
+    Ok(value.map_or(base, |text| json::retention_in(&text, base)))
+}
