@@ -2,7 +2,8 @@
 
 use crate::world::World;
 use serde_json::Value;
-use windlass::store::{Options, Store as _};
+use windlass::store::JobLife;
+use windlass::store::Options;
 
 const IN_SQLITE: [&str; 5] = ["live_jobs", "waiting", "running", "attempts", "archive"];
 const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];

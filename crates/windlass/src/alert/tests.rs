@@ -1,8 +1,11 @@
 use super::rules::Picture;
 use super::*;
 use crate::clock::Clock;
+use crate::store::JobLife;
+use crate::store::Reads;
+use crate::store::Registry;
 use crate::store::memory::MemoryStore;
-use crate::store::{Atomicity, Options, Scope, Store};
+use crate::store::{Atomicity, Options, Scope};
 use crate::tally::Tally;
 
 const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);

@@ -8,6 +8,7 @@ use crate::store::{
     Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, StoreError, Token, Transitioned,
     WorkerId, WorkerLock, WorkerReport,
 };
+use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -132,11 +133,10 @@ macro_rules! faulty {
 }
 
 #[async_trait]
-impl Store for FaultyStore {
+impl JobLife for FaultyStore {
     async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
         faulty!(self, "enqueue", self.inner.enqueue(jobs, atomicity))
     }
-
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         let fault = self.fault("claim");
         if fault == Fault::UnknownLate {
@@ -144,187 +144,150 @@ impl Store for FaultyStore {
         }
         faulty!(self, fault => self.inner.claim(claim))
     }
-
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
         let held = faulty!(self, "held", self.inner.held(leases));
         self.claim_late().await?;
         held
     }
-
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         faulty!(self, "commit", self.inner.commit(commits, ended))
     }
-
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         let renewed = faulty!(self, "renew", self.inner.renew(worker, leases, lease_for));
         self.claim_late().await?;
         renewed
     }
-
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         faulty!(self, "reap", self.inner.reap(reap, limit))
     }
-
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         faulty!(self, "expire", self.inner.expire(limit))
     }
-
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
         faulty!(self, "cancel", self.inner.cancel(scope, ids))
     }
-
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
         faulty!(self, "replay", self.inner.replay(scope, replay))
     }
-
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
         faulty!(self, "discard", self.inner.discard(scope, discard))
     }
-
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         faulty!(self, "amend", self.inner.amend(scope, id, change))
     }
-
-    async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
-        faulty!(self, "job", self.inner.job(scope, id))
-    }
-
-    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
-        faulty!(self, "jobs_by_id", self.inner.jobs_by_id(scope, ids))
-    }
-
-    async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
-        faulty!(self, "jobs", self.inner.jobs(scope, filter, page))
-    }
-
-    async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
-        faulty!(self, "attempts", self.inner.attempts(scope, id, limit))
-    }
-
-    async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
-        faulty!(self, "schedule_attempts", self.inner.schedule_attempts(scope, schedule, limit))
-    }
-
-    async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
-        faulty!(self, "dead_groups", self.inner.dead_groups(scope, filter, limit))
-    }
-
-    async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
-        faulty!(self, "depths", self.inner.depths(scope))
-    }
-
-    async fn queues(&self) -> Result<Vec<Queue>> {
-        faulty!(self, "queues", self.inner.queues())
-    }
-
-    async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
-        faulty!(self, "register_queue", self.inner.register_queue(tenant, name, executor))
-    }
-
-    async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
-        faulty!(self, "pause_queue", self.inner.pause_queue(tenant, name, paused))
-    }
-
-    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        faulty!(self, "settings", self.inner.settings())
-    }
-
-    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
-        faulty!(self, "put_setting", self.inner.put_setting(key, value))
-    }
-
-    async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
-        faulty!(self, "add_schedule", self.inner.add_schedule(spec, next_at))
-    }
-
-    async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
-        faulty!(self, "schedule", self.inner.schedule(scope, id))
-    }
-
-    async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
-        faulty!(self, "schedules", self.inner.schedules(scope, page))
-    }
-
-    async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
-        faulty!(self, "change_schedule", self.inner.change_schedule(scope, id, change))
-    }
-
-    async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
-        faulty!(self, "remove_schedule", self.inner.remove_schedule(scope, id))
-    }
-
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         faulty!(self, "due_schedules", self.inner.due_schedules(limit))
     }
-
     async fn fire(&self, firing: Firing) -> Result<Fired> {
         faulty!(self, "fire", self.inner.fire(firing))
     }
-
-    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
-        faulty!(self, "tallies", self.inner.tallies(scope, since))
-    }
-
-    async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
-        faulty!(self, "windows", self.inner.windows(scope, since))
-    }
-
-    async fn put_token(&self, token: &Token) -> Result<()> {
-        faulty!(self, "put_token", self.inner.put_token(token))
-    }
-
-    async fn tokens(&self) -> Result<Vec<Token>> {
-        faulty!(self, "tokens", self.inner.tokens())
-    }
-
-    async fn revoke_token(&self, id: &str) -> Result<bool> {
-        faulty!(self, "revoke_token", self.inner.revoke_token(id))
-    }
-
-    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
-        faulty!(self, "lock_worker", self.inner.lock_worker(worker))
-    }
-
-    async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
-        faulty!(self, "report_worker", self.inner.report_worker(report))
-    }
-
-    async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
-        faulty!(self, "workers", self.inner.workers(since))
-    }
-
-    async fn alerts(&self) -> Result<Vec<Alert>> {
-        faulty!(self, "alerts", self.inner.alerts())
-    }
-
-    async fn change_alert(&self, change: AlertChange) -> Result<bool> {
-        faulty!(self, "change_alert", self.inner.change_alert(change))
-    }
-
-    async fn audit(&self, entry: &Audit) -> Result<()> {
-        faulty!(self, "audit", self.inner.audit(entry))
-    }
-
-    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
-        faulty!(self, "audits", self.inner.audits(limit))
-    }
-
     async fn prune(&self) -> Result<u64> {
         faulty!(self, "prune", self.inner.prune())
     }
+}
 
+#[async_trait]
+impl Reads for FaultyStore {
+    async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
+        faulty!(self, "job", self.inner.job(scope, id))
+    }
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        faulty!(self, "jobs_by_id", self.inner.jobs_by_id(scope, ids))
+    }
+    async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
+        faulty!(self, "jobs", self.inner.jobs(scope, filter, page))
+    }
+    async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
+        faulty!(self, "attempts", self.inner.attempts(scope, id, limit))
+    }
+    async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
+        faulty!(self, "schedule_attempts", self.inner.schedule_attempts(scope, schedule, limit))
+    }
+    async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
+        faulty!(self, "dead_groups", self.inner.dead_groups(scope, filter, limit))
+    }
+    async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
+        faulty!(self, "depths", self.inner.depths(scope))
+    }
+    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
+        faulty!(self, "tallies", self.inner.tallies(scope, since))
+    }
+    async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
+        faulty!(self, "windows", self.inner.windows(scope, since))
+    }
+}
+
+#[async_trait]
+impl Registry for FaultyStore {
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        faulty!(self, "queues", self.inner.queues())
+    }
+    async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
+        faulty!(self, "register_queue", self.inner.register_queue(tenant, name, executor))
+    }
+    async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
+        faulty!(self, "pause_queue", self.inner.pause_queue(tenant, name, paused))
+    }
+    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
+        faulty!(self, "settings", self.inner.settings())
+    }
+    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
+        faulty!(self, "put_setting", self.inner.put_setting(key, value))
+    }
+    async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
+        faulty!(self, "add_schedule", self.inner.add_schedule(spec, next_at))
+    }
+    async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
+        faulty!(self, "schedule", self.inner.schedule(scope, id))
+    }
+    async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
+        faulty!(self, "schedules", self.inner.schedules(scope, page))
+    }
+    async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
+        faulty!(self, "change_schedule", self.inner.change_schedule(scope, id, change))
+    }
+    async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
+        faulty!(self, "remove_schedule", self.inner.remove_schedule(scope, id))
+    }
+    async fn put_token(&self, token: &Token) -> Result<()> {
+        faulty!(self, "put_token", self.inner.put_token(token))
+    }
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        faulty!(self, "tokens", self.inner.tokens())
+    }
+    async fn revoke_token(&self, id: &str) -> Result<bool> {
+        faulty!(self, "revoke_token", self.inner.revoke_token(id))
+    }
+    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
+        faulty!(self, "lock_worker", self.inner.lock_worker(worker))
+    }
+    async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
+        faulty!(self, "report_worker", self.inner.report_worker(report))
+    }
+    async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
+        faulty!(self, "workers", self.inner.workers(since))
+    }
+    async fn alerts(&self) -> Result<Vec<Alert>> {
+        faulty!(self, "alerts", self.inner.alerts())
+    }
+    async fn change_alert(&self, change: AlertChange) -> Result<bool> {
+        faulty!(self, "change_alert", self.inner.change_alert(change))
+    }
+    async fn audit(&self, entry: &Audit) -> Result<()> {
+        faulty!(self, "audit", self.inner.audit(entry))
+    }
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        faulty!(self, "audits", self.inner.audits(limit))
+    }
     async fn migrate(&self) -> Result<()> {
         faulty!(self, "migrate", self.inner.migrate())
     }
-
     async fn health(&self) -> Result<Health> {
         faulty!(self, "health", self.inner.health())
     }
-
     fn clock(&self) -> &Clock {
         self.inner.clock()
     }
-
     fn wake(&self) -> &Wake {
         if self.is_deaf.load(Ordering::Relaxed) { &self.silence } else { self.inner.wake() }
     }

@@ -167,7 +167,8 @@ mod tests {
     use super::*;
     use crate::job::{Job, NewJob};
     use crate::store::memory::MemoryStore;
-    use crate::store::{Atomicity, Options, Store};
+    use crate::store::{Atomicity, Options};
+    use crate::store::{JobLife as _, Reads as _};
     use std::sync::Arc;
     use windlass_core::job::Kind;
     use windlass_core::policy::{Partial, Role};

@@ -2,8 +2,9 @@
 
 use crate::again::{fill, free, on_small_disk, task};
 use crate::jobs::{claim, count, is_applied, put, put_until_refused, succeed};
+use windlass::store::Registry;
 use windlass::store::sqlite::SqliteStore;
-use windlass::store::{Options, Store, StoreError};
+use windlass::store::{Options, StoreError};
 
 #[test]
 fn a_full_disk_refuses_loses_nothing_and_is_used_again_when_there_is_room() {

@@ -50,7 +50,7 @@ async fn works_on_a_disk_that_fails() {
     put(&*store, 1).await;
     std::fs::write(home.join("broken"), "").unwrap();
     for _ in 0..3 {
-        let stored = windlass::store::Store::enqueue(&*store, vec![job()], Atomicity::Each).await;
+        let stored = windlass::store::JobLife::enqueue(&*store, vec![job()], Atomicity::Each).await;
         assert!(matches!(stored, Err(StoreError::Unknown(_))), "{stored:?}");
     }
     std::fs::remove_file(home.join("broken")).unwrap();

@@ -5,8 +5,10 @@ use crate::world::{World, job, options, url};
 use windlass::clock::Clock;
 use windlass::core::{JobId, Millis, Timestamp};
 use windlass::job::NewJob;
+use windlass::store::JobLife;
+use windlass::store::Reads;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, Enqueued, Reap, Scope, Spared, Store, StoreError};
+use windlass::store::{Atomicity, Enqueued, Reap, Scope, Spared, StoreError};
 
 async fn put(w: &World) -> Result<Vec<Enqueued>, StoreError> {
     w.store.enqueue(vec![job()], Atomicity::Each).await

@@ -1,7 +1,8 @@
 //! Claims are heap-only updates: the statistics show it.
 
 use crate::world::{World, job};
-use windlass::store::{Atomicity, Store};
+use windlass::store::Atomicity;
+use windlass::store::JobLife;
 
 const JOBS: usize = 2000;
 

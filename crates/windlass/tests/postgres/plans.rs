@@ -4,7 +4,8 @@ use crate::world::{World, job};
 use windlass::core::{Failure, Outcome, Roll};
 use windlass::job::Job;
 use windlass::leases::transition::{Trace, transition_of};
-use windlass::store::{Atomicity, Commit, Store};
+use windlass::store::JobLife;
+use windlass::store::{Atomicity, Commit};
 
 /// Jobs that are live while a few of them are committed.
 const LIVE: usize = 3000;

@@ -5,8 +5,11 @@ use std::time::Duration;
 use windlass::clock::{Clock, Stopwatch};
 use windlass::core::{Millis, Outcome, Roll, State};
 use windlass::leases::transition::{Trace, transition_of};
+use windlass::store::JobLife;
+use windlass::store::Reads;
+use windlass::store::Registry;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope, Store};
+use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope};
 
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.

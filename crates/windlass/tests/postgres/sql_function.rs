@@ -7,7 +7,10 @@ use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
 use windlass::job::{Job, NewJob};
 use windlass::leases::transition::{Trace, transition_of};
-use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey, Store};
+use windlass::store::JobLife;
+use windlass::store::Reads;
+use windlass::store::Registry;
+use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey};
 
 /// Shorter than any lock is waited for.
 const SOON: Duration = Duration::from_secs(5);

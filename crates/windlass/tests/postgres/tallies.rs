@@ -8,8 +8,11 @@ use windlass::core::job::QueueName;
 use windlass::core::{Millis, Outcome, Roll};
 use windlass::job::{Job, NewJob, RunAt};
 use windlass::leases::transition::{Trace, transition_of};
+use windlass::store::JobLife;
+use windlass::store::Reads;
+use windlass::store::Registry;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share, Store};
+use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share};
 use windlass::tally::Tally;
 
 /// Longer than folding takes, shorter than a person's patience.

@@ -4,7 +4,9 @@ use crate::world::{World, job, plain};
 use windlass::core::{Outcome, Roll, State};
 use windlass::job::Job;
 use windlass::leases::transition::{Trace, transition_of};
-use windlass::store::{Atomicity, Commit, Committed, Scope, Store};
+use windlass::store::JobLife;
+use windlass::store::Reads;
+use windlass::store::{Atomicity, Commit, Committed, Scope};
 
 fn succeeded(job: &Job) -> Commit {
     let now = job.claimed_at.unwrap();

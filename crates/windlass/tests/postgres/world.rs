@@ -7,8 +7,10 @@ use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Policy};
 use windlass::job::{Job, LeaseId, NewJob, QueueId};
 use windlass::random::Random;
+use windlass::store::JobLife;
+use windlass::store::Registry;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Claim, Leases, Options, Share, Store, WorkerId};
+use windlass::store::{Claim, Leases, Options, Share, WorkerId};
 
 pub fn url() -> String {
     std::env::var("WINDLASS_TEST_POSTGRES").expect(

@@ -7,7 +7,9 @@ use crate::swarm::Spice;
 use windlass::core::job::QueueName;
 use windlass::core::{JobId, Millis, Priority};
 use windlass::job::NewJob;
-use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Spacing, Store, Trigger};
+use windlass::store::JobLife;
+use windlass::store::Registry;
+use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Spacing, Trigger};
 
 #[derive(Debug, Clone, Copy)]
 enum OperatorAction {

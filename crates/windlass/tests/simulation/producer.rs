@@ -9,7 +9,9 @@ use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::core::{Delivery, Millis, Policy, Priority, State};
 use windlass::job::{Idempotency, KeyWindow, NewJob, RunAt, Webhook};
-use windlass::store::{Atomicity, Enqueued, Missed, Overlap, Recurrence, ScheduleSpec, Store};
+use windlass::store::JobLife;
+use windlass::store::Registry;
+use windlass::store::{Atomicity, Enqueued, Missed, Overlap, Recurrence, ScheduleSpec};
 
 const TENANTS: [&str; 2] = ["default", "acme"];
 const LONG: Millis = Millis::from_secs(86_400);

@@ -8,7 +8,8 @@ use crate::sim::Sim;
 use crate::swarm::Spice;
 use windlass::core::{Executor, Millis, Outcome};
 use windlass::job::{Job, LeaseId};
-use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Share, Store};
+use windlass::store::Registry;
+use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Share};
 use windlass::upkeep::schedules::firing;
 
 /// How often a node looks for work that nobody told it about. Slower than the real one, to save steps.

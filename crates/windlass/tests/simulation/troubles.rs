@@ -6,7 +6,9 @@ use crate::node::Done;
 use crate::sim::Sim;
 use crate::swarm::Spice;
 use windlass::core::{Millis, Outcome, Progress};
-use windlass::store::{Reap, ScheduleChange, Scope, SettingKey, Store, WorkerId};
+use windlass::store::JobLife;
+use windlass::store::Registry;
+use windlass::store::{Reap, ScheduleChange, Scope, SettingKey, WorkerId};
 
 impl Sim {
     pub async fn begin(&mut self) {

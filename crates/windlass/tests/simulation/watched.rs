@@ -9,6 +9,7 @@ use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Timestamp};
 use windlass::job::{Job, LeaseId, NewJob};
 use windlass::store::*;
+use windlass::store::{JobLife, Reads, Registry};
 use windlass::tally::Tally;
 use windlass::wake::Wake;
 
@@ -35,7 +36,7 @@ impl Watched {
 }
 
 #[async_trait]
-impl Store for Watched {
+impl JobLife for Watched {
     async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
         self.watch_enqueue(jobs, atomicity).await
     }
@@ -69,6 +70,19 @@ impl Store for Watched {
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         self.watch_amend(scope, id, change).await
     }
+    async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
+        self.inner.due_schedules(limit).await
+    }
+    async fn fire(&self, firing: Firing) -> Result<Fired> {
+        self.watch_fire(firing).await
+    }
+    async fn prune(&self) -> Result<u64> {
+        self.watch_prune().await
+    }
+}
+
+#[async_trait]
+impl Reads for Watched {
     async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
         self.inner.job(scope, id).await
     }
@@ -87,6 +101,13 @@ impl Store for Watched {
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
         self.inner.depths(scope).await
     }
+    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
+        self.inner.tallies(scope, since).await
+    }
+}
+
+#[async_trait]
+impl Registry for Watched {
     async fn queues(&self) -> Result<Vec<Queue>> {
         self.inner.queues().await
     }
@@ -121,15 +142,6 @@ impl Store for Watched {
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
         self.inner.remove_schedule(scope, id).await
     }
-    async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
-        self.inner.due_schedules(limit).await
-    }
-    async fn fire(&self, firing: Firing) -> Result<Fired> {
-        self.watch_fire(firing).await
-    }
-    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
-        self.inner.tallies(scope, since).await
-    }
     async fn put_token(&self, token: &Token) -> Result<()> {
         self.inner.put_token(token).await
     }
@@ -159,9 +171,6 @@ impl Store for Watched {
     }
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
         self.inner.audits(limit).await
-    }
-    async fn prune(&self) -> Result<u64> {
-        self.watch_prune().await
     }
     async fn migrate(&self) -> Result<()> {
         self.inner.migrate().await

@@ -7,9 +7,10 @@ use crate::job::{Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, StoreError, Token,
-    Transitioned, WorkerId, WorkerLock, WorkerReport,
+    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, StoreError, Token, Transitioned,
+    WorkerId, WorkerLock, WorkerReport,
 };
+use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -18,14 +19,13 @@ use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
 #[async_trait]
-impl Store for SqliteStore {
+impl JobLife for SqliteStore {
     async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
         self.write_all(jobs, move |tx, jobs| tx.enqueue(jobs, atomicity)).await
     }
-
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         let taken = self.write(move |tx| tx.claim(&claim)).await?;
         let jobs = match taken.read {
@@ -34,196 +34,45 @@ impl Store for SqliteStore {
         };
         Ok(Claimed { jobs, next_due: taken.next_due })
     }
-
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
         self.read(move |reader| claim::held(&reader.conn, &mut reader.names, &leases)).await
     }
-
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         self.write_all(commits, move |tx, commits| tx.commit(commits, &ended)).await
     }
-
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         self.write(move |tx| tx.renew(&leases, lease_for)).await
     }
-
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         let (clock, asked) = (self.clock.clone(), self.clock.monotonic());
         self.write(move |tx| tx.reap(&reap.late(clock.monotonic() - asked), limit)).await
     }
-
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         self.write(move |tx| tx.expire(limit)).await
     }
-
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
         let scope = scope.clone();
         self.write(move |tx| tx.cancel(&scope, &ids)).await
     }
-
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
         let scope = scope.clone();
         self.write(move |tx| tx.replay(&scope, &replay)).await
     }
-
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
         let scope = scope.clone();
         self.write(move |tx| tx.discard(&scope, &discard)).await
     }
-
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         let scope = scope.clone();
         self.write(move |tx| tx.amend(&scope, id, change)).await
     }
-
-    async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
-        let scope = scope.clone();
-        self.read(move |reader| reader.job(&scope, id)).await
-    }
-
-    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
-        let (scope, ids) = (scope.clone(), ids.to_vec());
-        self.read(move |reader| {
-            let found: Result<Vec<Option<Job>>> = ids.iter().map(|id| reader.job(&scope, *id)).collect();
-            Ok(found?.into_iter().flatten().collect())
-        })
-        .await
-    }
-
-    async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |reader| reader.jobs(&scope, &filter, page)).await
-    }
-
-    async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
-        let scope = scope.clone();
-        self.read(move |reader| reader.attempts(&scope, id, limit)).await
-    }
-
-    async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
-        let scope = scope.clone();
-        self.read(move |reader| reader.schedule_attempts(&scope, schedule, limit)).await
-    }
-
-    async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
-        let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |reader| reader.dead_groups(&scope, &filter, limit)).await
-    }
-
-    async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
-        let (scope, now) = (scope.clone(), self.clock.now());
-        self.read(move |reader| reader.depths(&scope, now)).await
-    }
-
-    async fn queues(&self) -> Result<Vec<Queue>> {
-        self.read(Reader::queues).await
-    }
-
-    async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
-        let (tenant, name) = (tenant.clone(), name.clone());
-        self.write(move |tx| {
-            let id = tx.names.queue_id(tx.conn, (&tenant, &name, executor), tx.now)?;
-            tx.queue_row(id)
-        })
-        .await
-    }
-
-    async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
-        let (tenant, name) = (tenant.clone(), name.clone());
-        self.write(move |tx| tx.pause_queue(tenant.as_str(), name.as_str(), paused)).await
-    }
-
-    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        self.read(Reader::settings).await
-    }
-
-    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
-        let (key, value) = (key.clone(), value.map(str::to_owned));
-        self.write(move |tx| tx.put_setting(&key, value.as_deref())).await
-    }
-
-    async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
-        self.write(move |tx| tx.add_schedule(spec, next_at)).await
-    }
-
-    async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
-        let scope = scope.clone();
-        self.read(move |reader| reader.schedule(&scope, id)).await
-    }
-
-    async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
-        let scope = scope.clone();
-        self.read(move |reader| reader.schedules(&scope, page)).await
-    }
-
-    async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
-        let scope = scope.clone();
-        self.write(move |tx| tx.change_schedule(&scope, id, change)).await
-    }
-
-    async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
-        let scope = scope.clone();
-        self.write(move |tx| tx.remove_schedule(&scope, id)).await
-    }
-
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         let now = self.clock.now();
         self.read(move |reader| reader.due_schedules(limit, now)).await
     }
-
     async fn fire(&self, firing: Firing) -> Result<Fired> {
         self.write(move |tx| tx.fire(&firing)).await
     }
-
-    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
-        let scope = scope.clone();
-        self.read(move |reader| reader.tallies(&scope, since)).await
-    }
-
-    async fn put_token(&self, token: &Token) -> Result<()> {
-        let token = token.clone();
-        self.write(move |tx| tx.put_token(&token)).await
-    }
-
-    async fn tokens(&self) -> Result<Vec<Token>> {
-        self.read(Reader::tokens).await
-    }
-
-    async fn revoke_token(&self, id: &str) -> Result<bool> {
-        let id = id.to_owned();
-        self.write(move |tx| tx.revoke_token(&id)).await
-    }
-
-    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
-        lock::take(&self.path, worker)
-    }
-
-    async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
-        let report = report.clone();
-        self.write(move |tx| tx.report_worker(&report)).await
-    }
-
-    async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
-        self.read(move |reader| reader.workers(since)).await
-    }
-
-    async fn alerts(&self) -> Result<Vec<Alert>> {
-        self.read(Reader::alerts).await
-    }
-
-    async fn change_alert(&self, change: AlertChange) -> Result<bool> {
-        self.write(move |tx| tx.change_alert(&change)).await
-    }
-
-    async fn audit(&self, entry: &Audit) -> Result<()> {
-        let entry = entry.clone();
-        self.write(move |tx| tx.audit(&entry)).await
-    }
-
-    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
-        self.read(move |reader| reader.audits(limit)).await
-    }
-
     async fn prune(&self) -> Result<u64> {
         let cursor = self.keys_pruned.clone();
         self.write(move |tx| {
@@ -234,21 +83,136 @@ impl Store for SqliteStore {
         })
         .await
     }
+}
 
+#[async_trait]
+impl Reads for SqliteStore {
+    async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.job(&scope, id)).await
+    }
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        let (scope, ids) = (scope.clone(), ids.to_vec());
+        self.read(move |reader| {
+            let found: Result<Vec<Option<Job>>> = ids.iter().map(|id| reader.job(&scope, *id)).collect();
+            Ok(found?.into_iter().flatten().collect())
+        })
+        .await
+    }
+    async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |reader| reader.jobs(&scope, &filter, page)).await
+    }
+    async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.attempts(&scope, id, limit)).await
+    }
+    async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.schedule_attempts(&scope, schedule, limit)).await
+    }
+    async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |reader| reader.dead_groups(&scope, &filter, limit)).await
+    }
+    async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
+        let (scope, now) = (scope.clone(), self.clock.now());
+        self.read(move |reader| reader.depths(&scope, now)).await
+    }
+    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.tallies(&scope, since)).await
+    }
+}
+
+#[async_trait]
+impl Registry for SqliteStore {
+    async fn queues(&self) -> Result<Vec<Queue>> {
+        self.read(Reader::queues).await
+    }
+    async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.write(move |tx| {
+            let id = tx.names.queue_id(tx.conn, (&tenant, &name, executor), tx.now)?;
+            tx.queue_row(id)
+        })
+        .await
+    }
+    async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
+        let (tenant, name) = (tenant.clone(), name.clone());
+        self.write(move |tx| tx.pause_queue(tenant.as_str(), name.as_str(), paused)).await
+    }
+    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
+        self.read(Reader::settings).await
+    }
+    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
+        let (key, value) = (key.clone(), value.map(str::to_owned));
+        self.write(move |tx| tx.put_setting(&key, value.as_deref())).await
+    }
+    async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
+        self.write(move |tx| tx.add_schedule(spec, next_at)).await
+    }
+    async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.schedule(&scope, id)).await
+    }
+    async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.schedules(&scope, page)).await
+    }
+    async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
+        let scope = scope.clone();
+        self.write(move |tx| tx.change_schedule(&scope, id, change)).await
+    }
+    async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
+        let scope = scope.clone();
+        self.write(move |tx| tx.remove_schedule(&scope, id)).await
+    }
+    async fn put_token(&self, token: &Token) -> Result<()> {
+        let token = token.clone();
+        self.write(move |tx| tx.put_token(&token)).await
+    }
+    async fn tokens(&self) -> Result<Vec<Token>> {
+        self.read(Reader::tokens).await
+    }
+    async fn revoke_token(&self, id: &str) -> Result<bool> {
+        let id = id.to_owned();
+        self.write(move |tx| tx.revoke_token(&id)).await
+    }
+    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
+        lock::take(&self.path, worker)
+    }
+    async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
+        let report = report.clone();
+        self.write(move |tx| tx.report_worker(&report)).await
+    }
+    async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
+        self.read(move |reader| reader.workers(since)).await
+    }
+    async fn alerts(&self) -> Result<Vec<Alert>> {
+        self.read(Reader::alerts).await
+    }
+    async fn change_alert(&self, change: AlertChange) -> Result<bool> {
+        self.write(move |tx| tx.change_alert(&change)).await
+    }
+    async fn audit(&self, entry: &Audit) -> Result<()> {
+        let entry = entry.clone();
+        self.write(move |tx| tx.audit(&entry)).await
+    }
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
+        self.read(move |reader| reader.audits(limit)).await
+    }
     async fn migrate(&self) -> Result<()> {
         let (path, now) = (self.path.clone(), self.clock.now());
         let migrating = tokio::task::spawn_blocking(move || migrate::migrate(&connect::writer(&path)?, now));
         migrating.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
     }
-
     async fn health(&self) -> Result<Health> {
         self.write(|tx| tx.health()).await
     }
-
     fn clock(&self) -> &Clock {
         &self.clock
     }
-
     fn wake(&self) -> &Wake {
         &self.wake
     }

@@ -4,9 +4,12 @@ use super::SqliteStore;
 use crate::clock::Clock;
 use crate::job::{Job, LeaseId, NewJob};
 use crate::leases::transition::{Trace, transition_of};
+use crate::store::JobLife;
+use crate::store::Reads;
+use crate::store::Registry;
 use crate::store::{
     Atomicity, Claim, Committed, Enqueued, JobFilter, Leases, Migrations, Options, Order, Page, Reap, Scope,
-    SettingKey, Share, Spared, Store, StoreError, WorkerId,
+    SettingKey, Share, Spared, StoreError, WorkerId,
 };
 use rusqlite::Connection;
 use std::sync::Arc;

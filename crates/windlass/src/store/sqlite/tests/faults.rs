@@ -1,6 +1,9 @@
 //! Full disks, locks, read-only files, schemas from elsewhere.
 
 use super::*;
+use crate::store::JobLife;
+use crate::store::Reads;
+use crate::store::Registry;
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_room() {

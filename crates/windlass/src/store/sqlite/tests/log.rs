@@ -1,6 +1,7 @@
 //! The write-ahead log: it starts anew while writing goes on, and is gone when the store is.
 
 use super::*;
+use crate::store::JobLife;
 
 const MIB: u64 = 1 << 20;
 

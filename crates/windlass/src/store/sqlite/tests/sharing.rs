@@ -1,6 +1,9 @@
 //! One file, several connections: other processes, and the application's own transactions.
 
 use super::*;
+use crate::store::JobLife;
+use crate::store::Reads;
+use crate::store::Registry;
 
 #[tokio::test]
 async fn two_stores_on_one_file_share_the_work() {

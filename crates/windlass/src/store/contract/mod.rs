@@ -1,0 +1,29 @@
+//! What every store promises: three small traits, and the words they are said in.
+
+mod claim;
+mod commit;
+mod life;
+mod operations;
+mod read;
+mod reads;
+mod reap;
+mod registry;
+pub(crate) mod replay;
+mod schedule;
+mod settings;
+
+pub use claim::{Claim, Claimed, Leases, Renewed, Share, WorkerId};
+pub use commit::{Commit, Committed, Transitioned};
+pub use life::JobLife;
+pub use operations::{
+    Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
+};
+pub use read::{DeadGroup, Depth, JobFilter, Order, Page, Scope};
+pub use reads::Reads;
+pub use reap::{Reap, Spared};
+pub use registry::Registry;
+pub use replay::{Replay, ReplayOnly, Replayed, Spacing};
+pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Trigger};
+pub use settings::{Keep, Queue, Retention, SettingKey};
+
+type Result<T> = std::result::Result<T, super::StoreError>;

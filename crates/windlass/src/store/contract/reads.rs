@@ -1,0 +1,51 @@
+//! What a store answers about jobs and counts. Reads change nothing.
+
+use super::*;
+use crate::job::Job;
+use crate::tally::Tally;
+use async_trait::async_trait;
+use windlass_core::job::Kind;
+use windlass_core::{Attempt, JobId, Timestamp};
+
+/// What a store answers about jobs and counts. Reads change nothing.
+#[async_trait]
+pub trait Reads: std::fmt::Debug + Send + Sync {
+    async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>>;
+
+    /// Those of these jobs that are there, live or archived, in any order.
+    async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(self.job(scope, *id).await?);
+        }
+        Ok(found)
+    }
+
+    /// Live and archived jobs by id, filtered, a page at a time.
+    async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>>;
+
+    /// The job's latest `limit` attempts, oldest first. Empty if there is no such job in scope.
+    async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>>;
+
+    /// The latest `limit` attempts of all runs of a schedule, oldest first, with the job of each.
+    async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>>;
+
+    /// Dead letters that match, grouped by fingerprint, the largest group first.
+    async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>>;
+
+    /// How full each queue is.
+    async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>>;
+
+    /// Sums by queue and kind of what was counted since the second a moment lies in, or ever. What was counted long ago is known
+    /// to the minute, then to the hour, and counts if its span began then or later (see [`crate::tally`]).
+    async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>>;
+
+    /// The same for several moments, each window for itself, in their order; in one look, if the store can.
+    async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
+        let mut windows = Vec::with_capacity(since.len());
+        for moment in since {
+            windows.push(self.tallies(scope, Some(*moment)).await?);
+        }
+        Ok(windows)
+    }
+}

@@ -1,0 +1,76 @@
+//! What a store keeps besides jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store itself.
+
+use super::*;
+use crate::clock::Clock;
+use crate::store::{Health, WorkerLock};
+use crate::wake::Wake;
+use async_trait::async_trait;
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::{Executor, JobId, Timestamp};
+
+/// What a store keeps besides jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store itself.
+#[async_trait]
+pub trait Registry: std::fmt::Debug + Send + Sync {
+    async fn queues(&self) -> Result<Vec<Queue>>;
+
+    /// The queue's row, made if it is not there.
+    async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue>;
+
+    /// Pauses or resumes every queue of this name in the tenant, whatever its executor. Answers how many there are.
+    async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64>;
+
+    /// All settings. Their values are JSON text.
+    async fn settings(&self) -> Result<Vec<(SettingKey, String)>>;
+
+    /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within seconds.
+    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()>;
+
+    async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule>;
+
+    async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>>;
+
+    async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>>;
+
+    /// `None` if there is no such schedule in scope.
+    async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>>;
+
+    /// Whether there was one. Its runs stay.
+    async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool>;
+
+    async fn put_token(&self, token: &Token) -> Result<()>;
+
+    async fn tokens(&self) -> Result<Vec<Token>>;
+
+    /// Whether there was an unrevoked one.
+    async fn revoke_token(&self, id: &str) -> Result<bool>;
+
+    /// Takes the lock of a worker id for as long as the guard lives, or `None` if another process holds it.
+    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>>;
+
+    async fn report_worker(&self, report: &WorkerReport) -> Result<()>;
+
+    /// Workers seen at or after `since`.
+    async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>>;
+
+    async fn alerts(&self) -> Result<Vec<Alert>>;
+
+    /// Whether this call made the change: of several nodes, one does.
+    async fn change_alert(&self, change: AlertChange) -> Result<bool>;
+
+    async fn audit(&self, entry: &Audit) -> Result<()>;
+
+    /// The latest entries, newest first.
+    async fn audits(&self, limit: u32) -> Result<Vec<Audit>>;
+
+    /// Brings the schema up to date. Repeating it changes nothing.
+    async fn migrate(&self) -> Result<()>;
+
+    /// Whether the store can be written to, with what a person would want to know.
+    async fn health(&self) -> Result<Health>;
+
+    /// The store's clock.
+    fn clock(&self) -> &Clock;
+
+    /// Rings when work may have become due: a hint, never a promise.
+    fn wake(&self) -> &Wake;
+}
