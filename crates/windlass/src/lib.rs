@@ -56,11 +56,14 @@ pub use client::retry::{IntoRetry, Retry};
 pub use client::windlass::{OpenError, Windlass};
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
+pub use executor::middleware::Next;
 pub use executor::{Execute, Executed, Timeout};
-pub use handler_error::{HandlerError, cancel, snooze};
+pub use handler_error::{BoxError, HandlerError, cancel, snooze};
+pub use tokio_util::sync::CancellationToken;
 pub use transaction::TransactionError;
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
 #[cfg(feature = "macros")]
 pub use windlass_macros::JobKind;
+pub use worker::shutdown::IntoShutdown;
 pub use worker::{Upkeep, Worker, WorkerError};

@@ -30,9 +30,10 @@ use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
-use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
-use crate::handler_error::HandlerError;
+use crate::executor::middleware::Next;
+use crate::executor::{Execute, Executed};
+use crate::handler_error::BoxError;
 use crate::job::{Job, LeaseId};
 use crate::leases::transition::{Trace, transition_of};
 use crate::random::Random;
@@ -105,9 +106,33 @@ impl TestKit {
         F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize + 'static,
-        E: Into<HandlerError> + 'static,
+        E: Into<BoxError> + 'static,
     {
         self.handlers.add(handler);
+        self
+    }
+
+    /// As `Worker::handle_blocking`.
+    #[must_use]
+    pub fn handle_blocking<J, F, R, E>(mut self, handler: F) -> Self
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
+        R: Serialize + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        self.handlers.add_blocking(handler);
+        self
+    }
+
+    /// As `Worker::wrap`.
+    #[must_use]
+    pub fn wrap<F, Fut>(mut self, middleware: F) -> Self
+    where
+        F: Fn(Attempt, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Executed> + Send + 'static,
+    {
+        self.handlers.wrap(middleware);
         self
     }
 

@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
 mod batches;
+mod handlers;
 mod kinds;
+mod middleware;
 mod policies;

@@ -64,9 +64,11 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opene
         let shown: String = url.chars().take(40).collect();
         return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
     }
-    crate::store::open(url, options).await.map(Opened::Other).map_err(|error| match error {
-        OpenError::Store(error) => reported(&without_password(url), &error),
-        error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
+    crate::store::open(url, options).await.map(Opened::Other).map_err(|error| {
+        if let OpenError::Store(error) = &error {
+            return reported(&without_password(url), error);
+        }
+        Error::BadInput(error.to_string())
     })
 }
 

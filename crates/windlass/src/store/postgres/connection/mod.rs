@@ -10,3 +10,8 @@ pub(super) mod migrate;
 pub(super) mod pool;
 pub(super) mod pooler;
 pub(super) mod sql;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls;
