@@ -1,9 +1,9 @@
 //! The rules of Windlass: when to try again, when to give up, when a schedule fires.
 //!
 //! Everything here is pure. Nothing reads a clock, draws a random number or does I/O: `now` and `roll`
-//! come in as values, so whatever happened can be computed again from what was recorded.
+//! are passed in as values, so every decision can be computed again from the recorded inputs.
 //!
-//! Start with [`decide()`]: every change of a job's state after a claim is made there.
+//! Start with [`decide()`]: it makes every change of a job's state after a claim.
 
 pub mod attempt;
 pub mod backoff;
