@@ -1,7 +1,7 @@
 //! The rules of Windlass: when to try again, when to give up, when a schedule fires.
 //!
 //! Everything here is pure. Nothing reads a clock, draws a random number or does I/O: `now` and `roll`
-//! come in as values, so whatever happened can be computed again from what was recorded.
+//! are passed in as values, so every decision can be computed again from the recorded inputs.
 //!
 //! Start with [`decide()`]: it says what becomes of a job after an attempt. [`verdict`] says what operators' actions do to it,
 //! [`pick`] which due jobs a claim takes.
