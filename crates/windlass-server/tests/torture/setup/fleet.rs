@@ -3,7 +3,7 @@
 use crate::client::{Answer, Client};
 use crate::setup::node::Node;
 use crate::setup::place::Place;
-use crate::tools::{PATIENCE, below, eventually};
+use crate::tools::{HANG, below, eventually};
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -142,7 +142,7 @@ impl Fleet {
                 if let Some(status) = connection.node.ended() {
                     break status;
                 }
-                assert!(watch.elapsed() < PATIENCE, "a node does not stop:\n{}", connection.node.log());
+                assert!(watch.elapsed() < HANG, "a node does not stop:\n{}", connection.node.log());
                 std::thread::yield_now();
             };
             assert_eq!(status.code(), Some(0), "{}", connection.node.log());
