@@ -29,6 +29,6 @@ pub use jitter::{Jitter, Roll, Window};
 pub use job::{Delivery, Executor, JobId, NameError, Priority, Reason, State};
 pub use policy::{Policy, PolicyError};
 pub use preview::{Preview, preview};
-pub use schedule::{Cadence, CadenceError};
+pub use schedule::{Cadence, CadenceError, NextFiring, Timing};
 pub use signature::Secret;
 pub use time::{Millis, Timestamp};
