@@ -35,6 +35,6 @@ pub use job::{Delivery, Executor, JobId, NameError, Priority, Reason, State};
 pub use policy::{Policy, PolicyError};
 pub use preview::{Preview, preview};
 pub use retention::{Keep, Retention, RetentionLevel};
-pub use schedule::{Cadence, CadenceError};
+pub use schedule::{Cadence, CadenceError, NextFiring, Timing};
 pub use signature::Secret;
 pub use time::{Millis, Timestamp};
