@@ -95,9 +95,16 @@ pub struct Idempotency {
 /// How long a key stands for its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyWindow {
+    /// For this long.
     For(Millis),
     /// As long as the job is live.
     Live,
+}
+
+impl<T: Into<Millis>> From<T> for KeyWindow {
+    fn from(span: T) -> Self {
+        Self::For(span.into())
+    }
 }
 
 /// A call to a URL.
