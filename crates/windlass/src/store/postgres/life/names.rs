@@ -1,7 +1,7 @@
 //! Names: queues and policies by number, remembered both ways. Neither ever changes its number.
 
 use crate::client::catalogue::Catalogue;
-use crate::job::{Job, NewJob};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
@@ -161,6 +161,18 @@ impl Inner {
     ) -> Result<Vec<Job>, StoreError> {
         let known = self.known(on, rows, first).await?;
         rows.iter().map(|row| rows::job(row, first, &known)).collect()
+    }
+
+    /// The running jobs in rows that hold one from column `first` on.
+    pub(in crate::store::postgres) async fn claimed_in(
+        &self,
+        on: On<'_>,
+        rows: &[Row],
+        first: usize,
+    ) -> Result<Vec<ClaimedJob>, StoreError> {
+        let jobs = self.jobs_in(on, rows, first).await?;
+        let claimed = rows.iter().zip(jobs);
+        claimed.map(|(row, job)| Ok(ClaimedJob { job, lease: rows::lease_of(row, first)? })).collect()
     }
 
     async fn known(&self, on: On<'_>, rows: &[Row], first: usize) -> Result<Known, StoreError> {

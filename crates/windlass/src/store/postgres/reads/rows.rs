@@ -137,8 +137,11 @@ pub(in crate::store::postgres) fn job(row: &Row, first: usize, known: &Known) ->
         timeout: c.span_if()?,
         idempotency_key: c.shared_if()?,
         cancel_requested: c.next()?,
-        lease: c.next::<Option<i64>>()?.map(LeaseId),
-        error_class: c.string_if()?,
+        error_class: {
+            // The lease, which `lease_of` reads.
+            c.skip();
+            c.string_if()?
+        },
         error: c.string_if()?,
         result: c.shared_if()?,
         discarded_at: c.moment_if()?,
@@ -154,6 +157,13 @@ pub(in crate::store::postgres) fn job(row: &Row, first: usize, known: &Known) ->
         parent: c.id_if()?,
         traceparent: c.shared_if()?,
     })
+}
+
+/// The lease of the running job that begins at column `first`.
+pub(in crate::store::postgres) fn lease_of(row: &Row, first: usize) -> Result<LeaseId, StoreError> {
+    const LEASE_AT: usize = 24;
+    let lease = row.try_get(first + LEASE_AT);
+    lease.map(LeaseId).map_err(|error| StoreError::corrupt("running job", error.to_string()))
 }
 
 fn policy(c: &mut Columns<'_>, row: &Row, first: usize, known: &Known) -> Result<Option<Arc<Policy>>, StoreError> {
