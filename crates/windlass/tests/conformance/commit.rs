@@ -1,7 +1,8 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{Millis, Outcome, Progress, Reason, State, Status};
-use windlass::job::{LeaseId, NewJob};
+use windlass::core::{Failure, Millis, Outcome, Progress, Reason, Roll, State, Status};
+use windlass::job::{ClaimedJob, LeaseId, NewJob};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::{Commit, Committed};
 
 #[tokio::test]
@@ -21,6 +22,40 @@ async fn a_success_moves_the_job_to_the_archive_with_its_result() {
     assert_eq!(ledger[0].duration(), SECOND);
     w.advance(LEASE + SECOND);
     assert!(w.reap().await.is_empty());
+}
+
+#[tokio::test]
+async fn text_that_a_database_refuses_is_cleaned_before_it_is_stored() {
+    let w = world().await;
+    let ids = [w.put(job()).await, w.put(job()).await, w.put(job()).await];
+    let jobs = w.claim(&["default"], 3).await.jobs;
+    let outcomes =
+        [Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed(Failure::permanent("a\0b").class("Bad\0Class"))];
+    // An escape is plain text in JSON; a NUL itself is not JSON.
+    let results = [Some(r#"{"text":"a\u0000b"}"#), Some("\"a\0b\""), None];
+    let commit = |((job, outcome), result): ((&ClaimedJob, &Outcome), Option<&str>)| {
+        let trace = Trace {
+            started_at: START,
+            finished_at: START,
+            worker: "w1".into(),
+            note: Some("c\0d".into()),
+            result: result.map(Into::into),
+        };
+        commit_of(job, outcome, trace, Roll(0))
+    };
+    let commits = jobs.iter().zip(&outcomes).zip(results).map(commit).collect();
+    for committed in w.store.commit(commits, vec![]).await.unwrap() {
+        assert_applied(&committed);
+    }
+    assert_eq!(w.ledger(ids[0]).await[0].note.as_deref(), Some("c\u{FFFD}d"));
+    assert_eq!(w.get(ids[0]).await.result.as_deref(), results[0]);
+    assert_eq!(w.get(ids[1]).await.result, None, "what is not JSON is not kept");
+    assert!(w.ledger(ids[1]).await[0].note.as_deref().unwrap().contains("result"), "and the note says so");
+    let failed = w.get(ids[2]).await;
+    assert_eq!(
+        (failed.error_class.as_deref(), failed.error.as_deref()),
+        (Some("Bad\u{FFFD}Class"), Some("a\u{FFFD}b"))
+    );
 }
 
 #[tokio::test]
