@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::verdict::Standing;
 use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, Reason, Running, State, Timestamp};
 
 /// JSON text that Windlass stores and never interprets.
@@ -179,8 +180,6 @@ pub struct Job {
     pub timeout: Option<Millis>,
     pub idempotency_key: Option<Arc<str>>,
     pub cancel_requested: bool,
-    /// The lease of the running attempt.
-    pub lease: Option<LeaseId>,
     /// Class and message of the last failure.
     pub error_class: Option<String>,
     pub error: Option<String>,
@@ -211,10 +210,45 @@ impl Job {
         }
     }
 
+    /// What operators' actions need to know of a job.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            is_discarded: self.discarded_at.is_some(),
+            priority: self.priority,
+            due_at: self.due_at,
+            start_by: self.start_by,
+            has_started: self.first_attempt_at.is_some(),
+        }
+    }
+
     /// The key that is the same for every attempt: the caller's, or one made of the job's id.
     #[must_use]
     pub fn stable_key(&self) -> String {
         self.idempotency_key.as_deref().map_or_else(|| format!("windlass-{}", self.id), str::to_owned)
+    }
+}
+
+/// A running job together with the lease it runs under: only a claim makes one, and only one can be committed.
+#[derive(Debug, Clone)]
+pub struct ClaimedJob {
+    pub job: Job,
+    pub lease: LeaseId,
+}
+
+impl ClaimedJob {
+    /// The same job, its end requested by an operator.
+    #[must_use]
+    pub fn with_cancel_requested(&self) -> Self {
+        Self { job: Job { cancel_requested: true, ..self.job.clone() }, lease: self.lease }
+    }
+}
+
+impl std::ops::Deref for ClaimedJob {
+    type Target = Job;
+    fn deref(&self) -> &Job {
+        &self.job
     }
 }
 
