@@ -58,6 +58,12 @@ pub use executor::handlers::JobKind;
 pub use executor::middleware::Next;
 pub use executor::{Execute, Executed, Timeout};
 pub use handler_error::{BoxError, HandlerError, cancel, snooze};
+/// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+/// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
+#[cfg(feature = "postgres")]
+pub use tokio_postgres;
 pub use tokio_util::sync::CancellationToken;
 pub use transaction::TransactionError;
 pub use windlass_core as core;

@@ -6,3 +6,4 @@ mod handlers;
 mod kinds;
 mod middleware;
 mod policies;
+mod transactions;
