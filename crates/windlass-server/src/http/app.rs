@@ -8,10 +8,11 @@ use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass::Token;
 use windlass::Windlass;
 use windlass::client::catalogue::Catalogue;
+use windlass::low_level::Store;
 use windlass::random::Random;
-use windlass::store::{Store, Token};
 use windlass_core::{Millis, Timestamp};
 
 /// Copies older than this are fetched anew, by one caller while the others go on with the old one.
@@ -82,6 +83,7 @@ impl App {
         }))
     }
 
+    /// For remote leases alone, which still work on the store itself.
     pub(crate) fn store(&self) -> &dyn Store {
         &**self.0.windlass.store()
     }
@@ -95,7 +97,7 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.store().clock().now()
+        self.windlass().clock().now()
     }
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
@@ -139,7 +141,7 @@ impl App {
     }
 
     async fn load_tokens(&self) -> Result<Tokens, Problem> {
-        Ok(Tokens { all: self.store().tokens().await?, access: self.0.access })
+        Ok(Tokens { all: self.windlass().tokens().list().await?, access: self.0.access })
     }
 
     /// # Errors
