@@ -1,7 +1,7 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
 //!
 //! ```
-//! use client::windlass::{Attempt, Failure, JobKind, Windlass, Worker};
+//! use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct SendEmail { to: String }
@@ -37,7 +37,6 @@ pub mod leases;
 pub mod low_level;
 pub mod random;
 mod remote;
-mod sabotage;
 pub mod store;
 pub mod tally;
 #[cfg(feature = "testing")]
@@ -49,13 +48,16 @@ pub mod webhook;
 pub mod worker;
 
 pub use attempt::Attempt;
+pub use client::batch::{EnqueueEach, EnqueueMany};
 pub use client::dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
-pub use client::draft::DraftError;
-pub use client::enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
+pub use client::draft::{DraftError, WebhookDraft};
+pub use client::enqueue::{Enqueue, EnqueueError};
 pub use client::fleet::{Alerts, AuditLog, Settings, Tokens, Workers};
 pub use client::jobs::Jobs;
+pub use client::open::WindlassBuilder;
 pub use client::policies::{NamedPolicy, Policies, PolicyFault};
 pub use client::queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
+pub use client::retry::{IntoRetry, Retry};
 pub use client::schedules::{ScheduleBuilder, ScheduleError, Schedules};
 pub use client::stats::{Stats, WindowStats};
 pub use client::windlass::{OpenError, Windlass};
@@ -73,4 +75,6 @@ pub use tally::Tally;
 pub use transaction::TransactionError;
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
+#[cfg(feature = "macros")]
+pub use windlass_macros::JobKind;
 pub use worker::{Upkeep, Worker, WorkerError};

@@ -2,14 +2,17 @@
 //!
 //! [`Windlass`]: windlass::Windlass
 
+pub(crate) mod batch;
 pub mod catalogue;
 pub mod dead_letters;
 pub mod draft;
 pub mod enqueue;
 pub mod fleet;
 pub mod jobs;
+pub(crate) mod open;
 pub mod policies;
 pub mod queues;
+pub(crate) mod retry;
 pub mod schedules;
 pub mod stats;
 pub(crate) mod windlass;

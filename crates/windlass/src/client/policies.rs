@@ -1,7 +1,7 @@
 //! Policies by name: the presets and the operator's own, and what any policy would do.
 
 use crate::client::catalogue::Catalogue;
-use crate::client::enqueue::{IntoRetry, Retry};
+use crate::client::retry::{IntoRetry, Retry};
 use crate::client::windlass::Windlass;
 use crate::store::{SettingKey, StoreError};
 use serde_json::Value;
@@ -189,7 +189,7 @@ fn complete(own: &Partial) -> Result<Policy, PolicyError> {
 /// A policy as a setting keeps it.
 pub(super) fn to_json(retry: Retry) -> Value {
     match retry {
-        Retry::Line(line) => Value::String(line),
+        Retry::Line(line) => Value::String(line.into_owned()),
         Retry::Fields(fields) => fields.to_json(),
     }
 }

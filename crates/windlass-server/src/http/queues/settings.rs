@@ -81,9 +81,9 @@ fn read(body: &Body, faults: &Faults) -> Result<QueueSettings, Problem> {
     if let Some(retention) = fields.object("retention") {
         retention.refuse_unknown(&["succeeded", "cancelled", "failed"]);
         let keep = |name| retention.word(name, Keep::parse, "a duration such as 7d, 0 to drop on finish, or forever");
-        settings.keep_succeeded = keep("succeeded");
-        settings.keep_cancelled = keep("cancelled");
-        settings.keep_failed = keep("failed");
+        settings.retention.succeeded = keep("succeeded");
+        settings.retention.cancelled = keep("cancelled");
+        settings.retention.failed = keep("failed");
     }
     Ok(settings)
 }

@@ -2,24 +2,21 @@
 
 use super::Queues;
 use super::status::any_kind;
-use crate::client::enqueue::IntoRetry;
 use crate::client::policies::{PolicyFault, to_json};
-use crate::store::{Keep, Scope, SettingKey, StoreError};
+use crate::client::retry::IntoRetry;
+use crate::store::{Scope, SettingKey, StoreError, json};
 use serde_json::{Map, Value};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::policy::Role;
+use windlass_core::{Retention, RetentionLevel};
 
-/// The settings of a queue. `None` leaves a field to the setting for all tenants, then to the default.
+/// The settings of a queue. What is `None` is left to the setting for all tenants, then to the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueSettings {
     /// The policy of jobs that set none: a name or line as text, or an object of fields.
     pub policy: Option<Value>,
-    /// How long succeeded jobs are kept.
-    pub keep_succeeded: Option<Keep>,
-    /// How long cancelled jobs are kept.
-    pub keep_cancelled: Option<Keep>,
-    /// How long failed jobs are kept.
-    pub keep_failed: Option<Keep>,
+    /// How long finished jobs are kept.
+    pub retention: RetentionLevel,
 }
 
 impl Queues<'_> {
@@ -85,13 +82,13 @@ impl Queues<'_> {
     ///
     /// # Errors
     /// The store cannot be written to.
-    pub async fn set_retention(&self, name: &QueueName, retention: crate::store::Retention) -> Result<(), PolicyFault> {
-        let settings = QueueSettings {
-            policy: self.settings(name).await?.policy,
-            keep_succeeded: Some(retention.succeeded),
-            keep_cancelled: Some(retention.cancelled),
-            keep_failed: Some(retention.failed),
+    pub async fn set_retention(&self, name: &QueueName, retention: Retention) -> Result<(), PolicyFault> {
+        let level = RetentionLevel {
+            succeeded: Some(retention.succeeded),
+            cancelled: Some(retention.cancelled),
+            failed: Some(retention.failed),
         };
+        let settings = QueueSettings { retention: level, ..self.settings(name).await? };
         self.set(name, &settings).await
     }
 
@@ -100,7 +97,7 @@ impl Queues<'_> {
     /// # Errors
     /// The store cannot be written to.
     pub async fn remove_retention(&self, name: &QueueName) -> Result<(), PolicyFault> {
-        let settings = QueueSettings { policy: self.settings(name).await?.policy, ..QueueSettings::default() };
+        let settings = QueueSettings { retention: RetentionLevel::default(), ..self.settings(name).await? };
         self.set(name, &settings).await
     }
 
@@ -117,16 +114,15 @@ impl Queues<'_> {
 }
 
 impl QueueSettings {
-    const KEEPS: [&str; 3] = ["succeeded", "cancelled", "failed"];
-
     /// The settings as they are stored: `{"policy":…,"retention":{"succeeded":"7d",…}}`, without what is left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.extend(self.policy.clone().map(|policy| ("policy".to_owned(), policy)));
-        let keeps = Self::KEEPS.iter().zip([self.keep_succeeded, self.keep_cancelled, self.keep_failed]);
+        let RetentionLevel { succeeded, cancelled, failed } = self.retention;
+        let keeps = [("succeeded", succeeded), ("cancelled", cancelled), ("failed", failed)];
         let kept: Map<String, Value> =
-            keeps.filter_map(|(name, keep)| Some(((*name).to_owned(), keep?.to_string().into()))).collect();
+            keeps.into_iter().filter_map(|(name, keep)| Some((name.to_owned(), keep?.to_string().into()))).collect();
         if !kept.is_empty() {
             object.insert("retention".into(), kept.into());
         }
@@ -136,9 +132,7 @@ impl QueueSettings {
     /// What is missing or unreadable is left out.
     fn read(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
-        let keep = |name| value["retention"][name].as_str().and_then(Keep::parse);
-        let [keep_succeeded, keep_cancelled, keep_failed] = Self::KEEPS.map(keep);
         let policy = value.get("policy").filter(|policy| !policy.is_null()).cloned();
-        Self { policy, keep_succeeded, keep_cancelled, keep_failed }
+        Self { policy, retention: json::retention_level(text) }
     }
 }

@@ -81,7 +81,7 @@ impl QueueStatus {
             rates: QueueRates::default(),
             policy: own.and_then(policy_in).or_else(|| shared.and_then(policy_in)),
             effective_policy: settings.effective(queue),
-            retention: retention_of(own, shared),
+            retention: json::retention_of(own, shared),
         }
     }
 
@@ -157,10 +157,4 @@ pub(super) fn any_kind() -> Kind {
 fn policy_in(setting: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(setting).ok()?;
     value.get("policy").filter(|policy| !policy.is_null()).cloned()
-}
-
-/// Field by field the tenant's own setting, else the one for all tenants, else the default.
-fn retention_of(own: Option<&str>, shared: Option<&str>) -> Retention {
-    let base = shared.map_or_else(Retention::default, |text| json::retention_in(text, Retention::default()));
-    own.map_or(base, |text| json::retention_in(text, base))
 }
