@@ -4,7 +4,6 @@
 use super::cost::Gauge;
 use super::{Load, report::Figure};
 use crate::http::{self, Access, App};
-use crate::metrics::TenantLabel;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -19,9 +18,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::clock::Stopwatch;
-use windlass::store::Store;
+use windlass::low_level::Store;
 
 const CONNECTIONS: usize = 64;
 /// Seats, as a server has them by default.

@@ -4,14 +4,15 @@ use super::cached::Cached;
 use super::events::Streams;
 use super::leases::Leased;
 use super::output::problem::Problem;
-use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use windlass::Token;
 use windlass::Windlass;
 use windlass::client::catalogue::Catalogue;
+use windlass::low_level::Store;
 use windlass::random::Random;
-use windlass::store::{Store, Token};
+use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};
 
 /// Copies older than this are fetched anew, by one caller while the others go on with the old one.
@@ -40,7 +41,7 @@ struct Shared {
     tokens: Cached<Tokens>,
     leased: Leased,
     streams: Streams,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     draining: CancellationToken,
     tasks: TaskTracker,
 }
@@ -67,8 +68,7 @@ impl Tokens {
 impl App {
     pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
-        let metrics = Arc::new(Metrics::new(tenants));
-        windlass.events().observe(metrics.clone());
+        let metrics = Metrics::with_tenants(&windlass, tenants);
         Self(Arc::new(Shared {
             windlass,
             access,
@@ -82,6 +82,7 @@ impl App {
         }))
     }
 
+    /// For remote leases alone, which still work on the store itself.
     pub(crate) fn store(&self) -> &dyn Store {
         &**self.0.windlass.store()
     }
@@ -95,7 +96,7 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.store().clock().now()
+        self.windlass().clock().now()
     }
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
@@ -139,7 +140,7 @@ impl App {
     }
 
     async fn load_tokens(&self) -> Result<Tokens, Problem> {
-        Ok(Tokens { all: self.store().tokens().await?, access: self.0.access })
+        Ok(Tokens { all: self.windlass().tokens().list().await?, access: self.0.access })
     }
 
     /// # Errors
