@@ -1,17 +1,17 @@
-//! The demo: every fate, in time.
+//! The demo shows every way a job can end, within its time.
 
 use crate::world::World;
 use serde_json::Value;
 
 #[test]
-fn the_demo_shows_every_fate_and_keeps_its_promises() {
+fn the_demo_shows_every_way_a_job_can_end() {
     let world = World::empty();
     let clock = windlass::clock::Clock::system();
     let reported = world.out("100", &["demo", "--keep", "demo.db"]);
     assert!(clock.monotonic() < windlass::Millis::from_secs(20), "it took {}", clock.monotonic());
     assert!(!reported.contains('\x1b') && !reported.contains('\r'), "a pipe gets plain lines");
     for words in [
-        "only the time is not: a minute of backoff",
+        "only the time is scaled: a minute of backoff",
         "ServiceBusy: retry 2/3 in ",
         "(for real: ",
         "gave up, a permanent error",
