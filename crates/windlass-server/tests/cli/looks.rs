@@ -54,7 +54,7 @@ fn no_line_is_wider_than_the_screen_and_none_has_escapes() {
 #[test]
 fn every_command_has_help_with_examples() {
     let world = World::empty();
-    for verb in [
+    for command in [
         "serve",
         "work",
         "enqueue",
@@ -76,9 +76,9 @@ fn every_command_has_help_with_examples() {
         "doctor",
         "completions",
     ] {
-        let text = world.out("100", &[verb, "--help"]);
-        assert!(text.contains("Examples:") && text.contains(&format!("windlass {verb}")), "{verb}: {text}");
-        assert!(verb == "completions" || text.contains("Exit codes: 0"), "{verb}");
+        let text = world.out("100", &[command, "--help"]);
+        assert!(text.contains("Examples:") && text.contains(&format!("windlass {command}")), "{command}: {text}");
+        assert!(command == "completions" || text.contains("Exit codes: 0"), "{command}");
     }
     assert!(world.out("100", &["--help"]).contains("Exit codes: 0 done, 1 failed, 2 usage or bad input, 3 not found"));
 }

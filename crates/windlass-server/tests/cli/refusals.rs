@@ -50,7 +50,7 @@ fn wrong_input_is_reported_and_ends_with_2() {
         (vec!["jobs", "--server", "http://x", "--store", "sqlite:x"], "cannot be used with"),
         (vec!["demo", "--keep", "jobs.db"], "the file jobs.db already exists"),
         (vec!["completions", "tcsh"], "invalid value 'tcsh'"),
-        (vec!["no-such-verb"], "unrecognized subcommand"),
+        (vec!["no-such-command"], "unrecognized subcommand"),
     ] {
         let message = world.refusal(2, &args);
         assert!(message.contains(reported), "{args:?}: {message}");
