@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::verdict::Standing;
 use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, Reason, Running, State, Timestamp};
 
 /// JSON text that Windlass stores and never interprets.
@@ -94,9 +95,16 @@ pub struct Idempotency {
 /// How long a key stands for its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyWindow {
+    /// For this long.
     For(Millis),
     /// As long as the job is live.
     Live,
+}
+
+impl<T: Into<Millis>> From<T> for KeyWindow {
+    fn from(span: T) -> Self {
+        Self::For(span.into())
+    }
 }
 
 /// A call to a URL.
@@ -201,6 +209,19 @@ impl Job {
             delivery: self.delivery,
             cancel_requested: self.cancel_requested,
             policy: &self.policy,
+        }
+    }
+
+    /// What operators' actions need to know of a job.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            is_discarded: self.discarded_at.is_some(),
+            priority: self.priority,
+            due_at: self.due_at,
+            start_by: self.start_by,
+            has_started: self.first_attempt_at.is_some(),
         }
     }
 

@@ -13,12 +13,17 @@
 //!
 //! Time zone data is built in, so that all nodes agree. An interval counts from its anchor and ignores the wall clock.
 
+mod text;
+mod timing;
+
 use crate::time::{Millis, Timestamp};
 use croner::Cron;
 use croner::parser::{CronParser, Year};
 use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 use std::fmt;
+
+pub use timing::{NextFiring, Timing};
 
 /// The shortest interval.
 pub const MIN_INTERVAL: Millis = Millis::from_secs(1);

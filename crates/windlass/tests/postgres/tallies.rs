@@ -123,25 +123,6 @@ async fn a_program_of_before_folds_as_it_did_and_depths_stay_right() {
 }
 
 #[tokio::test]
-async fn a_schema_of_before_is_counted_when_it_is_brought_up_to_date() {
-    let w = World::new().await;
-    w.store.enqueue(vec![job(); 6], Atomicity::Each).await.unwrap();
-    w.store.prune().await.unwrap();
-    w.claim(2).await;
-    w.store.enqueue(vec![job(); 3], Atomicity::Each).await.unwrap();
-    let before = sum(&w.store).await;
-    let back = "DROP TABLE {s}.balances; DROP FUNCTION {s}.keep_balances() CASCADE; DELETE FROM {s}.migrations WHERE number = 6";
-    w.client.batch_execute(&back.replace("{s}", &w.schema)).await.unwrap();
-    let store = PostgresStore::open(&url(), options(&w.schema)).await.unwrap();
-    assert_eq!(depth(&store).await, (7, 0, 2));
-    store.prune().await.unwrap();
-    store.enqueue(vec![job()], Atomicity::Each).await.unwrap();
-    assert_eq!(depth(&store).await, (8, 0, 2));
-    assert_eq!(sum(&store).await.enqueued, before.enqueued + 1);
-    w.end().await;
-}
-
-#[tokio::test]
 async fn jobs_deleted_by_hand_are_noticed_within_the_hour() {
     let w = World::new().await;
     let clock = Clock::manual(w.store.clock().now());
