@@ -50,9 +50,6 @@ pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
     const RETRY: Option<&'static str> = None;
 }
 
-/// Largest result that is kept with a job, in bytes of JSON.
-pub const MAX_RESULT: usize = 64 * 1024;
-
 type Handler = Box<dyn Fn(Attempt) -> BoxFuture<'static, Executed> + Send + Sync>;
 type Rewrite = Box<dyn Fn(Failure, &Attempt) -> Outcome + Send + Sync>;
 
@@ -183,9 +180,6 @@ fn succeeded<R: Serialize + 'static>(result: &R) -> Executed {
     }
     // The work is done either way: a result that cannot be kept must not run it again.
     match serde_json::to_string(result) {
-        Ok(text) if text.len() > MAX_RESULT => {
-            ran.note = Some(format!("the result of {} bytes was not kept: at most {MAX_RESULT} are", text.len()));
-        }
         Ok(text) if text == "null" => {}
         Ok(text) => ran.result = Some(Payload::from(text)),
         Err(error) => ran.note = Some(format!("the result was not kept: it is not JSON: {error}")),

@@ -1,6 +1,6 @@
 //! Claim: due jobs go to `running` under new leases, in one statement. Also renew, and what a lease holds.
 
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, LeaseId};
 use crate::store::json::webhook_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
@@ -63,7 +63,7 @@ impl Inner {
             rows = self.claim_odd(on, claim, &asked, now).await?;
         }
         let rows = in_order(rows)?;
-        let jobs = self.jobs_in(on, &rows).await?;
+        let jobs = self.claimed_in(on, &rows).await?;
         self.freeze_policies(on, &rows, &jobs).await?;
         let next_due = self.next_due(on, claim, &jobs, now).await?;
         Ok(Claimed { jobs, next_due })
@@ -90,7 +90,7 @@ impl Inner {
     }
 
     /// Stores the policy and webhook of jobs that came by the SQL function and are claimed for the first time.
-    async fn freeze_policies(&self, on: On<'_>, rows: &[Row], jobs: &[Job]) -> Result<(), StoreError> {
+    async fn freeze_policies(&self, on: On<'_>, rows: &[Row], jobs: &[ClaimedJob]) -> Result<(), StoreError> {
         let (mut ids, mut policies, mut webhooks) = (Vec::new(), Vec::new(), Vec::new());
         for (row, job) in rows.iter().zip(jobs) {
             if rows::references(row)?.1.is_err() {
@@ -109,7 +109,7 @@ impl Inner {
         &self,
         on: On<'_>,
         claim: &Claim,
-        jobs: &[Job],
+        jobs: &[ClaimedJob],
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         let taken = |queue| jobs.iter().filter(|job| job.queue_id == queue).count() as u64;
@@ -123,12 +123,12 @@ impl Inner {
         rows.first().map_or(Ok(None), |row| Columns::new(row).moment_if("due_at"))
     }
 
-    pub(in crate::store::postgres) async fn held(&self, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
+    pub(in crate::store::postgres) async fn held(&self, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {
         let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
         again(|| async {
             let lent = self.pool.get().await?;
             let rows = lent.query(Sql::Held, &[&ids]).await?;
-            self.jobs_in(On::Own(&lent), &rows).await
+            self.claimed_in(On::Own(&lent), &rows).await
         })
         .await
     }

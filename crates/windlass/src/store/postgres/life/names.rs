@@ -1,7 +1,7 @@
 //! Names: queues and policies by number, remembered both ways. Neither ever changes its number.
 
 use crate::client::catalogue::Catalogue;
-use crate::job::{Job, NewJob};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
@@ -157,6 +157,16 @@ impl Inner {
     pub(in crate::store::postgres) async fn jobs_in(&self, on: On<'_>, rows: &[Row]) -> Result<Vec<Job>, StoreError> {
         let known = self.known(on, rows).await?;
         rows.iter().map(|row| rows::job(row, &known)).collect()
+    }
+
+    /// The running jobs in rows that begin with the columns of one.
+    pub(in crate::store::postgres) async fn claimed_in(
+        &self,
+        on: On<'_>,
+        rows: &[Row],
+    ) -> Result<Vec<ClaimedJob>, StoreError> {
+        let known = self.known(on, rows).await?;
+        rows.iter().map(|row| rows::claimed(row, &known)).collect()
     }
 
     async fn known(&self, on: On<'_>, rows: &[Row]) -> Result<Known, StoreError> {

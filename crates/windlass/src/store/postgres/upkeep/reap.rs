@@ -1,6 +1,6 @@
 //! Reap and expire: what ends without its worker saying so.
 
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, LeaseId, NewJob};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::pool::On;
@@ -57,20 +57,20 @@ impl Inner {
         let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
         let numbers = self.follow_up_numbers(&commits).await?;
         self.apply(on, &commits, &numbers, &ended).await?;
-        Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job, &commit)).collect())
+        Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job.job, &commit)).collect())
     }
 
     /// The jobs still running under these leases with the commits of their loss: lease by lease, in the order of the claim.
-    async fn lost(&self, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(Job, Commit)>, StoreError> {
+    async fn lost(&self, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(ClaimedJob, Commit)>, StoreError> {
         let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
         let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
         let rows = on.query(Sql::ReapJobs, &[&ids, &lease_ids]).await?;
-        let jobs = self.jobs_in(on, &rows).await?;
-        let mut running: HashMap<i64, Job> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
+        let jobs = self.claimed_in(on, &rows).await?;
+        let mut running: HashMap<i64, ClaimedJob> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
         let mut lost = Vec::new();
         for lease in leases {
             for id in &lease.jobs {
-                let is_held = running.get(id).is_some_and(|job| job.lease == Some(LeaseId(lease.id)));
+                let is_held = running.get(id).is_some_and(|job| job.lease.0 == lease.id);
                 if is_held && let Some(job) = running.remove(id) {
                     let commit = transition::lost(&job, &lease.worker, lease.now, self.random.roll());
                     lost.push((job, commit));
