@@ -138,6 +138,14 @@ impl Windlass {
         Ok(completed.into_iter().map(|one| one.map(&mut next)).collect())
     }
 
+    /// Stores jobs that are complete already.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+        self.store_jobs(jobs, atomicity).await
+    }
+
     pub(crate) async fn store_jobs(
         &self,
         jobs: Vec<NewJob>,
