@@ -81,8 +81,17 @@ impl Background {
         }
     }
 
-    /// Gives jobs back that nobody will run.
-    pub(super) async fn give_back(&self, windlass: &Windlass, jobs: &[ClaimedJob]) {
+    /// Gives jobs back that nobody received.
+    pub(super) fn return_jobs(&self, windlass: Windlass, jobs: Vec<ClaimedJob>) {
+        let background = self.clone();
+        let is_running = tokio::runtime::Handle::try_current().is_ok();
+        let spawned = is_running.then(|| self.spawn(async move { background.give_back(&windlass, &jobs).await }));
+        if !matches!(spawned, Some(Ok(()))) {
+            tracing::warn!("jobs that nobody received are left until their leases run out");
+        }
+    }
+
+    async fn give_back(&self, windlass: &Windlass, jobs: &[ClaimedJob]) {
         if jobs.is_empty() {
             return;
         }

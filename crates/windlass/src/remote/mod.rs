@@ -7,6 +7,7 @@ mod handed_out;
 mod results;
 mod scope;
 mod take;
+mod undelivered;
 
 pub use crate::leases::limits::{MAX_ITEMS, MAX_LEASE, MAX_WAIT, MIN_LEASE};
 pub use crate::leases::text::MAX_RESULT;

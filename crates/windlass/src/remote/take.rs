@@ -1,6 +1,7 @@
 //! Take: jobs for a remote worker, which waits for them if there are none.
 
 use super::scope::RemoteWorker;
+use super::undelivered::Undelivered;
 use super::{MAX_ITEMS, MAX_LEASE, MAX_WAIT, MIN_LEASE, Remote};
 use crate::job::{ClaimedJob, LeaseId, QueueId};
 use crate::leases::claim::{ClaimFailure, Claimer};
@@ -94,11 +95,11 @@ impl Remote {
         let (sender, receiver) = oneshot::channel();
         self.0.background.spawn(async move {
             let claimed = remote.claim_shares(&claimer, shares, max).await;
-            if let Err(Ok(undelivered)) = sender.send(claimed) {
-                remote.0.background.give_back(&remote.0.windlass, &undelivered.jobs).await;
-            }
+            // A receiver that is gone, now or later, drops the jobs: then they are given back.
+            drop(sender.send(claimed.map(|claimed| Undelivered::new(claimed, &remote))));
         })?;
         let claimed = receiver.await.unwrap_or_else(|_| Err(StoreError::unavailable("the claim was given up")))?;
+        let claimed = claimed.open();
         self.0.handed_out.keep(&claimed.jobs);
         let reporter = windlass.reporter(request.worker.id().0);
         let now = windlass.clock().now();
