@@ -34,7 +34,7 @@ pub mod handler_error;
 pub mod job;
 pub mod leases;
 pub mod random;
-mod remote;
+pub mod remote;
 pub mod store;
 pub mod tally;
 #[cfg(feature = "testing")]

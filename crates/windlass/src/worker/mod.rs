@@ -4,7 +4,6 @@
 mod commit;
 mod dispatch;
 mod execute;
-mod fair_share;
 mod fetch;
 mod identity;
 pub(crate) mod panic;
@@ -13,7 +12,6 @@ mod run;
 mod subscription;
 
 pub(crate) use crate::leases::held_leases::HeldLeases;
-pub(crate) use commit::next_firing;
 #[cfg(feature = "testing")]
 pub(crate) use execute::run_attempt;
 
