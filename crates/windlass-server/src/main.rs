@@ -7,7 +7,6 @@ mod http;
 mod logs;
 mod metrics;
 mod serve;
-mod store;
 mod token;
 
 use clap::Parser;

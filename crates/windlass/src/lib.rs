@@ -33,6 +33,8 @@ pub mod fingerprint;
 pub mod handler_error;
 pub mod job;
 pub mod leases;
+#[doc(hidden)]
+pub mod low_level;
 pub mod random;
 pub mod remote;
 pub mod store;
@@ -47,16 +49,29 @@ pub mod worker;
 
 pub use attempt::Attempt;
 pub use client::batch::{EnqueueEach, EnqueueMany};
-pub use client::dead_letters::ReplayedPage;
+pub use client::dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
 pub use client::draft::{DraftError, WebhookDraft};
 pub use client::enqueue::{Enqueue, EnqueueError};
+pub use client::fleet::{Alerts, AuditLog, Settings, Tokens, Workers};
+pub use client::jobs::Jobs;
 pub use client::open::WindlassBuilder;
+pub use client::policies::{NamedPolicy, Policies, PolicyFault};
+pub use client::queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
 pub use client::retry::{IntoRetry, Retry};
+pub use client::schedules::{ScheduleBuilder, ScheduleError, Schedules};
+pub use client::stats::{Stats, WindowStats};
 pub use client::windlass::{OpenError, Windlass};
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
 pub use executor::{Execute, Executed, Timeout};
 pub use handler_error::{HandlerError, cancel, snooze};
+pub use job::Job;
+pub use store::{
+    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, Health,
+    JobFilter, Keep, MAX_BATCH, Migrations, Missed, Options, Order, Overlap, Page, Queue, Recurrence, Replayed,
+    Retention, Schedule, ScheduleSpec, Scope, SettingKey, Spacing, StoreError, Token, WorkerId, WorkerReport,
+};
+pub use tally::Tally;
 pub use transaction::TransactionError;
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::Windlass;
 use windlass::clock::Stopwatch;
-use windlass::store::Store;
+use windlass::low_level::Store;
 
 const CONNECTIONS: usize = 64;
 /// The server's default limit of connections.

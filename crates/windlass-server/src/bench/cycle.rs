@@ -12,8 +12,9 @@ use windlass::core::policy::{Partial, Role};
 use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
 use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId, RunAt};
 use windlass::leases::transition::{Trace, commit_of};
+use windlass::low_level::{Claim, Leases, Share, Store};
 use windlass::random::Random;
-use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
+use windlass::{Atomicity, WorkerId};
 
 /// The queue that benchmarks use.
 const QUEUE: &str = "bench";
@@ -137,7 +138,7 @@ async fn drain(
     meter.read().await
 }
 
-pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::store::Commit {
+pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::low_level::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
     commit_of(job, &Outcome::Succeeded, trace, Roll(0))

@@ -11,8 +11,9 @@ use windlass::clock::Stopwatch;
 use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Executor, Millis};
 use windlass::job::{LeaseId, QueueId};
+use windlass::low_level::{Claim, Leases, Share, Store};
 use windlass::random::Random;
-use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
+use windlass::{Atomicity, WorkerId};
 
 /// In every interval, this many jobs are enqueued, claimed and finished: 2,000 a second.
 const BEAT: Millis = Millis::new(50);

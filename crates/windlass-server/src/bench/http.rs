@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use windlass::Atomicity;
 use windlass::core::{Executor, Millis};
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
 use windlass::job::{HttpCall, NewJob};
-use windlass::store::{Atomicity, Store};
+use windlass::low_level::Store;
 use windlass::worker::Worker;
 use windlass::{AttemptLog, Windlass};
 

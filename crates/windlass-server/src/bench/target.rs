@@ -2,10 +2,9 @@
 
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
+use windlass::low_level::{self, Store};
 use windlass::random::Random;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{JobFilter, Options, Order, Page, Scope, Store};
+use windlass::{JobFilter, Options, Page, Scope, Windlass};
 
 /// A store to measure, and where its raw ceiling is measured too.
 pub(crate) enum Target {
@@ -34,12 +33,13 @@ impl Target {
     }
 
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
-        Ok(match self {
-            Self::Sqlite { path, .. } => SqliteStore::open(path, Options::default()).await?,
+        let windlass = match self {
+            Self::Sqlite { path, .. } => Windlass::open(&format!("sqlite:{path}")).await?,
             Self::Postgres { url, schema, .. } => {
-                PostgresStore::open(url, Options { schema: schema.clone(), ..Options::default() }).await?
+                Windlass::open_with(url, Options { schema: schema.clone(), ..Options::default() }).await?
             }
-        })
+        };
+        Ok(low_level::store(&windlass))
     }
 
     /// The Postgres server, if it is one.
@@ -72,8 +72,7 @@ impl Target {
 
 /// Refuses a store that holds jobs: a benchmark must not mix its jobs with real ones.
 pub(crate) async fn refuse_used(store: &dyn Store) -> Result<()> {
-    let page = Page { after: None, limit: 1, order: Order::OldestFirst };
-    if !store.jobs(&Scope::All, &JobFilter::default(), page).await?.is_empty() {
+    if !store.jobs(&Scope::All, &JobFilter::default(), Page::oldest(1)).await?.is_empty() {
         bail!("this store holds jobs; use an empty one, or give --force to measure here anyway");
     }
     Ok(())

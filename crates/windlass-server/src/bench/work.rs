@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc};
+use windlass::Atomicity;
 use windlass::clock::Stopwatch;
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Millis, Policy};
 use windlass::job::NewJob;
-use windlass::store::{Atomicity, Store};
+use windlass::low_level::Store;
 use windlass::worker::Worker;
 use windlass::{Attempt, AttemptLog, JobKind, Windlass};
 

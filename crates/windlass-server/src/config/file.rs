@@ -9,7 +9,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use windlass::client::catalogue::{Catalogue, DEFAULTS};
-use windlass::store::{Keep, SettingKey};
+use windlass::{Keep, SettingKey};
 use windlass_core::PolicyError;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, no_names};

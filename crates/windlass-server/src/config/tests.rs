@@ -177,7 +177,7 @@ async fn settings_and_limits_are_written_to_the_store() {
     let windlass = Windlass::open("memory:").await.unwrap();
     assert!(write_to_store(&config, &windlass).await.unwrap() > 4);
     assert_eq!(write_to_store(&config, &windlass).await.unwrap(), 0, "the second node has nothing to write");
-    let stored = windlass.store().settings().await.unwrap();
+    let stored = windlass.settings().all().await.unwrap();
     let of = |name: &str| -> Value {
         let text = stored.iter().find(|(key, _)| key.parts() == ("queue", "*", name)).map(|(_, text)| text.clone());
         text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())

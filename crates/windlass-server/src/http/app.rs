@@ -6,11 +6,12 @@ use super::output::problem::Problem;
 use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use windlass::Token;
 use windlass::Windlass;
 use windlass::client::catalogue::Catalogue;
+use windlass::low_level::Store;
 use windlass::random::Random;
 use windlass::remote::Remote;
-use windlass::store::{Store, Token};
 use windlass_core::{Millis, Timestamp};
 
 /// Copies older than this are fetched anew, by one caller while the others go on with the old one.
@@ -79,6 +80,7 @@ impl App {
         }))
     }
 
+    /// For remote leases alone, which still work on the store itself.
     pub(crate) fn store(&self) -> &dyn Store {
         &**self.0.windlass.store()
     }
@@ -92,7 +94,7 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.store().clock().now()
+        self.windlass().clock().now()
     }
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
@@ -132,7 +134,7 @@ impl App {
     }
 
     async fn load_tokens(&self) -> Result<Tokens, Problem> {
-        Ok(Tokens { all: self.store().tokens().await?, access: self.0.access })
+        Ok(Tokens { all: self.windlass().tokens().list().await?, access: self.0.access })
     }
 
     /// # Errors

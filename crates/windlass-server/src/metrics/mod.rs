@@ -15,8 +15,8 @@ use prometheus_client::registry::Registry;
 use series::{Deliveries, Families, Series};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use windlass::Windlass;
 use windlass::event::{Event, Observe};
-use windlass::store::Store;
 use windlass_core::Millis;
 
 /// The most label sets of a metric; what comes later is counted as `other`.
@@ -46,10 +46,10 @@ impl Metrics {
     }
 
     /// Everything, in the OpenMetrics text form. A store that is away takes only its gauges with it.
-    pub(crate) async fn text(&self, store: &dyn Store) -> String {
-        let gauges = self.gauges(store).await;
+    pub(crate) async fn text(&self, windlass: &Windlass) -> String {
+        let gauges = self.gauges(windlass).await;
         let mut text = String::new();
-        let gauges = Gauges::registry(gauges.as_deref(), self.tenants, store.clock().now());
+        let gauges = Gauges::registry(gauges.as_deref(), self.tenants, windlass.clock().now());
         encode_registry(&mut text, &self.registry)
             .and_then(|()| encode_registry(&mut text, &gauges))
             .and_then(|()| encode_eof(&mut text))
@@ -57,13 +57,13 @@ impl Metrics {
         text
     }
 
-    async fn gauges(&self, store: &dyn Store) -> Option<Arc<Gauges>> {
-        let now = store.clock().monotonic();
+    async fn gauges(&self, windlass: &Windlass) -> Option<Arc<Gauges>> {
+        let now = windlass.clock().monotonic();
         let kept = self.gauges.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, gauges)) = kept.filter(|(read_at, _)| now - *read_at < GAUGES_AGE) {
             return Some(gauges);
         }
-        match Gauges::read(store).await {
+        match Gauges::read(windlass).await {
             Ok(gauges) => {
                 let gauges = Arc::new(gauges);
                 *self.gauges.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, gauges.clone()));

@@ -19,9 +19,7 @@ use tokio::sync::broadcast::Receiver as Listener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{JobFilter, Options, Order, Page, Scope};
-use windlass::{Event, JobId, Millis, Windlass, Worker};
+use windlass::{Event, JobFilter, JobId, Millis, Page, Windlass, Worker};
 use windlass_core::Executor;
 
 const EXAMPLES: &str = "\
@@ -59,8 +57,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     hide_the_planned_panic();
     let temporary = tempfile::Builder::new().prefix("windlass-demo-").tempdir().map_err(anyhow::Error::from)?;
     let path = place(args, &temporary.path().join("demo.db"))?;
-    let store = SqliteStore::open(&path, Options::default()).await.map_err(anyhow::Error::from)?;
-    let windlass = Windlass::from_store(store);
+    let windlass = Windlass::open(&format!("sqlite:{path}")).await.map_err(anyhow::Error::from)?;
     let (api, stop) = (Api::store(windlass.clone()), CancellationToken::new());
     let worker = worker(&windlass).run(stop.clone().cancelled_owned());
     let show = async {
@@ -150,18 +147,18 @@ fn opening(actors: &[Actor], screen: &Screen) -> String {
 
 /// Waits until every job has finished, the webhook has given up and the schedule has run.
 async fn first_act(windlass: &Windlass, actors: &[Actor], schedule: &serde_json::Value) -> Result<JobId, Error> {
-    let failed = |error: windlass::store::StoreError| Error::Failed(error.into());
+    let failed = |error: windlass::StoreError| Error::Failed(error.into());
     for actor in actors {
         windlass.wait(actor.id).await.map_err(failed)?;
     }
-    let page = Page { after: None, limit: LIMIT, order: Order::OldestFirst };
+    let page = Page::oldest(LIMIT);
     let deliveries = JobFilter { parent: actors.last().map(|actor| actor.id), ..JobFilter::default() };
-    let found = windlass.store().jobs(&Scope::All, &deliveries, page).await.map_err(failed)?;
+    let found = windlass.jobs().list(&deliveries, page).await.map_err(failed)?;
     let delivery = found.first().map(|job| job.id).ok_or_else(|| anyhow::anyhow!("the webhook was not created"))?;
     windlass.wait(delivery).await.map_err(failed)?;
     let runs = JobFilter { schedule: schedule.as_i64().map(JobId), ..JobFilter::default() };
     loop {
-        let found = windlass.store().jobs(&Scope::All, &runs, page).await.map_err(failed)?;
+        let found = windlass.jobs().list(&runs, page).await.map_err(failed)?;
         if found.iter().filter(|run| !run.state.is_live()).count() >= RUNS {
             return Ok(delivery);
         }

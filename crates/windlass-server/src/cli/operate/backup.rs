@@ -2,7 +2,7 @@
 
 use crate::cli::Error;
 use crate::cli::pretty;
-use crate::cli::remote::store::{self, Missing, Opened};
+use crate::cli::remote::store::{self, Missing};
 use crate::cli::remote::target::{Place, Target};
 use crate::cli::terminal::progress::{self, Unit};
 use crate::cli::terminal::words::rough;
@@ -44,7 +44,6 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
         return Err(Error::BadInput(format!("the file {} already exists; name another", args.path)));
     }
     let opened = store::open(&url, Missing::Refuse).await?;
-    let Opened::Sqlite(sqlite) = &opened else { unreachable!("a SQLite URL opens a SQLite store") };
     let (clock, total) = (Clock::system(), size(source) + size(&format!("{source}-wal")));
     let bar = progress::bar(total, "copying", Unit::Bytes);
     let watch = async {
@@ -54,7 +53,7 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
         }
     };
     let copied = tokio::select! {
-        copied = sqlite.backup(&args.path) => copied,
+        copied = opened.backup(&args.path) => copied,
         () = watch => unreachable!("watching never ends"),
     };
     bar.finish_and_clear();

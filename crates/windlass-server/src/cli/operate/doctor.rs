@@ -124,12 +124,11 @@ fn warnings(all: impl Iterator<Item = String>, found: &mut Vec<Finding>) {
 
 async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Result<Api, Error> {
     let opened = store::open(url, Missing::Refuse).await?;
-    let stored = opened.store();
     let clock = Clock::system();
     // The first call includes connecting; the second shows the time of a commit.
-    let health = stored.health().await.map_err(|error| store::reported(shown, &error))?;
+    let health = opened.health().await.map_err(|error| store::reported(shown, &error))?;
     let started = clock.monotonic();
-    stored.health().await.map_err(|error| store::reported(shown, &error))?;
+    opened.health().await.map_err(|error| store::reported(shown, &error))?;
     let took = clock.monotonic() - started;
     found.push(finding("store", Verdict::Fine, format!("{} answers and can be written to", health.engine)));
     found.push(finding("schema", Verdict::Fine, format!("{}, up to date", health.schema)));
@@ -138,8 +137,8 @@ async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Resu
     let verdict = if is_slow { Verdict::Note } else { Verdict::Fine };
     found.push(finding("commit", verdict, format!("a durable commit takes {}{hint}", rough(took))));
     warnings(health.warnings.into_iter(), found);
-    found.push(offset(stored.clock().now(), clock.now()));
-    Ok(Api::store(opened.windlass()))
+    found.push(offset(opened.clock().now(), clock.now()));
+    Ok(Api::store(opened))
 }
 
 fn offset(theirs: Timestamp, ours: Timestamp) -> Finding {

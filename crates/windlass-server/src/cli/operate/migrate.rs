@@ -6,7 +6,7 @@ use crate::cli::remote::store::{self, Missing};
 use crate::cli::remote::target::{Place, Target};
 use clap::Subcommand;
 use serde_json::json;
-use windlass::store::Migrations;
+use windlass::Migrations;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
         Some(MigrateAction::Status) => store::open(&url, Missing::Refuse).await?,
     };
     let shown = store::without_password(&url);
-    let health = opened.store().health().await.map_err(|error| store::reported(&shown, &error))?;
+    let health = opened.health().await.map_err(|error| store::reported(&shown, &error))?;
     Ok(if args.target.json {
         pretty(&json!({ "store": shown, "engine": health.engine, "schema": health.schema, "current": true }))
     } else {

@@ -10,8 +10,8 @@ use crate::http::Scope;
 use crate::{serve, token};
 use clap::{Subcommand, builder::PossibleValuesParser};
 use serde_json::{Value, json};
+use windlass::Token;
 use windlass::Windlass;
-use windlass::store::Token;
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
 
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let config = node.load()?;
             let tokens = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
-                Ok::<_, anyhow::Error>(windlass.store().tokens().await?)
+                Ok::<_, anyhow::Error>(windlass.tokens().list().await?)
             })?;
             Ok(listed(&tokens, *json, screen))
         }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let config = node.load()?;
             let revoked = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
-                Ok::<_, anyhow::Error>(windlass.store().revoke_token(id).await?)
+                Ok::<_, anyhow::Error>(windlass.tokens().revoke(id).await?)
             })?;
             match revoked {
                 true if *json => Ok(pretty(&json!({ "id": id, "revoked": true }))),
@@ -116,7 +116,7 @@ async fn create(
     tenant: Option<Tenant>,
 ) -> anyhow::Result<(Token, String)> {
     let (token, shown) = token::mint(windlass.random(), name, scopes.to_vec(), tenant, windlass.clock().now());
-    windlass.store().put_token(&token).await?;
+    windlass.tokens().add(&token).await?;
     Ok((token, shown))
 }
 

@@ -2,10 +2,7 @@
 
 use crate::cli::Error;
 use std::path::Path;
-use std::sync::Arc;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{Migrations, Options, Store, StoreError};
-use windlass::{OpenError, Windlass};
+use windlass::{Migrations, OpenError, Options, StoreError, Windlass};
 
 const FORMS: &str = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
 
@@ -17,31 +14,8 @@ pub(crate) enum Missing {
     Make,
 }
 
-/// An open store.
-#[derive(Debug, Clone)]
-pub(crate) enum Opened {
-    Sqlite(Arc<SqliteStore>),
-    Other(Windlass),
-}
-
-impl Opened {
-    pub(crate) fn windlass(&self) -> Windlass {
-        match self {
-            Self::Sqlite(store) => Windlass::from_store(store.clone()),
-            Self::Other(windlass) => windlass.clone(),
-        }
-    }
-
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        match self {
-            Self::Sqlite(store) => store.clone(),
-            Self::Other(windlass) => windlass.store().clone(),
-        }
-    }
-}
-
 /// Opens a store whose schema is current, or a new SQLite file.
-pub(crate) async fn open(url: &str, missing: Missing) -> Result<Opened, Error> {
+pub(crate) async fn open(url: &str, missing: Missing) -> Result<Windlass, Error> {
     let is_new = is_missing_file(url);
     if is_new && missing == Missing::Refuse {
         return Err(no_file(url));
@@ -51,20 +25,20 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Opened, Error> {
     open_with(url, migrations).await
 }
 
-pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opened, Error> {
+pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Windlass, Error> {
     let options = Options { migrations, schema: schema(), ..Options::default() };
-    if let Some(path) = sqlite_path(url) {
-        if path.is_empty() {
-            return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}")));
+    let opened = match sqlite_path(url) {
+        Some("") => return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}"))),
+        Some(path) => Windlass::open_with(&format!("sqlite:{path}"), options).await,
+        None if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Windlass::open_with(url, options).await
         }
-        let store = SqliteStore::open(path, options).await;
-        return store.map(Opened::Sqlite).map_err(|error| reported(url, &error));
-    }
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        let shown: String = url.chars().take(40).collect();
-        return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
-    }
-    crate::store::open(url, options).await.map(Opened::Other).map_err(|error| match error {
+        None => {
+            let shown: String = url.chars().take(40).collect();
+            return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
+        }
+    };
+    opened.map_err(|error| match error {
         OpenError::Store(error) => reported(&without_password(url), &error),
         error => Error::BadInput(error.to_string()),
     })

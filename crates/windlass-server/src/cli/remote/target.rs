@@ -63,7 +63,7 @@ impl Target {
     async fn open(&self, missing: Missing) -> Result<Api, Error> {
         match self.place() {
             Place::Server { url, token } => Api::server(&url, token.as_deref()),
-            Place::Store(url) => Ok(Api::store(store::open(&url, missing).await?.windlass())),
+            Place::Store(url) => Ok(Api::store(store::open(&url, missing).await?)),
         }
     }
 }

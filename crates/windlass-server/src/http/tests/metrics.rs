@@ -9,10 +9,10 @@ use windlass::alert::{Alerts, check};
 use windlass::core::Attempt as Line;
 use windlass::event::{Event, EventKind, Observe};
 use windlass::job::Job;
-use windlass::store::Reads;
-use windlass::store::Registry;
-use windlass::store::{JobFilter, Order, Page, Scope};
+use windlass::low_level::Reads;
+use windlass::low_level::Registry;
 use windlass::{Attempt, Failure, JobId, JobKind, Millis, Reason, State, Worker};
+use windlass::{JobFilter, Order, Page, Scope};
 use windlass_core::Status;
 use windlass_core::job::{Kind, QueueName, Tenant};
 
@@ -207,7 +207,7 @@ async fn a_flood_of_kinds_ends_in_other() {
             event_kind: EventKind::Succeeded { elapsed: Millis::from_secs(1) },
         });
     }
-    let text = metrics.text(&*w.store).await;
+    let text = metrics.text(&w.windlass).await;
     let rows = text.lines().filter(|line| line.starts_with("windlass_retries_total{")).count();
     assert_eq!(rows, MAX_LABEL_SETS);
     assert_eq!(sum(&text, "windlass_jobs_total", &[("tenant", "acme")]), (MAX_LABEL_SETS - 1) as f64);
