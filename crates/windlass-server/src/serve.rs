@@ -3,13 +3,13 @@
 use crate::config::{Config, Source, write_to_store};
 use crate::http::{self, Access, App};
 use crate::logs;
-use crate::metrics::TenantLabel;
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass::Options;
+use windlass::TenantLabel;
 use windlass::event::AttemptLog;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
 use windlass::{Windlass, Worker};

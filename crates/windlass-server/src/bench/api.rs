@@ -4,7 +4,6 @@
 use super::cost::Gauge;
 use super::{Load, report::Figure};
 use crate::http::{self, Access, App};
-use crate::metrics::TenantLabel;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -19,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::clock::Stopwatch;
 use windlass::low_level::Store;

@@ -3,15 +3,14 @@
 use super::cached::Cached;
 use super::events::Streams;
 use super::output::problem::Problem;
-use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass::Token;
 use windlass::Windlass;
 use windlass::client::catalogue::Catalogue;
-use windlass::low_level::Store;
 use windlass::random::Random;
 use windlass::remote::Remote;
+use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};
 
 /// Copies older than this are fetched anew, by one caller while the others go on with the old one.
@@ -40,7 +39,7 @@ struct Shared {
     tokens: Cached<Tokens>,
     remote: Remote,
     streams: Streams,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     draining: CancellationToken,
 }
 
@@ -66,8 +65,7 @@ impl Tokens {
 impl App {
     pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
-        let metrics = Arc::new(Metrics::new(tenants));
-        windlass.events().observe(metrics.clone());
+        let metrics = Metrics::with_tenants(&windlass, tenants);
         Self(Arc::new(Shared {
             remote: windlass.remote(),
             windlass,
@@ -78,11 +76,6 @@ impl App {
             metrics,
             draining: CancellationToken::new(),
         }))
-    }
-
-    /// For remote leases alone, which still work on the store itself.
-    pub(crate) fn store(&self) -> &dyn Store {
-        &**self.0.windlass.store()
     }
 
     pub(crate) fn windlass(&self) -> &Windlass {

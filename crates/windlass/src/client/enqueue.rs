@@ -232,7 +232,7 @@ impl<'a> Enqueue<'a> {
     pub(crate) fn complete_with(self, catalogue: &Catalogue) -> Result<NewJob, EnqueueError> {
         let mut draft = self.draft?;
         if let Some(retry) = self.retry {
-            draft.retry = retry.read(catalogue).map_err(wrong_policy)?;
+            draft.retry = retry.read(catalogue).map_err(|error| wrong_policy(&error))?;
         }
         Ok(catalogue.complete(draft)?)
     }

@@ -3,7 +3,6 @@
 use crate::cli::Error;
 use crate::cli::remote::wire::{Server, WireError};
 use crate::http::{self, Access, App, Caller};
-use crate::metrics::TenantLabel;
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
@@ -13,6 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tower::ServiceExt as _;
 use url::form_urlencoded::Serializer;
+use windlass::TenantLabel;
 use windlass::Windlass;
 
 /// Access to a server or a store.

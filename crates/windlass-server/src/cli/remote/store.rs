@@ -38,9 +38,11 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Windl
             return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
         }
     };
-    opened.map_err(|error| match error {
-        OpenError::Store(error) => reported(&without_password(url), &error),
-        error => Error::BadInput(error.to_string()),
+    opened.map_err(|error| {
+        if let OpenError::Store(error) = &error {
+            return reported(&without_password(url), error);
+        }
+        Error::BadInput(error.to_string())
     })
 }
 
