@@ -2,8 +2,7 @@
 
 use crate::attempt::{Shared, Ticket};
 use crate::executor::Executed;
-use crate::job::{Job, Payload};
-use crate::sabotage::sabotaged;
+use crate::job::{ClaimedJob, Payload};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_core::{Outcome, Progress, Roll, Timestamp};
@@ -56,16 +55,12 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let Some(ticket) = &self.ticket else { return };
-        let progress = if ticket.started_at().is_some() && !sabotaged("release-forgets-start") {
-            Progress::Started
-        } else {
-            Progress::NotStarted
-        };
+        let progress = if ticket.started_at().is_some() { Progress::Started } else { Progress::NotStarted };
         self.send(Executed::new(Outcome::Released(progress)));
     }
 }
 
 /// Makes guards of the jobs of one claim.
-pub(crate) fn hold(jobs: Vec<Job>, shared: &Arc<Shared>, done: &DoneSender) -> Vec<Held> {
+pub(crate) fn hold(jobs: Vec<ClaimedJob>, shared: &Arc<Shared>, done: &DoneSender) -> Vec<Held> {
     jobs.into_iter().map(|job| Held::new(Ticket::new(job, shared.clone()), done.clone())).collect()
 }

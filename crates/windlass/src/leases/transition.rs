@@ -1,13 +1,13 @@
-//! Settling: an outcome becomes a commit, by core's decision, with the webhook delivery it calls for. The worker settles
-//! what it ran; stores settle what they reap, expire and cancel. Pure.
+//! Transition: an outcome becomes a commit, by core's decision, with the webhook delivery it calls for and all text fit for a
+//! store. The worker commits what it ran; stores commit what they reap, expire and cancel. Pure.
 
-use crate::job::{Job, NewJob};
-use crate::sabotage::sabotaged;
+use super::text::{clean, note_and_result};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::{Commit, Transitioned};
 use crate::webhook::{self, Ending};
 use windlass_core::attempt::Status;
 use windlass_core::failure::WORKER_LOST;
-use windlass_core::{Failure, Millis, Next, Outcome, Reason, Roll, State, Timestamp, Transition, Why, decide};
+use windlass_core::{Failure, Next, Outcome, Reason, Roll, Timestamp, Transition, Why, decide};
 
 /// The message of a lost attempt.
 const LOST_MESSAGE: &str = "the worker's lease ran out before it told how the attempt ended";
@@ -24,51 +24,29 @@ pub struct Trace {
 
 /// The commit that a claimed job's outcome calls for.
 #[must_use]
-pub fn transition_of(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
-    let mut transition = decide(&job.running(), outcome, trace.finished_at, roll);
-    spoil(&mut transition, job, outcome, trace.finished_at);
+pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
+    let transition = decide(&job.running(), outcome, trace.finished_at, roll);
     let (error_class, error) = reported(outcome);
-    let ending =
-        Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: trace.result.as_deref() };
+    let (note, result) = note_and_result(trace.note, trace.result);
+    let ending = Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: result.as_deref() };
     let follow_ups: Vec<NewJob> =
         webhook::delivery(job, transition.next, ending, trace.finished_at).into_iter().collect();
     Commit {
         error_class,
         error,
-        note: trace.note,
-        result: trace.result,
+        note,
+        result,
         follow_ups,
         ..Commit::new(job, transition, trace.worker, trace.started_at, trace.finished_at)
     }
 }
 
-/// Bugs of the decision that the tests must find.
-fn spoil(transition: &mut Transition, job: &Job, outcome: &Outcome, now: Timestamp) {
-    let wait = |delay: Millis| Next::Wait { state: State::Retrying, due_at: now + delay, delay };
-    if sabotaged("restarts-at-most-once") && transition.next == Next::Failed(Reason::AtMostOnce) {
-        transition.next = wait(Millis::ZERO);
-    }
-    if sabotaged("crash-not-counted") && *outcome == Outcome::Lost {
-        (transition.failures, transition.crashes) = (job.failures, job.crashes);
-    }
-    if let (Next::Wait { delay, .. }, Why::Backoff { .. }) = (transition.next, transition.why)
-        && sabotaged("jitter-past-cap")
-    {
-        transition.next = wait(Millis::new(delay.get() / 4 * 5));
-    }
-    if let (Next::Wait { .. }, Why::RetryAfter { asked, .. }) = (transition.next, transition.why)
-        && sabotaged("retry-after-unclamped")
-    {
-        transition.next = wait(asked);
-    }
-}
-
 /// The commit of an attempt whose worker was lost.
 #[must_use]
-pub(crate) fn lost(job: &Job, worker: &str, now: Timestamp, roll: Roll) -> Commit {
+pub(crate) fn lost(job: &ClaimedJob, worker: &str, now: Timestamp, roll: Roll) -> Commit {
     let started_at = job.claimed_at.unwrap_or(now);
     let trace = Trace { started_at, finished_at: now, worker: worker.into(), note: None, result: None };
-    transition_of(job, &Outcome::Lost, trace, roll)
+    commit_of(job, &Outcome::Lost, trace, roll)
 }
 
 /// A waiting job that ends without an attempt: its transition, and the delivery that tells about it.
@@ -99,16 +77,4 @@ fn reported(outcome: &Outcome) -> (Option<String>, Option<String>) {
         Outcome::Cancelled => (Some("Cancelled".into()), Some("the handler cancelled the job".into())),
         Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) => (None, None),
     }
-}
-
-/// Longest class or message kept, in bytes.
-const TEXT_LIMIT: usize = 8 * 1024;
-
-/// Databases refuse NUL, and an endless message helps nobody.
-fn clean(text: &str) -> String {
-    let mut end = text.len().min(TEXT_LIMIT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].replace('\0', "\u{FFFD}")
 }

@@ -4,7 +4,7 @@ use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
 use windlass::clock::{Clock, Stopwatch};
 use windlass::core::{Millis, Outcome, Roll, State};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::Reads;
 use windlass::store::Registry;
@@ -14,8 +14,8 @@ use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope};
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
 const OLD: u64 = 20;
-/// Longer than a prune asks for a lock, shorter than a user would wait.
-const SOON: Duration = Duration::from_secs(5);
+/// Longer than a prune asks for a lock; a wait for the reader would never end.
+const SOON: Duration = Duration::from_secs(60);
 /// Parts of the archive, and of its attempts, that begin more than ten days ago.
 const OLD_PARTS: &str = "SELECT count(*) FROM pg_tables WHERE schemaname = '{s}' \
      AND tablename ~ '^archive_(attempts_)?done_p' \
@@ -31,7 +31,7 @@ async fn finish_long_ago(w: &World) {
         let jobs = past.claim(crate::world::claim(share)).await.unwrap().jobs;
         let now = clock.now();
         let trace = || Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        let commits = jobs.iter().map(|job| transition_of(job, &Outcome::Succeeded, trace(), Roll(0))).collect();
+        let commits = jobs.iter().map(|job| commit_of(job, &Outcome::Succeeded, trace(), Roll(0))).collect();
         past.commit(commits, vec![]).await.unwrap();
         clock.advance(DAY);
     }
@@ -73,7 +73,7 @@ async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
             let now = w.store.clock().now();
             let running = w.claim(1).await;
             let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-            let commit = transition_of(&running[0], &Outcome::Cancelled, trace, Roll(0));
+            let commit = commit_of(&running[0], &Outcome::Cancelled, trace, Roll(0));
             w.store.commit(vec![commit], vec![]).await.unwrap();
         }
     };

@@ -6,8 +6,8 @@ use std::time::Duration;
 use windlass::clock::Clock;
 use windlass::core::job::QueueName;
 use windlass::core::{Millis, Outcome, Roll};
-use windlass::job::{Job, NewJob, RunAt};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, NewJob, RunAt};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::Reads;
 use windlass::store::Registry;
@@ -45,10 +45,10 @@ async fn counted(w: &World) -> (u64, u64, u64) {
     (due, later, count("state = 'running'").await)
 }
 
-fn succeeded(job: &Job) -> Commit {
+fn succeeded(job: &ClaimedJob) -> Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
+    commit_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[tokio::test]

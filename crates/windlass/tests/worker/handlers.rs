@@ -32,6 +32,10 @@ async fn act(Do(what): Do, attempt: Attempt) -> Result<Option<u32>, HandlerError
             attempt.note("all is well");
             Ok(Some(42))
         }
+        "strange" => {
+            attempt.note(format!("a\0b {}", "\u{e9}".repeat(10_000)));
+            Ok(Some(42))
+        }
         _ => Ok(None),
     }
 }
@@ -45,7 +49,7 @@ scenario! {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("snooze")).await.unwrap();
         w.event(id, |what| matches!(what, EventKind::Postponed { .. })).await;
-        w.clock.advance(Millis::from_secs(10));
+        w.advance(Millis::from_secs(10)).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.failures), (State::Succeeded, 2, 0));
         worker.stop().await;
@@ -75,11 +79,21 @@ scenario! {
         worker.stop().await;
     }
 
+    async fn no_note_keeps_a_success_from_being_committed(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("strange")).await.unwrap();
+        let job = w.finished(id).await;
+        assert_eq!((job.state, job.attempt), (State::Succeeded, 1));
+        let note = w.windlass.history(id).await.unwrap()[0].note.clone().unwrap();
+        assert!(note.starts_with("a\u{FFFD}b \u{e9}") && note.len() <= 8 * 1024, "{} bytes", note.len());
+        worker.stop().await;
+    }
+
     async fn an_attempt_that_takes_too_long_is_a_timeout(w: World) {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("sleep")).timeout(Millis::from_secs(5)).retry("once").await.unwrap();
         w.event(id, |what| matches!(what, EventKind::Started { .. })).await;
-        w.clock.advance(Millis::from_secs(5));
+        w.advance(Millis::from_secs(5)).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.error_class.as_deref()), (State::Failed, Some("Timeout")));
         worker.stop().await;

@@ -2,8 +2,7 @@
 
 use super::super::{Claim, Claimed, Leases, Renewed};
 use super::state::{Lease, State};
-use crate::job::{HttpCall, Job, LeaseId, QueueId};
-use crate::sabotage::sabotaged;
+use crate::job::{ClaimedJob, LeaseId, QueueId};
 use std::cmp::Reverse;
 use windlass_core::pick::{Candidate, Pick, Picker};
 use windlass_core::{JobId, Millis, Priority, State as JobState, Timestamp, verdict};
@@ -13,7 +12,7 @@ impl State {
         let mut claimed = Claimed::default();
         let mut picker = Picker::new(claim.limit, claim.suspects);
         for share in &claim.shares {
-            if self.is_paused(share.queue) && !sabotaged("claim-from-paused") {
+            if self.is_paused(share.queue) {
                 continue;
             }
             picker.next_queue(share.slots, share.ahead);
@@ -33,8 +32,7 @@ impl State {
         let mut taken = Vec::new();
         let start = (queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
         let due = self.waiting.range(start..).take_while(|(of, ..)| *of == queue);
-        let until = if sabotaged("claim-before-due") { now + Millis::from_secs(2) } else { now };
-        for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= until) {
+        for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= now) {
             let job = &self.live[id];
             if verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now) {
                 continue;
@@ -48,16 +46,15 @@ impl State {
         taken
     }
 
-    fn take(&mut self, id: JobId, lease: LeaseId, now: Timestamp) -> Job {
+    fn take(&mut self, id: JobId, lease: LeaseId, now: Timestamp) -> ClaimedJob {
         let mut job = self.live[&id].clone();
         job.state = JobState::Running;
-        job.attempt += u32::from(!(sabotaged("attempt-not-raised-after-crash") && job.crashes > 0));
-        job.lease = Some(lease);
+        job.attempt += 1;
         job.claimed_at = Some(now);
         job.first_attempt_at = job.first_attempt_at.or(Some(now));
         self.put(job.clone());
-        spoil(&mut job);
-        job
+        self.running.insert(id, lease);
+        ClaimedJob { job, lease }
     }
 
     fn lease_for(&self, claim: &Claim, position: usize) -> LeaseId {
@@ -67,10 +64,9 @@ impl State {
         }
     }
 
-    fn grant(&mut self, claim: &Claim, jobs: &[Job], now: Timestamp) {
+    fn grant(&mut self, claim: &Claim, jobs: &[ClaimedJob], now: Timestamp) {
         for job in jobs {
-            let id = job.lease.expect("a claimed job has a lease");
-            let lease = self.leases.entry(id).or_insert_with(|| Lease {
+            let lease = self.leases.entry(job.lease).or_insert_with(|| Lease {
                 worker: claim.worker.clone(),
                 expires_at: now + claim.lease_for,
                 length: claim.lease_for,
@@ -89,40 +85,31 @@ impl State {
         Priority::HIGHEST_FIRST.into_iter().filter_map(soonest).min()
     }
 
-    pub(super) fn held(&self, lease: LeaseId) -> Vec<Job> {
+    pub(super) fn held(&self, lease: LeaseId) -> Vec<ClaimedJob> {
         let Some(row) = self.leases.get(&lease) else { return Vec::new() };
-        row.jobs.iter().filter_map(|id| self.live.get(id)).filter(|job| is_held(job, lease)).cloned().collect()
+        let held = row.jobs.iter().filter(|id| self.is_held(**id, lease)).filter_map(|id| self.live.get(id));
+        held.map(|job| ClaimedJob { job: job.clone(), lease }).collect()
+    }
+
+    /// Whether the job runs under this lease.
+    pub(super) fn is_held(&self, id: JobId, lease: LeaseId) -> bool {
+        self.running.get(&id) == Some(&lease)
     }
 
     pub(super) fn renew(&mut self, leases: &[LeaseId], lease_for: Millis, now: Timestamp) -> Renewed {
         let mut renewed = Renewed::default();
         for id in leases {
             let Some(lease) = self.leases.get_mut(id) else {
-                if !sabotaged("renew-revives-reaped") {
-                    renewed.lost.push(*id);
-                }
+                renewed.lost.push(*id);
                 continue;
             };
             lease.expires_at = now + lease_for;
             lease.length = lease_for;
-            let asked = |job: &&JobId| self.live.get(job).is_some_and(|j| is_held(j, *id) && j.cancel_requested);
+            let (live, running) = (&self.live, &self.running);
+            let asked =
+                |job: &&JobId| running.get(job) == Some(id) && live.get(job).is_some_and(|j| j.cancel_requested);
             renewed.cancel_requested.extend(lease.jobs.iter().filter(asked));
         }
         renewed
     }
-}
-
-/// Bugs of a delivery's next try that the tests must find.
-fn spoil(job: &mut Job) {
-    if let Some(call) = job.http.as_ref().filter(|_| sabotaged("webhook-id-per-try") && job.attempt > 1) {
-        let id = format!("msg_{}", job.attempt);
-        job.http = Some(HttpCall { webhook_id: Some(id), ..HttpCall::clone(call) }.into());
-    }
-    if sabotaged("webhook-body-per-try") && job.http.is_some() && job.attempt > 1 {
-        job.payload = format!("{} ", job.payload).into();
-    }
-}
-
-pub(super) fn is_held(job: &Job, lease: LeaseId) -> bool {
-    job.state == JobState::Running && job.lease == Some(lease)
 }

@@ -1,11 +1,9 @@
 //! Commit, reap and expire: transitions, the ledger and what follows.
 
 use super::super::{Commit, Committed, Reap, Transitioned};
-use super::claim::is_held;
 use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
 use crate::leases::transition;
-use crate::sabotage::sabotaged;
 use crate::tally::Tally;
 use windlass_core::{Attempt, JobId, Next, Timestamp, Transition, verdict};
 
@@ -29,24 +27,22 @@ impl State {
     }
 
     fn commit_one(&mut self, commit: Commit, now: Timestamp) -> Committed {
-        let holds = |job: &&Job| is_held(job, commit.lease) && job.attempt == commit.attempt;
-        let held = self.live.get(&commit.job).filter(|job| holds(job) || sabotaged("commit-without-fence"));
+        let holds = |job: &&Job| self.is_held(job.id, commit.lease) && job.attempt == commit.attempt;
+        let held = self.live.get(&commit.job).filter(holds);
         let Some(job) = held.cloned() else { return self.unheld(&commit) };
-        if job.cancel_requested && !commit.stands_despite_cancel() && !sabotaged("cancel-lost-in-race") {
+        if job.cancel_requested && !commit.stands_despite_cancel() {
             return Committed::CancelRequested;
         }
         self.ledger.entry(job.id).or_default().push(line(&commit));
         self.count(now, commit.queue, &commit.kind, Tally::of(&commit));
-        let is_forgotten = sabotaged("webhook-outside-commit") && job.id.0 % 2 == 0;
-        let due = commit.follow_ups.iter().filter(|_| !is_forgotten);
-        let follow_ups = due.filter_map(|new| self.store(new, now).id()).collect();
+        let follow_ups = commit.follow_ups.iter().filter_map(|new| self.store(new, now).id()).collect();
         self.apply(job, commit, now);
         Committed::Applied(follow_ups)
     }
 
     fn apply(&mut self, mut job: Job, commit: Commit, now: Timestamp) {
         move_to(&mut job, &commit.transition, now);
-        job.lease = None;
+        self.running.remove(&job.id);
         if commit.error_class.is_some() {
             job.error_class = commit.error_class;
             job.error = commit.error;
@@ -68,9 +64,7 @@ impl State {
 
     pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Transitioned> {
         let over = self.leases.iter().filter(|(_, lease)| match reap {
-            Reap::Expired { spared } => {
-                lease.expires_at <= now && (!spared.holds(lease.length) || sabotaged("outage-costs-attempts"))
-            }
+            Reap::Expired { spared } => lease.expires_at <= now && !spared.holds(lease.length),
             Reap::Of(worker) => lease.worker == *worker,
         });
         let over: Vec<LeaseId> = over.map(|(id, _)| *id).take(limit as usize).collect();
@@ -80,7 +74,7 @@ impl State {
             let lease = self.leases.remove(&id).expect("the lease was just listed");
             for job in jobs {
                 let commit = transition::lost(&job, &lease.worker.0, now, self.random.roll());
-                transitioned.push(Transitioned::new(job, &commit));
+                transitioned.push(Transitioned::new(job.job, &commit));
                 self.commit_one(commit, now);
             }
         }

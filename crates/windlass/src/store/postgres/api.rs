@@ -7,7 +7,7 @@ use super::reads::{depths, read, tallies};
 use super::upkeep::{expire, prune};
 use super::{PostgresStore, registry};
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
@@ -38,7 +38,7 @@ impl JobLife for PostgresStore {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         claim::claim(&self.inner, &claim).await
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         leases::held(&self.inner, &leases).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

@@ -1,6 +1,6 @@
 //! Claim: due jobs go to `running` under new leases, in one statement.
 
-use crate::job::Job;
+use crate::job::ClaimedJob;
 use crate::store::json::webhook_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
@@ -63,7 +63,7 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, start: &Start) -> Re
         rows = claim_walking(on, claim, &asked, now).await?;
     }
     let rows = in_order(rows)?;
-    let jobs = names::jobs_in(store, on, &rows).await?;
+    let jobs = names::claimed_in(store, on, &rows).await?;
     freeze_policies(store, on, &rows, &jobs).await?;
     let next_due = next_due(on, claim, &jobs, now).await?;
     Ok(Claimed { jobs, next_due })
@@ -84,7 +84,7 @@ async fn claim_walking(on: On<'_>, claim: &Claim, asked: &Asked<'_>, now: Timest
 }
 
 /// Stores the policy and webhook of jobs that came by the SQL function and are claimed for the first time.
-async fn freeze_policies(store: &Inner, on: On<'_>, rows: &[Row], jobs: &[Job]) -> Result<(), StoreError> {
+async fn freeze_policies(store: &Inner, on: On<'_>, rows: &[Row], jobs: &[ClaimedJob]) -> Result<(), StoreError> {
     let (mut ids, mut policies, mut webhooks) = (Vec::new(), Vec::new(), Vec::new());
     for (row, job) in rows.iter().zip(jobs) {
         if rows::references(row)?.1.is_err() {
@@ -99,7 +99,12 @@ async fn freeze_policies(store: &Inner, on: On<'_>, rows: &[Row], jobs: &[Job]) 
     Ok(())
 }
 
-async fn next_due(on: On<'_>, claim: &Claim, jobs: &[Job], now: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+async fn next_due(
+    on: On<'_>,
+    claim: &Claim,
+    jobs: &[ClaimedJob],
+    now: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
     let taken = |queue| jobs.iter().filter(|job| job.queue_id == queue).count() as u64;
     let is_unfilled = |share: &&Share| taken(share.queue) < u64::from(share.slots) + u64::from(share.ahead);
     let queues: Vec<i64> = claim.shares.iter().filter(is_unfilled).map(|share| share.queue.0).collect();

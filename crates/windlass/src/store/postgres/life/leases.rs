@@ -1,6 +1,6 @@
 //! Leases: renew them, read what they hold, and reap those that ran out.
 
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, LeaseId};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
@@ -15,12 +15,12 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 use windlass_core::{JobId, Millis, Timestamp};
 
-pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
+pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {
     let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
     again(|| async {
         let lent = store.pool.get().await?;
         let rows = lent.query(Sql::Held, &[&ids]).await?;
-        names::jobs_in(store, On::Own(&lent), &rows).await
+        names::claimed_in(store, On::Own(&lent), &rows).await
     })
     .await
 }
@@ -95,20 +95,20 @@ async fn reap_on(
     let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
     let numbers = commit::follow_up_numbers(store, &commits).await?;
     commit::apply(store, on, &commits, &numbers, &ended).await?;
-    Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job, &commit)).collect())
+    Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job.job, &commit)).collect())
 }
 
 /// The jobs still running under these leases, with the commits that record the loss: lease by lease, in the order of the claim.
-async fn lost(store: &Inner, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(Job, Commit)>, StoreError> {
+async fn lost(store: &Inner, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(ClaimedJob, Commit)>, StoreError> {
     let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
     let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
     let rows = on.query(Sql::ReapJobs, &[&ids, &lease_ids]).await?;
-    let jobs = names::jobs_in(store, on, &rows).await?;
-    let mut running: HashMap<i64, Job> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
+    let jobs = names::claimed_in(store, on, &rows).await?;
+    let mut running: HashMap<i64, ClaimedJob> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
     let mut lost = Vec::new();
     for lease in leases {
         for id in &lease.jobs {
-            let is_held = running.get(id).is_some_and(|job| job.lease == Some(LeaseId(lease.id)));
+            let is_held = running.get(id).is_some_and(|job| job.lease.0 == lease.id);
             if is_held && let Some(job) = running.remove(id) {
                 let commit = transition::lost(&job, &lease.worker, lease.now, store.random.roll());
                 lost.push((job, commit));

@@ -1,7 +1,7 @@
 //! Names: queues and policies by number, cached both ways. Numbers never change.
 
 use crate::client::catalogue::Catalogue;
-use crate::job::{Job, NewJob};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
@@ -161,6 +161,16 @@ pub(in crate::store::postgres) async fn jobs_in(
 ) -> Result<Vec<Job>, StoreError> {
     let known = known(store, on, rows).await?;
     rows.iter().map(|row| rows::job(row, &known)).collect()
+}
+
+/// The running jobs in rows that begin with the columns of one.
+pub(in crate::store::postgres) async fn claimed_in(
+    store: &Inner,
+    on: On<'_>,
+    rows: &[Row],
+) -> Result<Vec<ClaimedJob>, StoreError> {
+    let known = known(store, on, rows).await?;
+    rows.iter().map(|row| rows::claimed(row, &known)).collect()
 }
 
 async fn known(store: &Inner, on: On<'_>, rows: &[Row]) -> Result<Known, StoreError> {
