@@ -141,10 +141,9 @@ impl ConnectionSlots {
         });
         match victim {
             Some((Standing::Waiting, occupant)) => occupant.retired.cancel(),
-            Some((
-                Standing::NeverAsked | Standing::Silent | Standing::Stalled | Standing::Following,
-                occupant,
-            )) => occupant.evicted.cancel(),
+            Some((Standing::NeverAsked | Standing::Silent | Standing::Stalled | Standing::Following, occupant)) => {
+                occupant.evicted.cancel()
+            }
             None => {}
         }
     }
@@ -252,9 +251,12 @@ impl Sending {
 }
 
 impl Waiting {
-    /// Another connection needs the slot: answer now.
-    pub(crate) async fn is_over(&self) {
-        self.0.retired().await;
+    /// Another connection needs the slot: answer now. Never, without a slot.
+    pub(crate) async fn is_over(waiting: Option<&Self>) {
+        match waiting {
+            Some(waiting) => waiting.0.retired().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
