@@ -103,14 +103,14 @@ async fn answer(
     let drain = async {
         stop.cancelled().await;
         draining.cancel();
+        app.remote().stop();
     };
     let grace = config.duration("grace").to_std();
     let max = config.whole("maxConnections") as usize;
     let router = http::router(app.clone());
     let serve = http::connection::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
     tokio::join!(drain, serve);
-    app.tasks().close();
-    app.tasks().wait().await;
+    app.remote().drained().await;
 }
 
 /// Binds the address, unless that would let anyone in.

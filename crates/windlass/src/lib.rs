@@ -75,7 +75,7 @@ pub mod low_level;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 pub mod random;
-mod remote;
+pub mod remote;
 pub mod store;
 pub mod tally;
 #[cfg(feature = "testing")]

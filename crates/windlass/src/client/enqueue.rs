@@ -96,6 +96,14 @@ impl Windlass {
         Enqueue { windlass: self, draft, retry: None }
     }
 
+    /// Stores jobs that are complete already.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+        self.store_jobs(jobs, atomicity).await
+    }
+
     pub(crate) async fn store_jobs(
         &self,
         jobs: Vec<NewJob>,

@@ -4,7 +4,6 @@
 mod commit;
 mod dispatch;
 mod execute;
-mod fair_share;
 mod fetch;
 mod identity;
 pub(crate) mod panic;
@@ -14,7 +13,6 @@ pub(crate) mod shutdown;
 mod subscription;
 
 pub(crate) use crate::leases::held_leases::HeldLeases;
-pub(crate) use commit::next_firing;
 #[cfg(feature = "testing")]
 pub(crate) use execute::run_attempt;
 

@@ -1,4 +1,4 @@
-//! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and hears its notices.
+//! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and receives its notices.
 
 use crate::store::StoreError;
 use crate::store::postgres::connection::fault::{away, before};
@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// Longest wait for a connection.
 pub(in crate::store::postgres) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit stands here, perhaps not there.
+/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit holds on this server, perhaps not on the standby.
 const SYNC_WAIT_CANCELLED: &str = "01000";
 
 /// How to reach the database.
@@ -104,7 +104,7 @@ where
                 warning.store(true, Ordering::Release);
             }
             if let (AsyncMessage::Notification(_), Some(record_contact)) = (&message, &record_contact) {
-                // A full channel already holds the news.
+                // A full channel already holds a notification.
                 let _ = record_contact.try_send(());
             }
         }
@@ -112,7 +112,7 @@ where
     Link { client, warned, _driver: AbortOnDropHandle::new(driver) }
 }
 
-/// What a URL, or the environment, says.
+/// What a URL, or the environment, asks for.
 struct Target {
     config: Config,
     root: Option<String>,
@@ -123,7 +123,7 @@ fn read(url: &str) -> Result<Target, StoreError> {
     let invalid = |what: String| StoreError::Invalid(what);
     let bare = url.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut parsed = url::Url::parse(url).map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    // What libpq knows and the driver does not, and what is ours; the rest stays as it is written.
+    // Parameters that libpq has and the driver lacks, and our own; the others stay as they are.
     let (mut root, mut prepared, mut kept) = (None, Prepared::default(), Vec::new());
     for pair in parsed.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap_or_default();
