@@ -15,8 +15,11 @@ use windlass_core::{JobId, Millis, Outcome, Roll};
 /// An attempt that a remote worker says it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldAttempt {
+    /// The job.
     pub job: JobId,
+    /// The number of the attempt.
     pub attempt: u32,
+    /// The lease it is held under.
     pub lease: LeaseId,
 }
 
@@ -29,9 +32,13 @@ impl HeldAttempt {
 /// How an attempt of a remote worker ended.
 #[derive(Debug, Clone)]
 pub struct AttemptResult {
+    /// Which attempt.
     pub held: HeldAttempt,
+    /// What the attempt comes to.
     pub outcome: Outcome,
+    /// What the handler noted.
     pub note: Option<String>,
+    /// The JSON text that the handler returned.
     pub result: Option<Payload>,
 }
 

@@ -49,11 +49,14 @@ impl WorkScope {
 /// A remote worker: the name it calls itself, and what it is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteWorker {
+    /// The name it goes by.
     pub name: String,
+    /// What it may work on.
     pub scope: WorkScope,
 }
 
 impl RemoteWorker {
+    /// A worker of this name and scope.
     #[must_use]
     pub fn new(name: impl Into<String>, scope: WorkScope) -> Self {
         Self { name: name.into(), scope }
