@@ -5,7 +5,6 @@ mod cli;
 mod config;
 mod http;
 mod logs;
-mod metrics;
 mod serve;
 mod token;
 

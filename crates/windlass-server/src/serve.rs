@@ -3,13 +3,13 @@
 use crate::config::{Config, Source, write_to_store};
 use crate::http::{self, Access, App};
 use crate::logs;
-use crate::metrics::TenantLabel;
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass::Options;
+use windlass::TenantLabel;
 use windlass::event::AttemptLog;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
 use windlass::{Windlass, Worker};
@@ -103,14 +103,14 @@ async fn answer(
     let drain = async {
         stop.cancelled().await;
         draining.cancel();
+        app.remote().stop();
     };
     let grace = config.duration("grace").to_std();
     let max = config.whole("maxConnections") as usize;
     let router = http::router(app.clone());
     let serve = http::connection::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
     tokio::join!(drain, serve);
-    app.tasks().close();
-    app.tasks().wait().await;
+    app.remote().drained().await;
 }
 
 /// Binds the address, unless that would let anyone in.

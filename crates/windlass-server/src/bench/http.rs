@@ -67,7 +67,7 @@ async fn receive(listener: TcpListener, jobs: usize, over: Arc<Notify>, pace: Pa
             }
             std::future::ready(Ok::<_, Infallible>(hyper::Response::new(Full::new(Bytes::new()))))
         });
-        // Ends with its connection, at the latest when the listener's task is aborted with the process.
+        // Ends with its connection, or at the latest when the process ends.
         tokio::spawn(async move {
             let _ = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), answer)

@@ -1,4 +1,4 @@
-//! What is measured: a store of our own making, in a directory or schema that is gone afterwards, or one the caller names.
+//! The store to measure: a temporary one in a directory or schema that is removed afterwards, or one the caller names.
 
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use windlass::{JobFilter, Options, Page, Scope, Windlass};
 
 /// A store to measure, and where its raw ceiling is measured too.
 pub(crate) enum Target {
-    /// The database file; its directory holds the ceiling's file beside it.
+    /// The database file; the ceiling's file is in the same directory.
     Sqlite { path: String, _home: Option<tempfile::TempDir> },
     /// The server's URL and the schema used.
     Postgres { url: String, schema: String, temporary: bool },
 }
 
 impl Target {
-    /// `sqlite:` (a temporary file), `sqlite:PATH`, or `postgres://…` (a schema of its own, dropped afterwards).
+    /// `sqlite:` (a temporary file), `sqlite:PATH`, or `postgres://…` (in its own schema, dropped afterwards).
     pub(crate) fn parse(store: &str) -> Result<Self> {
         if let Some(path) = store.strip_prefix("sqlite:") {
             if path.is_empty() {
-                let home = tempfile::tempdir_in(".").context("cannot make a temporary directory here")?;
+                let home = tempfile::tempdir_in(".").context("cannot create a temporary directory here")?;
                 let path = home.path().join("bench.db").display().to_string();
                 return Ok(Self::Sqlite { path, _home: Some(home) });
             }
@@ -57,7 +57,7 @@ impl Target {
         }
     }
 
-    /// Removes what was made for the run.
+    /// Removes what was created for the run.
     pub(crate) async fn clear(&self) -> Result<()> {
         if let Self::Postgres { url, schema, temporary: true } = self {
             let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
@@ -70,10 +70,10 @@ impl Target {
     }
 }
 
-/// Refuses a store that holds jobs: a benchmark's jobs are not to mix with other people's.
+/// Refuses a store that holds jobs: a benchmark must not mix its jobs with real ones.
 pub(crate) async fn refuse_used(store: &dyn Store) -> Result<()> {
     if !store.jobs(&Scope::All, &JobFilter::default(), Page::oldest(1)).await?.is_empty() {
-        bail!("this store holds jobs; use an empty one, or say --force to measure here all the same");
+        bail!("this store holds jobs; use an empty one, or give --force to measure here anyway");
     }
     Ok(())
 }

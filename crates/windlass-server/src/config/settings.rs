@@ -1,5 +1,5 @@
-//! Settings of file and environment go into the store when a node starts, so that every producer (API, library, SQL) sees
-//! the same.
+//! A node writes the settings of file and environment to the store when it starts, so that every producer (API,
+//! library, SQL) sees the same settings.
 
 use super::{Config, ConfigError, Source};
 use serde_json::{Map, Value};
@@ -17,10 +17,10 @@ pub(crate) enum WriteError {
     Store(#[from] StoreError),
 }
 
-/// Writes the configured settings where they differ from the store's. Answers how many did.
+/// Writes the configured settings that differ from the store's. Returns how many differed.
 ///
 /// # Errors
-/// A limit that is no number; a store that cannot be written to.
+/// A limit that is not a number; a store that cannot be written to.
 pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass) -> Result<usize, WriteError> {
     let stored = windlass.settings().all().await?;
     let held = |key: &SettingKey| stored.iter().find(|(k, _)| k == key).map(|(_, text)| text.as_str());
@@ -45,7 +45,7 @@ pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass) -> Resu
     Ok(written)
 }
 
-/// The queues a limit of the environment is about: those there are, those the file names, and those it may mean.
+/// The queues that a limit of the environment may mean: existing queues, queues in the file, and those with its name.
 fn queue_attempts<'a>(
     config: &Config,
     existing: impl Iterator<Item = &'a QueueName>,

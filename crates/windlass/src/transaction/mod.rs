@@ -9,13 +9,12 @@ mod sqlite;
 use crate::attempt::Attempt;
 use crate::client::enqueue::{Enqueue, EnqueueError};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use crate::leases::transition::{Trace, transition_of};
+use crate::leases::transition::{Trace, commit_of};
 use crate::store::StoreError;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::store::{Commit, Committed};
-use windlass_core::JobId;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use windlass_core::{Outcome, Roll};
+use windlass_core::{JobId, Outcome, Roll};
 
 /// Why something did not become part of a caller's transaction. Roll it back.
 #[derive(Debug, thiserror::Error)]
@@ -80,7 +79,7 @@ fn success(attempt: &Attempt) -> Commit {
         result: None,
     };
     // Success draws no delay: any roll will do.
-    transition_of(attempt.job(), &Outcome::Succeeded, trace, Roll(0))
+    commit_of(&attempt.0.job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

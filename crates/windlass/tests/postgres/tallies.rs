@@ -1,4 +1,4 @@
-//! Deltas are folded soon, by anyone, and no count is lost; depths come from them.
+//! Deltas are folded soon, by any node, and no count is lost; depths are computed from them.
 
 use crate::world::{World, claim, job, options, url};
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use windlass::clock::Clock;
 use windlass::core::job::QueueName;
 use windlass::core::{Millis, Outcome, Roll};
-use windlass::job::{Job, NewJob, RunAt};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, NewJob, RunAt};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::Reads;
 use windlass::store::Registry;
@@ -15,7 +15,7 @@ use windlass::store::postgres::PostgresStore;
 use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share};
 use windlass::tally::Tally;
 
-/// Longer than folding takes, shorter than a person's patience.
+/// Longer than folding takes, shorter than a user would wait.
 const SOON: Duration = Duration::from_secs(30);
 const DELTAS: &str = "SELECT count(*) FROM {s}.tally_deltas";
 /// More jobs than depths count before they try the other part.
@@ -45,10 +45,10 @@ async fn counted(w: &World) -> (u64, u64, u64) {
     (due, later, count("state = 'running'").await)
 }
 
-fn succeeded(job: &Job) -> Commit {
+fn succeeded(job: &ClaimedJob) -> Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
+    commit_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn many_deltas_are_folded_at_once_by_whichever_node_and_no_count_is_lost()
     assert_eq!(depth(&w.store).await, (1600, 0, 0));
     let folded = async {
         while w.count(DELTAS).await >= 250 {
-            // Reading is enough: it tells the node that there are many.
+            // Reading is enough: the node notices that there are many.
             assert_eq!(sum(&w.store).await.enqueued, 1600);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

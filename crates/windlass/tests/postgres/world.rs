@@ -1,11 +1,11 @@
-//! A schema of its own for each test, and a plain connection beside the store.
+//! A schema of its own for each test, and a plain connection next to the store.
 
 use std::sync::Arc;
 use windlass::clock::Clock;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Policy};
-use windlass::job::{Job, LeaseId, NewJob, QueueId};
+use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId};
 use windlass::random::Random;
 use windlass::store::JobLife;
 use windlass::store::Registry;
@@ -21,7 +21,7 @@ pub fn url() -> String {
 
 pub struct World {
     pub store: Arc<PostgresStore>,
-    /// A plain connection, for what a person or another program would do.
+    /// A plain connection, for what an operator or another program would do.
     pub client: tokio_postgres::Client,
     pub schema: String,
 }
@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Claims up to `limit` jobs of the default queue.
-    pub async fn claim(&self, limit: u32) -> Vec<Job> {
+    pub async fn claim(&self, limit: u32) -> Vec<ClaimedJob> {
         let share = Share { queue: self.queue().await, slots: limit, ahead: 0 };
         self.store.claim(claim(share)).await.unwrap().jobs
     }

@@ -1,4 +1,4 @@
-//! Stores by their URL, as the command line opens them: nothing is made or migrated in passing.
+//! Opens stores by URL for the command line. Nothing is created or migrated as a side effect.
 
 use crate::cli::Error;
 use std::path::Path;
@@ -6,10 +6,10 @@ use windlass::{Migrations, OpenError, Options, StoreError, Windlass};
 
 const FORMS: &str = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
 
-/// What to do about a SQLite file that is not there.
+/// What to do if a SQLite file does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Say so: a typing error must not make an empty store that then looks fine.
+    /// Refuse: a typo must not create an empty store that then looks fine.
     Refuse,
     Make,
 }
@@ -20,7 +20,7 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Windlass, Error>
     if is_new && missing == Missing::Refuse {
         return Err(no_file(url));
     }
-    // Bringing an old schema up to date is a decision of its own: `windlass migrate`.
+    // Upgrading an old schema is a separate decision: `windlass migrate`.
     let migrations = if is_new { Migrations::Run } else { Migrations::LeaveToOperator };
     open_with(url, migrations).await
 }
@@ -38,13 +38,15 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Windl
             return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
         }
     };
-    opened.map_err(|error| match error {
-        OpenError::Store(error) => reported(&without_password(url), &error),
-        error => Error::BadInput(error.to_string()),
+    opened.map_err(|error| {
+        if let OpenError::Store(error) = &error {
+            return reported(&without_password(url), error);
+        }
+        Error::BadInput(error.to_string())
     })
 }
 
-/// The schema that nodes are told by the same variable.
+/// The Postgres schema, from the same variable that nodes use.
 fn schema() -> String {
     std::env::var("WINDLASS_SCHEMA").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| Options::default().schema)
 }
@@ -59,7 +61,7 @@ pub(crate) fn is_missing_file(url: &str) -> bool {
 
 pub(crate) fn no_file(url: &str) -> Error {
     Error::NotFound(format!(
-        "there is no SQLite file for {url}\n  hint: `windlass migrate --store {url}` makes an empty one; so does `windlass serve`"
+        "there is no SQLite file for {url}\n  hint: `windlass migrate --store {url}` creates an empty one; so does `windlass serve`"
     ))
 }
 

@@ -1,7 +1,6 @@
 //! A server without sockets: a router over a store in memory.
 
 use crate::http::{Access, App, router};
-use crate::metrics::TenantLabel;
 use crate::token;
 use axum::Router;
 use axum::body::Body;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt as _;
 use windlass::Options;
+use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::clock::Clock;
 use windlass::low_level::{MemoryStore, Registry};

@@ -1,6 +1,6 @@
 //! Rows to domain values: what columns mean. Queues and policies are looked up by number in `names`.
 
-use crate::job::{Job, LeaseId, Payload, QueueId, Webhook};
+use crate::job::{ClaimedJob, Job, LeaseId, Payload, QueueId, Webhook};
 use crate::store::json::{call_from_text, template_from_text, webhook_from_text};
 use crate::store::postgres::statements::columns::{AttemptColumn, Columns, JobColumn, QueueColumn, ScheduleColumn};
 use crate::store::{Missed, Overlap, Queue, Recurrence, Schedule, ScheduleSpec, StoreError};
@@ -72,7 +72,6 @@ pub(in crate::store::postgres) fn job(row: &Row, known: &Known) -> Result<Job, S
         timeout: c.span_if(C::TimeoutMs)?,
         idempotency_key: c.shared_if(C::IdempotencyKey)?,
         cancel_requested: c.get(C::CancelRequested)?,
-        lease: c.get::<Option<i64>>(C::LeaseId)?.map(LeaseId),
         error_class: c.get(C::ErrorClass)?,
         error: c.get(C::Error)?,
         result: c.shared_if(C::Result)?,
@@ -84,6 +83,11 @@ pub(in crate::store::postgres) fn job(row: &Row, known: &Known) -> Result<Job, S
         parent: c.id_if(C::ParentId)?,
         traceparent: c.shared_if(C::Traceparent)?,
     })
+}
+
+/// A running job, from a row that begins with the columns of one.
+pub(in crate::store::postgres) fn claimed(row: &Row, known: &Known) -> Result<ClaimedJob, StoreError> {
+    Ok(ClaimedJob { job: job(row, known)?, lease: LeaseId(Columns::new(row).get(JobColumn::LeaseId)?) })
 }
 
 fn policy(row: &Row, known: &Known) -> Result<Option<Arc<Policy>>, StoreError> {

@@ -2,14 +2,16 @@
 
 use super::MAX_LABEL_SETS;
 use super::labels::{OTHER, TenantLabel};
+use crate::alert::NOTICE_QUEUE;
+use crate::client::windlass::Windlass;
+use crate::store::{Alert, AlertStatus, Depth, Queue, StoreError};
+use crate::tally::Tally;
+use crate::webhook::DELIVERY_QUEUE;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use windlass::alert::NOTICE_QUEUE;
-use windlass::webhook::DELIVERY_QUEUE;
-use windlass::{Alert, AlertStatus, Depth, Queue, StoreError, Tally, Windlass};
 use windlass_core::job::Kind;
 use windlass_core::{Executor, Millis, Timestamp};
 
