@@ -84,6 +84,15 @@ impl Next {
         }
     }
 
+    /// The delay that decorrelated jitter grows from next time. A retry sets it; a snooze or release leaves it as it was.
+    #[must_use]
+    pub const fn remembered_delay(self) -> Option<Millis> {
+        match self {
+            Self::Wait { state: State::Retrying, delay, .. } => Some(delay),
+            Self::Wait { .. } | Self::Succeeded | Self::Failed(_) | Self::Cancelled => None,
+        }
+    }
+
     /// When the next attempt is due, and how long that is from now.
     #[must_use]
     pub const fn wait(self) -> Option<(Timestamp, Millis)> {

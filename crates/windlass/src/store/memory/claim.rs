@@ -1,28 +1,26 @@
 //! Claim, renew and what a lease holds.
 
-use super::super::{Claim, Claimed, Leases, Renewed, Share};
+use super::super::{Claim, Claimed, Leases, Renewed};
 use super::state::{Lease, State};
 use crate::job::{Job, LeaseId, QueueId};
 use std::cmp::Reverse;
-use windlass_core::{Delivery, JobId, Millis, Priority, State as JobState, Timestamp};
+use windlass_core::pick::{Candidate, Pick, Picker};
+use windlass_core::{JobId, Millis, Priority, State as JobState, Timestamp, verdict};
 
 impl State {
     pub(super) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Claimed {
         let mut claimed = Claimed::default();
-        let mut suspects = claim.suspects;
-        let mut room = claim.limit;
+        let mut picker = Picker::new(claim.limit, claim.suspects);
         for share in &claim.shares {
             if self.is_paused(share.queue) {
                 continue;
             }
-            let taken = self.pick(*share, room, &mut suspects, now);
-            let filled = taken.len() as u32 == (share.slots + share.ahead);
-            room -= taken.len() as u32;
-            for id in taken {
+            picker.next_queue(share.slots, share.ahead);
+            for id in self.pick(share.queue, &mut picker, now) {
                 let lease = self.lease_for(claim, claimed.jobs.len());
                 claimed.jobs.push(self.take(id, lease, now));
             }
-            if !filled {
+            if !picker.is_filled() {
                 claimed.next_due = [claimed.next_due, self.next_due(share.queue, now)].into_iter().flatten().min();
             }
         }
@@ -30,24 +28,20 @@ impl State {
         claimed
     }
 
-    fn pick(&self, share: Share, room: u32, suspects: &mut u32, now: Timestamp) -> Vec<JobId> {
-        let want = (share.slots + share.ahead).min(room) as usize;
+    fn pick(&self, queue: QueueId, picker: &mut Picker, now: Timestamp) -> Vec<JobId> {
         let mut taken = Vec::new();
-        let start = (share.queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
-        let due = self.waiting.range(start..).take_while(|(queue, ..)| *queue == share.queue);
+        let start = (queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
+        let due = self.waiting.range(start..).take_while(|(of, ..)| *of == queue);
         for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= now) {
-            if taken.len() == want {
-                break;
-            }
             let job = &self.live[id];
-            let is_late = job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now);
-            let is_once_without_slot = job.delivery == Delivery::AtMostOnce && taken.len() >= share.slots as usize;
-            let is_suspect = job.crashes > 0;
-            if is_late || is_once_without_slot || (is_suspect && *suspects == 0) {
+            if verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now) {
                 continue;
             }
-            *suspects -= u32::from(is_suspect);
-            taken.push(*id);
+            match picker.pick(Candidate { delivery: job.delivery, is_suspect: job.crashes > 0 }) {
+                Pick::Take => taken.push(*id),
+                Pick::PassOver => {}
+                Pick::Full => break,
+            }
         }
         taken
     }

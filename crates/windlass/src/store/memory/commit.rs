@@ -6,7 +6,7 @@ use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
 use crate::leases::transition;
 use crate::tally::Tally;
-use windlass_core::{Attempt, JobId, Next, State as JobState, Timestamp, Transition};
+use windlass_core::{Attempt, JobId, Next, Timestamp, Transition, verdict};
 
 impl State {
     pub(super) fn commit(&mut self, commits: Vec<Commit>, ended: &[LeaseId], now: Timestamp) -> Vec<Committed> {
@@ -83,9 +83,7 @@ impl State {
     }
 
     pub(super) fn expire(&mut self, limit: u32, now: Timestamp) -> Vec<Transitioned> {
-        let late = |job: &&Job| {
-            job.state == JobState::Queued && job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now)
-        };
+        let late = |job: &&Job| verdict::expires(&job.standing(), now);
         let late: Vec<JobId> = self.live.values().filter(late).map(|job| job.id).take(limit as usize).collect();
         late.into_iter().map(|id| self.end_waiting(id, transition::EXPIRED, now)).collect()
     }
@@ -114,12 +112,9 @@ fn move_to(job: &mut Job, transition: &Transition, now: Timestamp) {
     job.failures = transition.failures;
     job.crashes = transition.crashes;
     match transition.next {
-        Next::Wait { due_at, delay, state } => {
+        Next::Wait { due_at, .. } => {
             job.due_at = due_at;
-            // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
-            if state == JobState::Retrying {
-                job.previous_delay = delay;
-            }
+            job.previous_delay = transition.next.remembered_delay().unwrap_or(job.previous_delay);
         }
         Next::Failed(reason) => {
             job.reason = Some(reason);
