@@ -3,7 +3,7 @@
 use super::connection::readers::Reader;
 use super::{SqliteStore, connection::connect, connection::lock, connection::migrate, life::claim};
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
@@ -34,7 +34,7 @@ impl JobLife for SqliteStore {
         };
         Ok(Claimed { jobs, next_due: taken.next_due })
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         self.read(move |reader| claim::held(&reader.conn, &mut reader.names, &leases)).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

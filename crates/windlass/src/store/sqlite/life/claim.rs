@@ -1,6 +1,6 @@
 //! Claim, renew and what a lease holds.
 
-use crate::job::{Job, LeaseId, QueueId};
+use crate::job::{ClaimedJob, LeaseId, QueueId};
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
@@ -68,7 +68,7 @@ pub(in crate::store::sqlite) struct Taken {
     pub jobs: Vec<(JobId, LeaseId)>,
     pub next_due: Option<Timestamp>,
     /// The jobs themselves, if they are few. Many are read beside the writer, for which everybody waits.
-    pub read: Option<Vec<Job>>,
+    pub read: Option<Vec<ClaimedJob>>,
 }
 
 /// The most jobs that the writer reads itself: up to here that is sooner done than handed on.
@@ -275,7 +275,7 @@ pub(in crate::store::sqlite) fn held(
     conn: &Connection,
     names: &mut Names,
     leases: &[LeaseId],
-) -> Result<Vec<Job>, StoreError> {
+) -> Result<Vec<ClaimedJob>, StoreError> {
     let mut covered = conn.prepare_cached(sql!("lease_jobs"))?;
     let mut jobs = Vec::new();
     for lease in leases {
@@ -293,7 +293,7 @@ pub(in crate::store::sqlite) fn running(
     conn: &Connection,
     names: &mut Names,
     jobs: &[(JobId, LeaseId)],
-) -> Result<Vec<Job>, StoreError> {
+) -> Result<Vec<ClaimedJob>, StoreError> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
@@ -302,10 +302,7 @@ pub(in crate::store::sqlite) fn running(
     let mut running = Vec::with_capacity(jobs.len());
     while let Some(row) = found.next()? {
         let place: i64 = row.get(29)?;
-        let job = rows::live(row, conn, names)?;
-        if job.lease == Some(jobs[place as usize].1) {
-            running.push(job);
-        }
+        running.extend(rows::claimed(row, jobs[place as usize].1, conn, names)?);
     }
     Ok(running)
 }

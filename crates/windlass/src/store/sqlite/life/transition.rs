@@ -25,7 +25,7 @@ impl Tx<'_> {
             for job in held(self.conn, self.names, &[lease])? {
                 let commit = transition::lost(&job, &worker, self.now, self.random.roll());
                 self.commit_one(&commit, &mut batch)?;
-                transitioned.push(Transitioned::new(job, &commit));
+                transitioned.push(Transitioned::new(job.job, &commit));
             }
             self.conn.prepare_cached(sql!("lease_delete"))?.execute([lease.0])?;
         }

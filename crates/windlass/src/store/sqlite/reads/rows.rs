@@ -1,6 +1,6 @@
 //! Rows become jobs, attempts and queues. Columns are read by their place in the select files.
 
-use crate::job::{Job, LeaseId, QueueId};
+use crate::job::{ClaimedJob, Job, LeaseId, QueueId};
 use crate::store::sqlite::life::names::Names;
 use crate::store::{Queue, StoreError, json};
 use rusqlite::types::FromSql;
@@ -13,9 +13,18 @@ type Result<T> = std::result::Result<T, StoreError>;
 
 /// A row of `live_select`.
 pub(in crate::store::sqlite) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
-    let mut job = shared(row, conn, names)?;
-    job.lease = row.get::<_, Option<i64>>(28)?.map(LeaseId);
-    Ok(job)
+    shared(row, conn, names)
+}
+
+/// A row of `running_select`: nothing if the job runs under another lease, or not at all.
+pub(in crate::store::sqlite) fn claimed(
+    row: &Row<'_>,
+    lease: LeaseId,
+    conn: &Connection,
+    names: &mut Names,
+) -> Result<Option<ClaimedJob>> {
+    let is_held = row.get::<_, Option<i64>>(28)? == Some(lease.0);
+    is_held.then(|| Ok(ClaimedJob { job: shared(row, conn, names)?, lease })).transpose()
 }
 
 /// A row of `archive_select`.
@@ -64,7 +73,6 @@ fn shared(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
         timeout: span(row, 18)?,
         idempotency_key: text(row, 19)?,
         cancel_requested: row.get(13)?,
-        lease: None,
         error_class: row.get(23)?,
         error: row.get(24)?,
         result: None,
