@@ -42,7 +42,7 @@ impl Reference {
 
 /// A plain status page.
 pub(crate) async fn status(State(app): State<App>) -> Html<String> {
-    let store = match app.store().health().await {
+    let store = match app.windlass().health().await {
         Ok(health) => format!("{} is ready", health.engine),
         Err(_) => "the store cannot be used now".to_owned(),
     };
