@@ -20,7 +20,7 @@ use connection::readers::{Reader, Readers};
 use connection::tx::Tx;
 use connection::watch::Watch;
 use connection::writer::{Message, Work, Writer};
-use life::names::Names;
+use reads::names::Names;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -70,9 +70,9 @@ impl SqliteStore {
         let conn = connection::connect::writer(&path)?;
         match options.migrations {
             // Only if it must: on a file that others are busy with, the lock may be long in coming.
-            Migrations::Run if connection::migrate::verify(&conn).is_ok() => {}
-            Migrations::Run => connection::migrate::migrate(&conn, options.clock.now())?,
-            Migrations::LeaveToOperator => connection::migrate::verify(&conn)?,
+            Migrations::Run if connection::migrate::SCHEMA.verify(&conn).is_ok() => {}
+            Migrations::Run => connection::migrate::SCHEMA.migrate(&conn, options.clock.now())?,
+            Migrations::LeaveToOperator => connection::migrate::SCHEMA.verify(&conn)?,
         }
         let checkpoints = Checkpoints::start(path.clone()).map_err(StoreError::unavailable)?;
         let wake = Wake::default();
@@ -163,7 +163,7 @@ impl SqliteStore {
 
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
     async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<Job>, StoreError> {
-        let read = self.claimed.read(move |reader| life::claim::running(&reader.conn, &mut reader.names, &jobs)).await;
+        let read = self.claimed.read(move |reader| life::leases::running(&reader.conn, &mut reader.names, &jobs)).await;
         read.map_err(|error| StoreError::unknown(format!("what was claimed could not be read ({error})")))
     }
 }

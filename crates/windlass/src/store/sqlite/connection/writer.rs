@@ -9,7 +9,8 @@ use crate::store::sqlite::connection::connect;
 use crate::store::sqlite::connection::fault;
 use crate::store::sqlite::connection::pace::Pace;
 use crate::store::sqlite::connection::tx::{Tx, write_tallies};
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::reads::names::Names;
+use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::upkeep::fold::Folding;
 use crate::store::sqlite::upkeep::retention::Retentions;
 use crate::tally::Tallies;
@@ -311,5 +312,5 @@ fn execute(conn: &Connection, statement: &str) -> Result<(), StoreError> {
 
 /// Changes when another connection, of this process or another, commits.
 fn data_version(conn: &Connection) -> rusqlite::Result<i64> {
-    conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+    conn.prepare_cached("PRAGMA data_version")?.query_row([], rows::only)
 }

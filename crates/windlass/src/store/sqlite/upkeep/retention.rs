@@ -3,7 +3,8 @@
 use crate::clock::Clock;
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::reads::names::Names;
+use crate::store::sqlite::reads::rows;
 use crate::store::{Keep, Retention, SettingKey, StoreError, json};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
@@ -69,7 +70,7 @@ pub(in crate::store::sqlite) fn keep(retention: Retention, state: State) -> Keep
 
 fn read(conn: &Connection, key: &SettingKey, base: Retention) -> Result<Retention, StoreError> {
     let (scope, tenant, name) = key.parts();
-    let mut select = conn.prepare_cached(sql!("setting_get"))?;
-    let value: Option<String> = select.query_row(params![scope, tenant, name], |row| row.get(0)).optional()?;
+    let mut select = conn.prepare_cached(sql!("queues.sql", "setting"))?;
+    let value: Option<String> = select.query_row(params![scope, tenant, name], rows::only).optional()?;
     Ok(value.map_or(base, |text| json::retention_in(&text, base)))
 }
