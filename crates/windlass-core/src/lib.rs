@@ -1,9 +1,10 @@
 //! The rules of Windlass: when to try again, when to give up, when a schedule fires.
 //!
 //! Everything here is pure. Nothing reads a clock, draws a random number or does I/O: `now` and `roll`
-//! come in as values, so whatever happened can be computed again from what was recorded.
+//! are passed in as values, so every decision can be computed again from the recorded inputs.
 //!
-//! Start with [`decide()`]: every change of a job's state after a claim is made there.
+//! Start with [`decide()`]: it says what becomes of a job after an attempt. [`verdict`] says what operators' actions do to it,
+//! [`pick`] which due jobs a claim takes.
 
 pub mod attempt;
 pub mod backoff;
@@ -12,13 +13,17 @@ pub mod explain;
 pub mod failure;
 pub mod jitter;
 pub mod job;
+pub mod key;
 pub mod nearest;
+pub mod pick;
 pub mod policy;
 pub mod preview;
+pub mod retention;
 pub mod schedule;
 pub mod signature;
 pub mod simulate;
 pub mod time;
+pub mod verdict;
 
 pub use attempt::{Attempt, Status};
 pub use backoff::Backoff;
@@ -29,6 +34,7 @@ pub use jitter::{Jitter, Roll, Window};
 pub use job::{Delivery, Executor, JobId, NameError, Priority, Reason, State};
 pub use policy::{Policy, PolicyError};
 pub use preview::{Preview, preview};
-pub use schedule::{Cadence, CadenceError};
+pub use retention::{Keep, Retention, RetentionLevel};
+pub use schedule::{Cadence, CadenceError, NextFiring, Timing};
 pub use signature::Secret;
 pub use time::{Millis, Timestamp};

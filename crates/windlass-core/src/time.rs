@@ -12,12 +12,12 @@ pub struct Timestamp(i64);
 pub struct Millis(u64);
 
 impl Timestamp {
-    /// The latest moment: RFC 3339 can write it in every time zone, so that every stored time can be shown.
+    /// The latest moment. RFC 3339 can express it in every time zone, so every stored time can be shown.
     pub const MAX: Self = Self(253_402_207_200_000);
-    /// The earliest moment Windlass deals with.
+    /// The earliest moment Windlass uses.
     pub const EPOCH: Self = Self(0);
 
-    /// A moment from milliseconds since the epoch, clamped to what can be shown.
+    /// A moment from milliseconds since the epoch, clamped to the range that can be shown.
     #[must_use]
     pub const fn from_millis(ms: i64) -> Self {
         if ms < 0 {
@@ -54,7 +54,7 @@ impl Timestamp {
     }
 }
 
-/// RFC 3339 in UTC, with milliseconds only where there are any.
+/// RFC 3339 in UTC, with milliseconds only if they are not zero.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = self.to_jiff();
@@ -113,7 +113,7 @@ impl Millis {
     /// Reads `500ms`, `30s`, `1m30s`, `2h`, `1d`, or a bare number of milliseconds.
     ///
     /// # Errors
-    /// A sentence naming the accepted forms.
+    /// Names the accepted forms.
     pub fn parse(text: &str) -> Result<Self, DurationError> {
         parse_duration(text.trim()).ok_or_else(|| DurationError(text.chars().take(40).collect()))
     }
@@ -159,7 +159,7 @@ fn parse_duration(text: &str) -> Option<Millis> {
         let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
         let (unit, tail) = tail.split_at(letters);
         let (_, size) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        // Units run from large to small, each once: `30s1m` is more likely a slip than a wish.
+        // Units go from large to small, each once: `30s1m` is more likely a mistake than intended.
         if *size >= finest {
             return None;
         }

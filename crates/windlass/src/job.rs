@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::verdict::Standing;
 use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, Reason, Running, State, Timestamp};
 
 /// JSON text that Windlass stores and never interprets.
@@ -201,6 +202,19 @@ impl Job {
             delivery: self.delivery,
             cancel_requested: self.cancel_requested,
             policy: &self.policy,
+        }
+    }
+
+    /// What operators' actions need to know of a job.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            is_discarded: self.discarded_at.is_some(),
+            priority: self.priority,
+            due_at: self.due_at,
+            start_by: self.start_by,
+            has_started: self.first_attempt_at.is_some(),
         }
     }
 

@@ -35,7 +35,6 @@ pub mod job;
 pub mod leases;
 pub mod random;
 mod remote;
-mod sabotage;
 pub mod store;
 pub mod tally;
 #[cfg(feature = "testing")]

@@ -13,7 +13,7 @@ const COLUMNS: &str = "100";
 /// The port of the receiver that documents start.
 const RECEIVER: &str = "8000";
 /// How long something in the background may take to answer, or a job to get where the document says it is.
-const PATIENCE: Millis = Millis::from_secs(60);
+const HANG: Millis = Millis::from_secs(180);
 /// Commands that only look: what they show may take a moment to come about.
 const LOOKS: [&str; 4] = ["windlass history ", "windlass jobs", "windlass dead groups", "windlass dead list"];
 
@@ -48,7 +48,7 @@ impl Place {
             let printed = String::from_utf8(output.stdout).unwrap();
             let may_wait =
                 LOOKS.iter().any(|look| line.starts_with(look)) && std::env::var_os("WINDLASS_TEST_REWRITE").is_none();
-            let is_late = self.clock.monotonic() - asked > PATIENCE;
+            let is_late = self.clock.monotonic() - asked > HANG;
             if !may_wait || is_late || masked(&printed) == masked(shown) {
                 return printed;
             }
@@ -76,7 +76,7 @@ impl Place {
         self.background.push(child);
         let asked = self.clock.monotonic();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(self.clock.monotonic() - asked < PATIENCE, "nobody answers on {port}: {line}");
+            assert!(self.clock.monotonic() - asked < HANG, "nobody answers on {port}: {line}");
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const HANG: Duration = Duration::from_secs(180);
 
 /// Where jobs are kept: a file, or a schema of a database.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Drop for Node {
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(start.elapsed() < HANG, "{what}: not within {HANG:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -3,7 +3,6 @@
 use crate::attempt::{Shared, Ticket};
 use crate::executor::Executed;
 use crate::job::{Job, Payload};
-use crate::sabotage::sabotaged;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_core::{Outcome, Progress, Roll, Timestamp};
@@ -56,11 +55,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let Some(ticket) = &self.ticket else { return };
-        let progress = if ticket.started_at().is_some() && !sabotaged("release-forgets-start") {
-            Progress::Started
-        } else {
-            Progress::NotStarted
-        };
+        let progress = if ticket.started_at().is_some() { Progress::Started } else { Progress::NotStarted };
         self.send(Executed::new(Outcome::Released(progress)));
     }
 }

@@ -2,12 +2,11 @@
 //! what it ran; stores settle what they reap, expire and cancel. Pure.
 
 use crate::job::{Job, NewJob};
-use crate::sabotage::sabotaged;
 use crate::store::{Commit, Transitioned};
 use crate::webhook::{self, Ending};
 use windlass_core::attempt::Status;
 use windlass_core::failure::WORKER_LOST;
-use windlass_core::{Failure, Millis, Next, Outcome, Reason, Roll, State, Timestamp, Transition, Why, decide};
+use windlass_core::{Failure, Next, Outcome, Reason, Roll, Timestamp, Transition, Why, decide};
 
 /// The message of a lost attempt.
 const LOST_MESSAGE: &str = "the worker's lease ran out before it told how the attempt ended";
@@ -25,8 +24,7 @@ pub struct Trace {
 /// The commit that a claimed job's outcome calls for.
 #[must_use]
 pub fn transition_of(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
-    let mut transition = decide(&job.running(), outcome, trace.finished_at, roll);
-    spoil(&mut transition, job, outcome, trace.finished_at);
+    let transition = decide(&job.running(), outcome, trace.finished_at, roll);
     let (error_class, error) = reported(outcome);
     let ending =
         Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: trace.result.as_deref() };
@@ -39,27 +37,6 @@ pub fn transition_of(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> 
         result: trace.result,
         follow_ups,
         ..Commit::new(job, transition, trace.worker, trace.started_at, trace.finished_at)
-    }
-}
-
-/// Bugs of the decision that the tests must find.
-fn spoil(transition: &mut Transition, job: &Job, outcome: &Outcome, now: Timestamp) {
-    let wait = |delay: Millis| Next::Wait { state: State::Retrying, due_at: now + delay, delay };
-    if sabotaged("restarts-at-most-once") && transition.next == Next::Failed(Reason::AtMostOnce) {
-        transition.next = wait(Millis::ZERO);
-    }
-    if sabotaged("crash-not-counted") && *outcome == Outcome::Lost {
-        (transition.failures, transition.crashes) = (job.failures, job.crashes);
-    }
-    if let (Next::Wait { delay, .. }, Why::Backoff { .. }) = (transition.next, transition.why)
-        && sabotaged("jitter-past-cap")
-    {
-        transition.next = wait(Millis::new(delay.get() / 4 * 5));
-    }
-    if let (Next::Wait { .. }, Why::RetryAfter { asked, .. }) = (transition.next, transition.why)
-        && sabotaged("retry-after-unclamped")
-    {
-        transition.next = wait(asked);
     }
 }
 

@@ -1,12 +1,12 @@
 //! JSON texts that the SQL stores keep in columns: calls, webhooks, job templates, retention. This file owns those
 //! formats; domain types know nothing of them.
 
-use super::{Keep, Retention, StoreError};
+use super::StoreError;
 use crate::job::{HttpCall, NewJob, RunAt, Webhook};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, State};
+use windlass_core::{Delivery, Executor, JobId, Keep, Millis, Policy, Priority, Retention, RetentionLevel, State};
 
 /// A call as text, with everything it needs to be made again.
 #[must_use]
@@ -58,32 +58,40 @@ pub fn template_from_text(text: &str, schedule: JobId) -> Result<NewJob, StoreEr
     template_from_json(&parse(text)?, schedule).ok_or_else(|| corrupt(text))
 }
 
-/// The retention in a queue's setting: `{"retention":{"succeeded":"7d","failed":"forever",…}}`. What is left out or unreadable
-/// falls back to `base`.
+/// What a queue's setting says about retention: `{"retention":{"succeeded":"7d","failed":"forever",…}}`. What is left out or
+/// unreadable is left to the next level.
+#[must_use]
+pub fn retention_level(setting: &str) -> RetentionLevel {
+    let value: Value = serde_json::from_str(setting).unwrap_or_default();
+    let keep = |name: &str| {
+        let text = value.get("retention").and_then(|r| r.get(name)).and_then(Value::as_str);
+        text.and_then(Keep::parse)
+    };
+    RetentionLevel { succeeded: keep("succeeded"), cancelled: keep("cancelled"), failed: keep("failed") }
+}
+
+/// A queue's retention, from the tenant's own setting and the one for all tenants, where there are any.
+#[must_use]
+pub fn retention_of(own: Option<&str>, shared: Option<&str>) -> Retention {
+    Retention::resolve(own.map(retention_level).unwrap_or_default(), shared.map(retention_level).unwrap_or_default())
+}
+
+/// The retention in a queue's setting over `base`.
 #[must_use]
 pub fn retention_in(setting: &str, base: Retention) -> Retention {
-    let value: Value = serde_json::from_str(setting).unwrap_or_default();
-    let keep = |name: &str, fallback| {
-        let text = value.get("retention").and_then(|r| r.get(name)).and_then(Value::as_str);
-        text.and_then(Keep::parse).unwrap_or(fallback)
-    };
+    let level = retention_level(setting);
     Retention {
-        succeeded: keep("succeeded", base.succeeded),
-        cancelled: keep("cancelled", base.cancelled),
-        failed: keep("failed", base.failed),
+        succeeded: level.succeeded.unwrap_or(base.succeeded),
+        cancelled: level.cancelled.unwrap_or(base.cancelled),
+        failed: level.failed.unwrap_or(base.failed),
     }
 }
 
 /// Whether two payloads are the same JSON value.
 #[must_use]
 pub fn same_payload(a: &str, b: &str) -> bool {
-    if a == b {
-        return true;
-    }
-    match (serde_json::from_str::<Value>(a), serde_json::from_str::<Value>(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => false,
-    }
+    let request = |payload| windlass_core::key::Request { kind: "", payload };
+    request(a).is_same(request(b))
 }
 
 fn call_to_json(call: &HttpCall) -> Value {

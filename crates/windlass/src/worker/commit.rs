@@ -8,7 +8,6 @@ use crate::leases::held::Done;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::reconnect::Reconnect;
 use crate::leases::transition::{Trace, transition_of};
-use crate::sabotage::sabotaged;
 use crate::store::{Commit, Committed, Scope, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -178,7 +177,6 @@ impl Writer {
     /// What to try again after an error of the whole batch.
     async fn refused(&self, batch: Vec<Done>, error: &StoreError, reconnect: &mut Reconnect) -> Vec<Done> {
         match error {
-            StoreError::Unknown(_) if sabotaged("unknown-commit-is-success") => Vec::new(),
             // Repeating is safe after either: a commit that happened is recognised.
             StoreError::Unavailable(_) | StoreError::Unknown(_) => {
                 tracing::warn!(%error, count = batch.len(), "outcomes wait for the store");

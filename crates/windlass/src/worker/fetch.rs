@@ -9,7 +9,6 @@ use crate::job::{Job, LeaseId};
 use crate::leases::held::{DoneSender, hold};
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::reconnect::Reconnect;
-use crate::sabotage::sabotaged;
 use crate::store::{Claim, Claimed, Leases, Share, StoreError, WorkerId};
 use crate::wake::Waker;
 use std::sync::Arc;
@@ -176,7 +175,7 @@ impl Fetch {
         let result = self.windlass.store().claim(claim).await;
         self.windlass.record_contact(&result);
         match result {
-            Err(StoreError::Unknown(cause)) if !sabotaged("unknown-claim-forgotten") => {
+            Err(StoreError::Unknown(cause)) => {
                 tracing::warn!(error = %cause, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
                 let jobs = self.held_under(lease).await;
                 if jobs.is_empty() {

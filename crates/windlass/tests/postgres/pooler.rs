@@ -10,7 +10,7 @@ use windlass::store::{Atomicity, StoreError};
 use windlass::{Attempt, Failure, JobKind, State, Windlass, Worker};
 
 /// Real time after which a wait is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(180);
 
 fn pgbouncer_url() -> String {
     std::env::var("WINDLASS_TEST_PGBOUNCER").expect(
@@ -89,7 +89,7 @@ async fn workers_work_through_a_pooler() {
         assert!(names.len() == 2 && names[0] == "w1" && names[1].starts_with("w1-"), "{names:?}");
         done.notify_waiters();
     };
-    let (ended, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(working, producing) }).await.unwrap();
+    let (ended, ()) = tokio::time::timeout(HANG, async { tokio::join!(working, producing) }).await.unwrap();
     ended.0.unwrap();
     ended.1.unwrap();
     w.store.enqueue(vec![job()], Atomicity::Each).await.unwrap();

@@ -14,8 +14,8 @@ use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope};
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
 const OLD: u64 = 20;
-/// Longer than a prune asks for a lock, shorter than a person's patience.
-const SOON: Duration = Duration::from_secs(5);
+/// Longer than a prune asks for a lock; a wait for the reader would never end.
+const SOON: Duration = Duration::from_secs(60);
 /// Parts of the archive, and of its attempts, that begin more than ten days ago.
 const OLD_PARTS: &str = "SELECT count(*) FROM pg_tables WHERE schemaname = '{s}' \
      AND tablename ~ '^archive_(attempts_)?done_p' \

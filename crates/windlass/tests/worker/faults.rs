@@ -107,7 +107,7 @@ scenario! {
         // One that is told to stop meanwhile does.
         stopped.stop().await;
         w.faults.always(Fault::None);
-        w.turn_until_finished(id).await;
+        w.pass_until_finished(id).await;
         assert_eq!(w.finished(id).await.attempt, 1);
         worker.stop().await;
     }
@@ -162,7 +162,7 @@ scenario! {
         });
         let id = w.windlass.enqueue(Wait).await.unwrap();
         let worker = w.start(w.worker().handle(at_once));
-        w.turn_until_finished(id).await;
+        w.pass_until_finished(id).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.attempt, job.crashes), (State::Succeeded, 1, 0));
         assert_eq!(w.windlass.history(id).await.unwrap().len(), 1);
@@ -178,12 +178,12 @@ scenario! {
             });
             let mut worker = w.start(w.worker().handle(at_once));
             let id = w.windlass.enqueue(Wait).await.unwrap();
-            w.turn_until_finished(id).await;
+            w.pass_until_finished(id).await;
             let job = w.finished(id).await;
             assert_eq!((job.state, job.attempt), (State::Succeeded, 1), "{fault:?}");
             assert_eq!(w.windlass.history(id).await.unwrap().len(), 1, "{fault:?}");
             worker.ask_to_stop();
-            w.turn_until_stopped(worker).await;
+            w.pass_until_stopped(worker).await;
         }
     }
 

@@ -17,7 +17,7 @@ use windlass_core::Status;
 use windlass_core::job::{Kind, QueueName, Tenant};
 
 /// Real time after which a test that waits for something is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(180);
 
 /// Fails as often as it says, then succeeds.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -63,9 +63,9 @@ async fn run(w: &World) {
             finished += usize::from(!event.event_kind.state().is_live());
         }
     };
-    tokio::time::timeout(PATIENCE, working).await.expect("all jobs finish");
+    tokio::time::timeout(HANG, working).await.expect("all jobs finish");
     drop(stop);
-    tokio::time::timeout(PATIENCE, worker).await.expect("the worker stops").unwrap().unwrap();
+    tokio::time::timeout(HANG, worker).await.expect("the worker stops").unwrap().unwrap();
 }
 
 /// All jobs with their attempts.

@@ -16,14 +16,16 @@ pub use claim::{Claim, Claimed, Leases, Renewed, Share, WorkerId};
 pub use commit::{Commit, Committed, Transitioned};
 pub use life::JobLife;
 pub use operations::{
-    Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
+    Alert, AlertChange, AlertStatus, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
 };
 pub use read::{DeadGroup, Depth, JobFilter, Order, Page, Scope};
 pub use reads::Reads;
 pub use reap::{Reap, Spared};
 pub use registry::Registry;
-pub use replay::{Replay, ReplayOnly, Replayed, Spacing};
+pub use replay::{Replay, Replayed, Spacing};
 pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Trigger};
-pub use settings::{Keep, Queue, Retention, SettingKey};
+pub use settings::{Queue, SettingKey};
+pub use windlass_core::retention::{Keep, Retention};
+pub use windlass_core::verdict::{Amend, ReplayOnly};
 
 type Result<T> = std::result::Result<T, super::StoreError>;

@@ -2,7 +2,7 @@
 
 use crate::job::NewJob;
 use windlass_core::job::Tenant;
-use windlass_core::{JobId, Priority, State, Timestamp};
+use windlass_core::{JobId, State, Timestamp};
 
 /// What cancelling one job came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +31,6 @@ pub enum Discarded {
     /// Not a failed job.
     NotDead,
     NotFound,
-}
-
-/// A change to a waiting job. `None` leaves a field as it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Amend {
-    pub priority: Option<Priority>,
-    pub run_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Replay: jobs sent again, all at once or one after another.
 
-use super::Audit;
+use super::{Audit, ReplayOnly};
 use windlass_core::{JobId, Millis, Timestamp};
 
 /// The audit's word for it.
@@ -22,14 +22,6 @@ pub struct Replay {
     pub by: String,
     /// What was asked for, in words, for the audit.
     pub what: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReplayOnly {
-    /// Archived jobs go back to `queued`; waiting ones become due now.
-    Any,
-    /// Dead letters alone: repeating the request finds none left and changes nothing.
-    DeadLetters,
 }
 
 /// What replaying one job came to.

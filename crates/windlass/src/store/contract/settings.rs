@@ -2,7 +2,7 @@
 
 use crate::job::QueueId;
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{Executor, Millis, Timestamp};
+use windlass_core::{Executor, Timestamp};
 
 /// A queue's row: what claims walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,50 +64,5 @@ impl SettingKey {
             "server" => Self::Server { name: name_owned },
             _ => return None,
         })
-    }
-}
-
-/// How long the archive keeps a finished job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
-    /// Not at all: dropped on finish.
-    Drop,
-    For(Millis),
-    Forever,
-}
-
-/// Retention of a queue's finished jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    pub succeeded: Keep,
-    pub cancelled: Keep,
-    pub failed: Keep,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        let days = |n: u64| Keep::For(Millis::from_secs(n * 86_400));
-        Self { succeeded: days(7), cancelled: days(7), failed: days(90) }
-    }
-}
-
-impl Keep {
-    /// Reads `0`, `forever` or a duration.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "forever" => Some(Self::Forever),
-            _ => Millis::parse(text).ok().map(|span| if span.is_zero() { Self::Drop } else { Self::For(span) }),
-        }
-    }
-}
-
-impl std::fmt::Display for Keep {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Drop => f.write_str("0"),
-            Self::For(span) => span.fmt(f),
-            Self::Forever => f.write_str("forever"),
-        }
     }
 }

@@ -1,29 +1,26 @@
 //! Claim, renew and what a lease holds.
 
-use super::super::{Claim, Claimed, Leases, Renewed, Share};
+use super::super::{Claim, Claimed, Leases, Renewed};
 use super::state::{Lease, State};
-use crate::job::{HttpCall, Job, LeaseId, QueueId};
-use crate::sabotage::sabotaged;
+use crate::job::{Job, LeaseId, QueueId};
 use std::cmp::Reverse;
-use windlass_core::{Delivery, JobId, Millis, Priority, State as JobState, Timestamp};
+use windlass_core::pick::{Candidate, Pick, Picker};
+use windlass_core::{JobId, Millis, Priority, State as JobState, Timestamp, verdict};
 
 impl State {
     pub(super) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Claimed {
         let mut claimed = Claimed::default();
-        let mut suspects = claim.suspects;
-        let mut room = claim.limit;
+        let mut picker = Picker::new(claim.limit, claim.suspects);
         for share in &claim.shares {
-            if self.is_paused(share.queue) && !sabotaged("claim-from-paused") {
+            if self.is_paused(share.queue) {
                 continue;
             }
-            let taken = self.pick(*share, room, &mut suspects, now);
-            let filled = taken.len() as u32 == (share.slots + share.ahead);
-            room -= taken.len() as u32;
-            for id in taken {
+            picker.next_queue(share.slots, share.ahead);
+            for id in self.pick(share.queue, &mut picker, now) {
                 let lease = self.lease_for(claim, claimed.jobs.len());
                 claimed.jobs.push(self.take(id, lease, now));
             }
-            if !filled {
+            if !picker.is_filled() {
                 claimed.next_due = [claimed.next_due, self.next_due(share.queue, now)].into_iter().flatten().min();
             }
         }
@@ -31,25 +28,20 @@ impl State {
         claimed
     }
 
-    fn pick(&self, share: Share, room: u32, suspects: &mut u32, now: Timestamp) -> Vec<JobId> {
-        let want = (share.slots + share.ahead).min(room) as usize;
+    fn pick(&self, queue: QueueId, picker: &mut Picker, now: Timestamp) -> Vec<JobId> {
         let mut taken = Vec::new();
-        let start = (share.queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
-        let due = self.waiting.range(start..).take_while(|(queue, ..)| *queue == share.queue);
-        let until = if sabotaged("claim-before-due") { now + Millis::from_secs(2) } else { now };
-        for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= until) {
-            if taken.len() == want {
-                break;
-            }
+        let start = (queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
+        let due = self.waiting.range(start..).take_while(|(of, ..)| *of == queue);
+        for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= now) {
             let job = &self.live[id];
-            let is_late = job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now);
-            let is_once_without_slot = job.delivery == Delivery::AtMostOnce && taken.len() >= share.slots as usize;
-            let is_suspect = job.crashes > 0;
-            if is_late || is_once_without_slot || (is_suspect && *suspects == 0) {
+            if verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now) {
                 continue;
             }
-            *suspects -= u32::from(is_suspect);
-            taken.push(*id);
+            match picker.pick(Candidate { delivery: job.delivery, is_suspect: job.crashes > 0 }) {
+                Pick::Take => taken.push(*id),
+                Pick::PassOver => {}
+                Pick::Full => break,
+            }
         }
         taken
     }
@@ -57,12 +49,11 @@ impl State {
     fn take(&mut self, id: JobId, lease: LeaseId, now: Timestamp) -> Job {
         let mut job = self.live[&id].clone();
         job.state = JobState::Running;
-        job.attempt += u32::from(!(sabotaged("attempt-not-raised-after-crash") && job.crashes > 0));
+        job.attempt += 1;
         job.lease = Some(lease);
         job.claimed_at = Some(now);
         job.first_attempt_at = job.first_attempt_at.or(Some(now));
         self.put(job.clone());
-        spoil(&mut job);
         job
     }
 
@@ -104,9 +95,7 @@ impl State {
         let mut renewed = Renewed::default();
         for id in leases {
             let Some(lease) = self.leases.get_mut(id) else {
-                if !sabotaged("renew-revives-reaped") {
-                    renewed.lost.push(*id);
-                }
+                renewed.lost.push(*id);
                 continue;
             };
             lease.expires_at = now + lease_for;
@@ -115,17 +104,6 @@ impl State {
             renewed.cancel_requested.extend(lease.jobs.iter().filter(asked));
         }
         renewed
-    }
-}
-
-/// Bugs of a delivery's next try that the tests must find.
-fn spoil(job: &mut Job) {
-    if let Some(call) = job.http.as_ref().filter(|_| sabotaged("webhook-id-per-try") && job.attempt > 1) {
-        let id = format!("msg_{}", job.attempt);
-        job.http = Some(HttpCall { webhook_id: Some(id), ..HttpCall::clone(call) }.into());
-    }
-    if sabotaged("webhook-body-per-try") && job.http.is_some() && job.attempt > 1 {
-        job.payload = format!("{} ", job.payload).into();
     }
 }
 

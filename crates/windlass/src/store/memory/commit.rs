@@ -5,9 +5,8 @@ use super::claim::is_held;
 use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
 use crate::leases::transition;
-use crate::sabotage::sabotaged;
 use crate::tally::Tally;
-use windlass_core::{Attempt, JobId, Next, State as JobState, Timestamp, Transition};
+use windlass_core::{Attempt, JobId, Next, Timestamp, Transition, verdict};
 
 impl State {
     pub(super) fn commit(&mut self, commits: Vec<Commit>, ended: &[LeaseId], now: Timestamp) -> Vec<Committed> {
@@ -30,16 +29,14 @@ impl State {
 
     fn commit_one(&mut self, commit: Commit, now: Timestamp) -> Committed {
         let holds = |job: &&Job| is_held(job, commit.lease) && job.attempt == commit.attempt;
-        let held = self.live.get(&commit.job).filter(|job| holds(job) || sabotaged("commit-without-fence"));
+        let held = self.live.get(&commit.job).filter(holds);
         let Some(job) = held.cloned() else { return self.unheld(&commit) };
-        if job.cancel_requested && !commit.stands_despite_cancel() && !sabotaged("cancel-lost-in-race") {
+        if job.cancel_requested && !commit.stands_despite_cancel() {
             return Committed::CancelRequested;
         }
         self.ledger.entry(job.id).or_default().push(line(&commit));
         self.count(now, commit.queue, &commit.kind, Tally::of(&commit));
-        let is_forgotten = sabotaged("webhook-outside-commit") && job.id.0 % 2 == 0;
-        let due = commit.follow_ups.iter().filter(|_| !is_forgotten);
-        let follow_ups = due.filter_map(|new| self.store(new, now).id()).collect();
+        let follow_ups = commit.follow_ups.iter().filter_map(|new| self.store(new, now).id()).collect();
         self.apply(job, commit, now);
         Committed::Applied(follow_ups)
     }
@@ -68,9 +65,7 @@ impl State {
 
     pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Transitioned> {
         let over = self.leases.iter().filter(|(_, lease)| match reap {
-            Reap::Expired { spared } => {
-                lease.expires_at <= now && (!spared.holds(lease.length) || sabotaged("outage-costs-attempts"))
-            }
+            Reap::Expired { spared } => lease.expires_at <= now && !spared.holds(lease.length),
             Reap::Of(worker) => lease.worker == *worker,
         });
         let over: Vec<LeaseId> = over.map(|(id, _)| *id).take(limit as usize).collect();
@@ -88,9 +83,7 @@ impl State {
     }
 
     pub(super) fn expire(&mut self, limit: u32, now: Timestamp) -> Vec<Transitioned> {
-        let late = |job: &&Job| {
-            job.state == JobState::Queued && job.first_attempt_at.is_none() && job.start_by.is_some_and(|by| by <= now)
-        };
+        let late = |job: &&Job| verdict::expires(&job.standing(), now);
         let late: Vec<JobId> = self.live.values().filter(late).map(|job| job.id).take(limit as usize).collect();
         late.into_iter().map(|id| self.end_waiting(id, transition::EXPIRED, now)).collect()
     }
@@ -119,12 +112,9 @@ fn move_to(job: &mut Job, transition: &Transition, now: Timestamp) {
     job.failures = transition.failures;
     job.crashes = transition.crashes;
     match transition.next {
-        Next::Wait { due_at, delay, state } => {
+        Next::Wait { due_at, .. } => {
             job.due_at = due_at;
-            // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
-            if state == JobState::Retrying {
-                job.previous_delay = delay;
-            }
+            job.previous_delay = transition.next.remembered_delay().unwrap_or(job.previous_delay);
         }
         Next::Failed(reason) => {
             job.reason = Some(reason);

@@ -1,14 +1,14 @@
 //! Enqueue: new jobs and their idempotency keys.
 
-use super::super::{Atomicity, Enqueued, json};
+use super::super::{Atomicity, Enqueued};
 use super::state::{Key, State};
 use crate::job::{Job, KeyWindow, NewJob};
-use crate::sabotage::sabotaged;
 use crate::tally::Tally;
 use std::collections::HashMap;
 use std::sync::Arc;
 use windlass_core::job::Tenant;
-use windlass_core::{JobId, Millis, State as JobState, Timestamp};
+use windlass_core::key::{KeyHolder, KeyVerdict, Request};
+use windlass_core::{Millis, State as JobState, Timestamp};
 
 impl State {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], atomicity: Atomicity, now: Timestamp) -> Vec<Enqueued> {
@@ -22,16 +22,13 @@ impl State {
     pub(super) fn store(&mut self, new: &NewJob, now: Timestamp) -> Enqueued {
         let id = self.draw_id();
         let due_at = new.run_at.moment(now);
-        if sabotaged("acknowledged-before-stored") && id.0 % 10 == 0 {
-            return Enqueued::Created { id, created_at: now, due_at };
-        }
         let queue_id = self.queue(&new.tenant, &new.queue, new.executor, now).id;
         if let Some(idempotency) = &new.idempotency {
             let until = match idempotency.window {
                 KeyWindow::For(span) => Some(now + span),
                 KeyWindow::Live => None,
             };
-            self.keys.insert((key_tenant(new), idempotency.key.clone()), Key { job: id, until });
+            self.keys.insert((new.tenant.clone(), idempotency.key.clone()), Key { job: id, until });
         }
         self.put(Job {
             id,
@@ -79,19 +76,14 @@ impl State {
     /// What the job's key stands for already, if it does.
     fn known(&self, new: &NewJob, now: Timestamp) -> Option<Enqueued> {
         let key = &new.idempotency.as_ref()?.key;
-        let held = self.keys.get(&(key_tenant(new), key.clone()))?;
-        let stands = held.until.map_or_else(|| self.live.contains_key(&held.job), |until| until > now);
-        stands.then(|| self.compare(held.job, new))
-    }
-
-    fn compare(&self, id: JobId, new: &NewJob) -> Enqueued {
-        // A job that its queue no longer keeps was accepted once: it must not be accepted again.
-        let same = self
-            .live
-            .get(&id)
-            .or_else(|| self.archive.get(&id))
-            .is_none_or(|first| alike(&first.kind, &first.payload, new));
-        if same { Enqueued::Existing(id) } else { Enqueued::KeyConflict(id) }
+        let held = self.keys.get(&(new.tenant.clone(), key.clone()))?;
+        let holder = KeyHolder { job: held.job, until: held.until, is_live: self.live.contains_key(&held.job) };
+        let first = self.live.get(&held.job).or_else(|| self.archive.get(&held.job));
+        let first = first.map(|job| Request::new(&job.kind, &job.payload));
+        holder.verdict(first, Request::new(&new.kind, &new.payload), now).map(|verdict| match verdict {
+            KeyVerdict::Existing(id) => Enqueued::Existing(id),
+            KeyVerdict::Conflict(id) => Enqueued::KeyConflict(id),
+        })
     }
 
     fn would_refuse(&self, jobs: &[NewJob], now: Timestamp) -> bool {
@@ -102,16 +94,7 @@ impl State {
             }
             let Some(idempotency) = &job.idempotency else { return false };
             let first = in_batch.entry((job.tenant.clone(), idempotency.key.clone())).or_insert(job);
-            !alike(&first.kind, &first.payload, job)
+            !Request::new(&first.kind, &first.payload).is_same(Request::new(&job.kind, &job.payload))
         })
     }
-}
-
-/// Keys are one tenant's own, unless sabotaged.
-fn key_tenant(new: &NewJob) -> Tenant {
-    if sabotaged("key-without-tenant") { Tenant::default() } else { new.tenant.clone() }
-}
-
-fn alike(kind: &windlass_core::job::Kind, payload: &str, new: &NewJob) -> bool {
-    *kind == new.kind && json::same_payload(payload, &new.payload)
 }

@@ -1,13 +1,15 @@
-//! What people do: cancel, replay, discard, amend; tokens and alerts.
+//! What operators do: cancel, replay, discard, amend; tokens and alerts.
 
 use super::super::{
     AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope,
 };
 use super::state::State;
+use crate::job::Job;
 use crate::store::replay::ACTION;
 use crate::tally::Tally;
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{JobId, Millis, Next, State as JobState, Timestamp};
+use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict};
+use windlass_core::{JobId, Next, State as JobState, Timestamp};
 
 impl State {
     pub(super) fn cancel(&mut self, scope: &Scope, ids: &[JobId], now: Timestamp) -> Vec<Cancelled> {
@@ -16,16 +18,16 @@ impl State {
 
     fn cancel_one(&mut self, scope: &Scope, id: JobId, now: Timestamp) -> Cancelled {
         let Some(state) = self.find(scope, id).map(|job| job.state) else { return Cancelled::NotFound };
-        match state {
-            JobState::Queued | JobState::Retrying => {
+        match verdict::cancel(state) {
+            CancelVerdict::EndNow => {
                 self.end_waiting(id, Next::Cancelled, now);
                 Cancelled::Now
             }
-            JobState::Running => {
+            CancelVerdict::AskToStop => {
                 self.live.get_mut(&id).expect("a running job is live").cancel_requested = true;
                 Cancelled::Requested
             }
-            JobState::Succeeded | JobState::Failed | JobState::Cancelled => Cancelled::Finished(state),
+            CancelVerdict::Finished(state) => Cancelled::Finished(state),
         }
     }
 
@@ -49,51 +51,54 @@ impl State {
         due_at: Timestamp,
         now: Timestamp,
     ) -> Replayed {
-        let Some(job) = self.find(scope, id) else { return Replayed::NotFound };
-        if job.state == JobState::Running {
-            return Replayed::Running;
-        }
-        let mut job = job.clone();
-        if job.state.is_live() {
-            if only == ReplayOnly::Any {
-                job.due_at = job.due_at.min(now);
+        let Some(mut job) = self.find(scope, id).cloned() else { return Replayed::NotFound };
+        match verdict::replay(&job.standing(), only, due_at, now) {
+            ReplayVerdict::Running => Replayed::Running,
+            ReplayVerdict::NotDead => Replayed::NotDead,
+            ReplayVerdict::LeaveWaiting => Replayed::AlreadyLive,
+            ReplayVerdict::RunNow(due_at) => {
+                job.due_at = due_at;
                 self.put(job);
+                Replayed::AlreadyLive
             }
-            return Replayed::AlreadyLive;
+            ReplayVerdict::Requeue(allowance) => {
+                self.requeue(job, allowance, now);
+                Replayed::Queued
+            }
         }
-        if only == ReplayOnly::DeadLetters && (job.state != JobState::Failed || job.discarded_at.is_some()) {
-            return Replayed::NotDead;
-        }
-        self.archive.remove(&id);
+    }
+
+    fn requeue(&mut self, mut job: Job, allowance: Allowance, now: Timestamp) {
+        self.archive.remove(&job.id);
         job.state = JobState::Queued;
-        job.due_at = due_at;
+        job.due_at = allowance.due_at;
         job.replays += 1;
-        (job.failures, job.crashes, job.previous_delay) = (0, 0, Millis::ZERO);
+        (job.failures, job.crashes, job.previous_delay) =
+            (allowance.failures, allowance.crashes, allowance.previous_delay);
+        job.start_by = allowance.start_by;
         (job.reason, job.first_attempt_at, job.finished_at, job.result) = (None, None, None, None);
         (job.discarded_at, job.discard_reason, job.cancel_requested) = (None, None, false);
-        job.start_by = job.start_by.filter(|by| *by > now);
         self.count(now, job.queue_id, &job.kind.clone(), Tally { replayed: 1, ..Tally::default() });
         self.put(job);
-        Replayed::Queued
     }
 
     pub(super) fn discard(&mut self, scope: &Scope, discard: &Discard, now: Timestamp) -> Vec<Discarded> {
         let mut count = 0;
         let mut discarded = Vec::with_capacity(discard.ids.len());
         for id in &discard.ids {
-            let result = match self.find(scope, *id).map(|job| job.state) {
+            let standing = self.find(scope, *id).map(Job::standing);
+            let result = match standing.map(|job| verdict::discard(job.state, job.is_discarded)) {
                 None => Discarded::NotFound,
-                Some(JobState::Failed) => Discarded::Done,
-                Some(_) => Discarded::NotDead,
-            };
-            if result == Discarded::Done {
-                let job = self.archive.get_mut(id).expect("a failed job is archived");
-                if job.discarded_at.is_none() {
+                Some(DiscardVerdict::NotDead) => Discarded::NotDead,
+                Some(DiscardVerdict::AlreadyDiscarded) => Discarded::Done,
+                Some(DiscardVerdict::Discard) => {
+                    let job = self.archive.get_mut(id).expect("a failed job is archived");
                     job.discarded_at = Some(now);
                     job.discard_reason = Some(discard.reason.clone());
                     count += 1;
+                    Discarded::Done
                 }
-            }
+            };
             discarded.push(result);
         }
         self.note(now, &discard.by, "discard", count, &discard.reason);
@@ -101,15 +106,15 @@ impl State {
     }
 
     pub(super) fn amend(&mut self, scope: &Scope, id: JobId, change: Amend) -> Amended {
-        let Some(job) = self.find(scope, id) else { return Amended::NotFound };
-        if !matches!(job.state, JobState::Queued | JobState::Retrying) {
-            return Amended::NotWaiting(job.state);
+        let Some(mut job) = self.find(scope, id).cloned() else { return Amended::NotFound };
+        match verdict::amend(&job.standing(), change) {
+            AmendVerdict::NotWaiting(state) => Amended::NotWaiting(state),
+            AmendVerdict::Change { priority, due_at } => {
+                (job.priority, job.due_at) = (priority, due_at);
+                self.put(job);
+                Amended::Done
+            }
         }
-        let mut job = job.clone();
-        job.priority = change.priority.unwrap_or(job.priority);
-        job.due_at = change.run_at.unwrap_or(job.due_at);
-        self.put(job);
-        Amended::Done
     }
 
     pub(super) fn pause(&mut self, tenant: &Tenant, name: &QueueName, paused: bool) -> u64 {

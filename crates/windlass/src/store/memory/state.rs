@@ -1,6 +1,6 @@
 //! What the reference model keeps, and the few moves that keep its maps in step with one another.
 
-use super::super::{Alert, Audit, Queue, Retention, Schedule, Scope, SettingKey, Token, WorkerId, WorkerReport, json};
+use super::super::{Alert, Audit, Queue, Schedule, Scope, SettingKey, Token, WorkerId, WorkerReport, json};
 use crate::job::{Job, LeaseId, QueueId};
 use crate::random::Random;
 use crate::store::Keep;
@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::pick;
 use windlass_core::{Attempt, Executor, JobId, Millis, Priority, State as JobState, Timestamp};
 
 #[derive(Debug)]
@@ -129,15 +130,8 @@ impl State {
 
     pub(super) fn keep(&self, job: &Job) -> Keep {
         let name = job.queue.as_str().to_owned();
-        let setting = |tenant| self.settings.get(&SettingKey::Queue { tenant, name: name.clone() });
-        let shared =
-            setting(None).map_or_else(Retention::default, |text| json::retention_in(text, Retention::default()));
-        let own = setting(Some(job.tenant.clone())).map_or(shared, |text| json::retention_in(text, shared));
-        match job.state {
-            JobState::Succeeded => own.succeeded,
-            JobState::Cancelled => own.cancelled,
-            JobState::Failed | JobState::Queued | JobState::Running | JobState::Retrying => own.failed,
-        }
+        let setting = |tenant| self.settings.get(&SettingKey::Queue { tenant, name: name.clone() }).map(String::as_str);
+        json::retention_of(setting(Some(job.tenant.clone())), setting(None)).of(job.state)
     }
 
     pub(super) fn count(&mut self, now: Timestamp, queue: QueueId, kind: &Kind, delta: Tally) {
@@ -151,5 +145,6 @@ impl State {
 }
 
 fn place(job: &Job) -> Place {
-    (job.queue_id, Reverse(job.priority), job.due_at, job.id)
+    let (priority, due_at, id) = pick::order(job.priority, job.due_at, job.id);
+    (job.queue_id, priority, due_at, id)
 }
