@@ -133,13 +133,7 @@ impl Writer {
 
     fn transact(&mut self, first: Box<dyn Command>, inbox: &mut mpsc::Receiver<Message>) {
         if let Err(error) = self.begin() {
-            first.answer(Err(&error));
-            // Whoever came meanwhile has waited as long, and need not wait as long again.
-            while let Ok(message) = inbox.try_recv() {
-                if let Message::Write(command) = message {
-                    command.answer(Err(&error));
-                }
-            }
+            refuse_all(first, inbox, &error);
             return;
         }
         let mut group = Group::default();
@@ -285,6 +279,20 @@ impl Group {
 
     fn is_over(&self) -> bool {
         self.trouble.is_some()
+    }
+}
+
+/// Refuses a command, and those that arrived while it waited: they need not wait as long again. All are taken out of the queue before the
+/// first is answered, because a caller that has its answer may change what was wrong and send another command at once.
+fn refuse_all(first: Box<dyn Command>, inbox: &mut mpsc::Receiver<Message>, error: &StoreError) {
+    let mut refused = vec![first];
+    while let Ok(message) = inbox.try_recv() {
+        if let Message::Write(command) = message {
+            refused.push(command);
+        }
+    }
+    for command in refused {
+        command.answer(Err(error));
     }
 }
 
