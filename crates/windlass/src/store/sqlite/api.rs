@@ -138,7 +138,7 @@ impl Registry for SqliteStore {
         let (tenant, name) = (tenant.clone(), name.clone());
         self.write(move |tx| {
             let id = tx.names.queue_id(tx.conn, (&tenant, &name, executor), tx.now)?;
-            operations::queue_row(tx, id)
+            settings::queue_row(tx, id)
         })
         .await
     }
@@ -201,7 +201,7 @@ impl Registry for SqliteStore {
     }
     async fn audit(&self, entry: &Audit) -> Result<()> {
         let entry = entry.clone();
-        self.write(move |tx| operations::audit(tx, &entry)).await
+        self.write(move |tx| settings::audit(tx, &entry)).await
     }
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
         self.read(move |reader| reader.audits(limit)).await

@@ -8,7 +8,6 @@ use crate::store::sqlite::life::finish::Batch;
 use crate::store::sqlite::life::wait;
 use crate::store::sqlite::reads::columns::succeeding;
 use crate::store::sqlite::reads::rows;
-use crate::store::sqlite::upkeep::retention::keep;
 use crate::store::{Commit, Committed, Keep, StoreError};
 use rusqlite::params;
 use std::collections::HashMap;
@@ -104,7 +103,7 @@ fn plain(tx: &mut Tx<'_>, commits: &[Commit]) -> Result<Vec<usize>, StoreError> 
     for (place, commit) in commits.iter().enumerate() {
         if commit.is_plain() {
             let retention = tx.retentions.of(tx.conn, tx.names, commit.queue)?;
-            if keep(retention, State::Succeeded) != Keep::Drop {
+            if retention.of(State::Succeeded) != Keep::Drop {
                 places.push(place);
             }
         }

@@ -12,6 +12,7 @@ use crate::store::{Claim, Leases, Share, StoreError};
 use rusqlite::{OptionalExtension, params};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use windlass_core::pick::{Candidate, Pick, Picker};
 use windlass_core::{Delivery, JobId, Priority, Timestamp};
 
 /// Lanes of one queue.
@@ -27,12 +28,10 @@ impl Level {
         self.0 / 4
     }
 
-    const fn is_once(self) -> bool {
-        self.0 % 4 >= 2
-    }
-
-    const fn is_suspect(self) -> bool {
-        self.0 % 2 == 1
+    /// What its jobs have in common.
+    const fn candidate(self) -> Candidate {
+        let delivery = if self.0 % 4 >= 2 { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
+        Candidate { delivery, is_suspect: self.0 % 2 == 1 }
     }
 
     const fn lane(self, queue: QueueId) -> i64 {
@@ -45,14 +44,6 @@ pub(in crate::store::sqlite) fn lane(queue: QueueId, priority: Priority, deliver
     let level =
         (2 - i64::from(priority.rank())) * 4 + i64::from(delivery == Delivery::AtMostOnce) * 2 + i64::from(crashes > 0);
     Level(level).lane(queue)
-}
-
-/// What is still to be taken.
-#[derive(Debug, Clone, Copy)]
-struct Room {
-    want: usize,
-    slots: usize,
-    suspects: usize,
 }
 
 /// A waiting job that is due, as far as its lane knows it.
@@ -68,27 +59,23 @@ struct Due {
 pub(in crate::store::sqlite) struct Taken {
     pub jobs: Vec<(JobId, LeaseId)>,
     pub next_due: Option<Timestamp>,
-    /// The jobs themselves, if they are few. Many are read beside the writer, for which everybody waits.
+    /// The jobs themselves, if they are few. Many are read by a reader, so that the writer is free for the next command.
     pub read: Option<Vec<Job>>,
 }
 
-/// The most jobs that the writer reads itself: up to here that is sooner done than handed on.
+/// The most jobs that the writer reads itself: up to here, handing them on would take longer.
 const MAX_READ: usize = 64;
 
 pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<Taken, StoreError> {
     let mut taken = Taken::default();
-    let mut suspects = claim.suspects as usize;
+    let mut picker = Picker::new(claim.limit, claim.suspects);
     let has_late = has_late(tx)?;
     for share in &claim.shares {
         if is_paused(tx, share)? {
             continue;
         }
-        let whole = share.slots as usize + share.ahead as usize;
-        let left = claim.limit as usize - taken.jobs.len();
-        let room = Room { want: whole.min(left), slots: share.slots as usize, suspects };
-        let due = take_turn(tx, share, room, has_late)?;
-        suspects -= due.iter().filter(|due| due.level.is_suspect()).count();
-        for job in &due {
+        picker.next_queue(share.slots, share.ahead);
+        for job in take_share(tx, share, &mut picker, has_late)? {
             let lease = match &claim.leases {
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
@@ -97,7 +84,7 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
             };
             taken.jobs.push((job.id, lease));
         }
-        if due.len() < whole {
+        if !picker.is_filled() {
             taken.next_due = [taken.next_due, next_due(tx, share)?].into_iter().flatten().min();
         }
     }
@@ -120,15 +107,15 @@ fn is_paused(tx: &Tx<'_>, share: &Share) -> Result<bool, StoreError> {
 }
 
 /// Jobs of a queue, which no longer wait.
-fn take_turn(tx: &mut Tx<'_>, share: &Share, room: Room, has_late: bool) -> Result<Vec<Due>, StoreError> {
+fn take_share(tx: &mut Tx<'_>, share: &Share, picker: &mut Picker, has_late: bool) -> Result<Vec<Due>, StoreError> {
     let mut taken = Vec::new();
-    if room.want == 0 {
+    if picker.is_full() {
         return Ok(taken);
     }
     let levels = levels(tx, share)?;
     for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
-        pick(tx, share, same, &room, has_late, &mut taken)?;
-        if taken.len() == room.want {
+        pick(tx, share, same, picker, has_late, &mut taken)?;
+        if picker.is_full() {
             break;
         }
     }
@@ -177,26 +164,19 @@ fn levels(tx: &Tx<'_>, share: &Share) -> Result<Vec<Level>, StoreError> {
     Ok(levels.into_iter().map(Level).collect())
 }
 
-/// Takes from the streams of one priority, by due time and id; from each stream its first ones.
+/// Takes from the lanes of one priority, by due time and id.
 fn pick(
     tx: &Tx<'_>,
     share: &Share,
     levels: &[Level],
-    room: &Room,
+    picker: &mut Picker,
     has_late: bool,
     taken: &mut Vec<Due>,
 ) -> Result<(), StoreError> {
-    let mut suspects = room.suspects - taken.iter().filter(|due| due.level.is_suspect()).count();
     let mut found = Vec::new();
     for level in levels {
-        // More than this could not be taken from the stream, whatever the others bring.
-        let mut most = room.want - taken.len();
-        if level.is_once() {
-            most = most.min(room.slots.saturating_sub(taken.len()));
-        }
-        if level.is_suspect() {
-            most = most.min(suspects);
-        }
+        // More could not be taken from this lane, whatever the others bring.
+        let most = picker.most(level.candidate());
         if most > 0 {
             found.extend(due(tx, share, *level, most, has_late)?);
         }
@@ -205,24 +185,19 @@ fn pick(
         found.sort_by_key(|due| (due.due_at, due.id));
     }
     for due in found {
-        let is_once_without_slot = due.level.is_once() && taken.len() >= room.slots;
-        let is_suspect = due.level.is_suspect();
-        if taken.len() == room.want {
-            break;
+        match picker.pick(due.level.candidate()) {
+            Pick::Take => taken.push(due),
+            Pick::PassOver => {}
+            Pick::Full => break,
         }
-        if is_once_without_slot || (is_suspect && suspects == 0) {
-            continue;
-        }
-        suspects -= usize::from(is_suspect);
-        taken.push(due);
     }
     Ok(())
 }
 
-fn due(tx: &Tx<'_>, share: &Share, level: Level, most: usize, has_late: bool) -> Result<Vec<Due>, StoreError> {
+fn due(tx: &Tx<'_>, share: &Share, level: Level, most: u32, has_late: bool) -> Result<Vec<Due>, StoreError> {
     let statement = if has_late { sql!("claim.sql", "claim_due_in_time") } else { sql!("claim.sql", "claim_due") };
     let mut select = tx.conn.prepare_cached(statement)?;
-    let found = select.query(params![level.lane(share.queue), tx.now.as_millis(), most as i64])?;
+    let found = select.query(params![level.lane(share.queue), tx.now.as_millis(), most])?;
     rows::all(found, |row| Ok(Due { level, id: JobId(row.get(due::id)?), due_at: row.get(due::due_at)? }))
 }
 

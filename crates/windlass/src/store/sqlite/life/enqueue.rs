@@ -5,11 +5,12 @@ use crate::store::sqlite::connection::fault;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::{SavepointEnd, Tx};
 use crate::store::sqlite::life::claim::lane;
-use crate::store::sqlite::reads::columns::body;
+use crate::store::sqlite::reads::columns::{body, key};
 use crate::store::sqlite::reads::rows;
 use crate::store::{Atomicity, Enqueued, StoreError, json};
 use crate::tally::Tally;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use windlass_core::key::{KeyHolder, KeyVerdict, Request};
 use windlass_core::{Delivery, JobId, Millis, Timestamp};
 
 /// What stores a job, ready to run again and again.
@@ -129,19 +130,28 @@ fn put_key(tx: &Tx<'_>, job: &NewJob, idempotency: &Idempotency, id: JobId) -> R
     Ok(())
 }
 
-/// What the job's key stands for already, if it does.
+/// What an enqueue gets if its key already stands for a job.
 fn known(tx: &Tx<'_>, job: &NewJob, idempotency: &Idempotency) -> Result<Option<Enqueued>, StoreError> {
     let mut find = tx.conn.prepare_cached(sql!("enqueue.sql", "key_find"))?;
-    let key = params![job.tenant.as_str(), &*idempotency.key, tx.now.as_millis()];
-    let Some(id) = find.query_row(key, rows::only::<i64>).optional()? else { return Ok(None) };
-    let mut body = tx.conn.prepare_cached(sql!("enqueue.sql", "key_body"))?;
-    let is_same = body.query_row([id], |row| {
-        let (kind, payload) = (row.get_ref(body::kind)?.as_str()?, row.get_ref(body::payload)?.as_str()?);
-        Ok(kind == job.kind.as_str() && json::same_payload(payload, &job.payload))
+    let found = find.query_row(params![job.tenant.as_str(), &*idempotency.key], |row| {
+        Ok(KeyHolder {
+            job: JobId(row.get(key::job_id)?),
+            until: row.get::<_, Option<i64>>(key::expires_at)?.map(Timestamp::from_millis),
+            is_live: row.get(key::is_live)?,
+        })
     });
-    // A job that its queue no longer keeps was accepted once: it must not be accepted again.
-    let is_same = is_same.optional()?.unwrap_or(true);
-    Ok(Some(if is_same { Enqueued::Existing(JobId(id)) } else { Enqueued::KeyConflict(JobId(id)) }))
+    let Some(holder) = found.optional()?.filter(|holder| holder.stands(tx.now)) else { return Ok(None) };
+    let mut select = tx.conn.prepare_cached(sql!("enqueue.sql", "key_body"))?;
+    let mut found = select.query([holder.job.0])?;
+    let first = match found.next()? {
+        Some(row) => Some(Request { kind: rows::must(row, body::kind)?, payload: rows::must(row, body::payload)? }),
+        None => None,
+    };
+    let verdict = holder.verdict(first, Request::new(&job.kind, &job.payload), tx.now);
+    Ok(verdict.map(|verdict| match verdict {
+        KeyVerdict::Existing(id) => Enqueued::Existing(id),
+        KeyVerdict::Conflict(id) => Enqueued::KeyConflict(id),
+    }))
 }
 
 /// The answers of a batch that was taken back.

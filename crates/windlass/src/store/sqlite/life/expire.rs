@@ -8,16 +8,16 @@ use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
 use crate::store::sqlite::reads::rows;
-use crate::store::sqlite::upkeep::retention::keep;
 use crate::store::{Keep, StoreError, Transitioned};
 use crate::tally::Tally;
 use rusqlite::params;
-use windlass_core::{Next, Reason, State};
+use windlass_core::{Next, Reason, State, verdict};
 
 pub(in crate::store::sqlite) fn expire(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
     let mut select = tx.conn.prepare_cached(sql!("upkeep.sql", "expired"))?;
     let found = select.query(params![tx.now.as_millis(), limit])?;
-    let late = rows::all(found, |row| rows::live(row, tx.conn, tx.names))?;
+    let mut late = rows::all(found, |row| rows::live(row, tx.conn, tx.names))?;
+    late.retain(|job| verdict::expires(&job.standing(), tx.now));
     let batch = finish::batch(tx)?;
     late.into_iter().map(|job| end_waiting(tx, job, transition::EXPIRED, &batch)).collect()
 }
@@ -47,7 +47,7 @@ pub(in crate::store::sqlite) fn end_waiting(
 
 fn archive_waiting(tx: &mut Tx<'_>, job: &Job, state: State, reason: Option<Reason>) -> Result<(), StoreError> {
     let retention = tx.retentions.of(tx.conn, tx.names, job.queue_id)?;
-    if keep(retention, state) == Keep::Drop {
+    if retention.of(state) == Keep::Drop {
         finish::drop_attempts(tx, job.id)?;
     } else {
         let print = match reason {

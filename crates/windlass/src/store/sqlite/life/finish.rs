@@ -7,7 +7,6 @@ use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::commit::insert_attempt;
 use crate::store::sqlite::reads::columns::{ended, ending, kept};
 use crate::store::sqlite::reads::rows;
-use crate::store::sqlite::upkeep::retention::keep;
 use crate::store::{Commit, Committed, Keep, StoreError};
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{CachedStatement, Row, ToSql, params};
@@ -51,7 +50,7 @@ pub(in crate::store::sqlite) fn end(
     batch: &mut Batch<'_>,
 ) -> Result<Option<Committed>, StoreError> {
     let retention = tx.retentions.of(tx.conn, tx.names, commit.queue)?;
-    let is_kept = keep(retention, commit.transition.next.state()) != Keep::Drop;
+    let is_kept = retention.of(commit.transition.next.state()) != Keep::Drop;
     let mut found = batch.row.query(params![commit.job.0, commit.attempt, commit.lease.0])?;
     let Some(row) = found.next()? else { return commit::not_held(tx, commit).map(Some) };
     if row.get(kept::cancel_requested)? && !commit.stands_despite_cancel() {

@@ -4,7 +4,6 @@ use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
-use crate::store::sqlite::life::operations;
 use crate::store::sqlite::reads::columns::schedule;
 use crate::store::sqlite::reads::read::{page_start, tenant_of};
 use crate::store::sqlite::reads::rows;
@@ -85,7 +84,7 @@ pub(in crate::store::sqlite) fn fire(tx: &mut Tx<'_>, firing: &Firing) -> Result
                 return Ok(Fired::NotOurs);
             }
             let last_is_live = match schedule.last_job {
-                Some(job) => operations::is_live(tx, job)?,
+                Some(job) => is_live(tx, job)?,
                 None => false,
             };
             (next_at, Some(nominal), schedule.spec.overlap == Overlap::Skip && last_is_live)
@@ -103,6 +102,10 @@ pub(in crate::store::sqlite) fn fire(tx: &mut Tx<'_>, firing: &Firing) -> Result
         last_job.map(|id| id.0),
     ])?;
     Ok(job.map_or(Fired::Skipped, Fired::Enqueued))
+}
+
+fn is_live(tx: &Tx<'_>, job: JobId) -> Result<bool> {
+    Ok(tx.conn.prepare_cached(sql!("jobs.sql", "is_live"))?.exists([job.0])?)
 }
 
 impl Reader {

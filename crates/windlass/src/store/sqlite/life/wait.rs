@@ -11,7 +11,7 @@ use crate::store::sqlite::reads::columns::waiting;
 use crate::store::sqlite::reads::rows;
 use crate::store::{Commit, Committed, StoreError};
 use rusqlite::{CachedStatement, params};
-use windlass_core::{Delivery, Next, Priority, State};
+use windlass_core::{Delivery, Next};
 
 /// A running job, as far as waiting anew must know it.
 struct Held {
@@ -82,25 +82,22 @@ fn wait_held(tx: &Tx<'_>, commits: &[&Commit]) -> Result<Vec<Held>, StoreError> 
 }
 
 fn wait_one(tx: &mut Tx<'_>, commit: &Commit, held: &Held, waits: &mut Waits<'_, '_>) -> Result<(), StoreError> {
-    let Next::Wait { state, due_at, delay } = commit.transition.next else {
+    let Next::Wait { state, due_at, .. } = commit.transition.next else {
         return Err(StoreError::Invalid("only a job that is to wait can wait".into()));
     };
-    // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
-    let previous = (state == State::Retrying).then(|| millis(delay));
     waits.job.execute(params![
         commit.job.0,
-        state == State::Retrying,
+        state.as_str(),
         due_at.as_millis(),
         commit.attempt,
         held.claimed_at,
         commit.transition.failures,
         commit.transition.crashes,
-        previous,
+        commit.transition.next.remembered_delay().map(millis),
         commit.error_class,
         commit.error,
     ])?;
-    let priority = Priority::from_rank(held.priority)
-        .ok_or_else(|| StoreError::corrupt(format!("job {}", commit.job), "a priority is -2 to 2"))?;
+    let priority = rows::priority(held.priority, commit.job)?;
     let delivery = if held.at_most_once { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
     let lane = lane(commit.queue, priority, delivery, commit.transition.crashes);
     waits.waiting.execute([lane, due_at.as_millis(), commit.job.0])?;

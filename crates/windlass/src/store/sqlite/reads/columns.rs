@@ -45,8 +45,9 @@ columns!(
     waiting: place, attempt, lease_id, claimed_at, cancel_requested, priority, at_most_once
 );
 columns!(due: id, due_at);
+columns!(key: job_id, expires_at, is_live);
 columns!(body: kind, payload);
-columns!(standing: queue_id, state, kind, is_dead_letter);
+columns!(standing: queue_id, kind, state, priority, due_at, start_by, has_started, is_discarded);
 columns!(lease: id, worker, length_ms);
 columns!(attempt: number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why);
 columns!(job_attempt after attempt: job_id);

@@ -45,8 +45,7 @@ fn shared(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
         executor: queue.2,
         kind: names.kind(must(row, job::kind)?)?,
         payload: must(row, job::payload)?.into(),
-        priority: Priority::from_rank(row.get(job::priority)?)
-            .ok_or_else(|| StoreError::corrupt(format!("job {id}"), "a priority is -2 to 2"))?,
+        priority: priority(row.get(job::priority)?, id)?,
         state: word(row, job::state, State::parse)?,
         reason: None,
         delivery: if row.get(job::at_most_once)? { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
@@ -77,6 +76,10 @@ fn shared(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
         parent: row.get::<_, Option<i64>>(job::parent_id)?.map(JobId),
         traceparent: text(row, job::traceparent)?,
     })
+}
+
+pub(in crate::store::sqlite) fn priority(rank: i64, job: JobId) -> Result<Priority> {
+    Priority::from_rank(rank).ok_or_else(|| StoreError::corrupt(format!("job {job}"), "a priority is -2 to 2"))
 }
 
 /// A row of an attempt.

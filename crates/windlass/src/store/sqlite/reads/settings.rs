@@ -1,12 +1,15 @@
 //! Small tables: settings, tokens, workers, alerts, audit.
 
+use crate::job::QueueId;
 use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
 use crate::store::sqlite::reads::columns::{alert, audit, setting, token, worker};
 use crate::store::sqlite::reads::rows;
-use crate::store::{Alert, AlertChange, AlertStatus, Audit, SettingKey, StoreError, Token, WorkerId, WorkerReport};
+use crate::store::{
+    Alert, AlertChange, AlertStatus, Audit, Queue, SettingKey, StoreError, Token, WorkerId, WorkerReport,
+};
 use rusqlite::{Row, params};
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
@@ -83,6 +86,23 @@ pub(in crate::store::sqlite) fn change_alert(tx: &mut Tx<'_>, change: &AlertChan
         commit::store_follow_up(tx, notice)?;
     }
     Ok(true)
+}
+
+pub(in crate::store::sqlite) fn audit(tx: &Tx<'_>, entry: &Audit) -> Result<()> {
+    let mut insert = tx.conn.prepare_cached(sql!("registry.sql", "audit"))?;
+    let count = i64::try_from(entry.count).unwrap_or(i64::MAX);
+    insert.execute(params![entry.at.as_millis(), entry.by, entry.action, count, entry.detail])?;
+    Ok(())
+}
+
+/// A queue that was just registered or found.
+pub(in crate::store::sqlite) fn queue_row(tx: &Tx<'_>, id: QueueId) -> Result<Queue> {
+    let mut select = tx.conn.prepare_cached(sql!("queues.sql", "queue"))?;
+    let found = rows::all(select.query([id.0])?, rows::queue)?;
+    found
+        .into_iter()
+        .next()
+        .ok_or_else(|| StoreError::corrupt(format!("queue {}", id.0), "a registered queue has a row"))
 }
 
 impl Reader {

@@ -17,12 +17,10 @@ VALUES (?1, ?2, ?3, ?4, 'queued', ?5, 0, 0, 0, 0, 0, 0, ?6, ?7, ?8, ?9, ?10, ?11
 INSERT INTO windlass_waiting (lane, due_at, id) VALUES (?1, ?2, ?3)
 
 -- name: key_find
--- The job that a key names at ?3, if it still names one.
-SELECT k.job_id
+-- The job that was stored under a key.
+SELECT k.job_id, k.expires_at, EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = k.job_id) AS is_live
 FROM windlass_keys k
 WHERE k.tenant = ?1 AND k.key = ?2
-    AND (k.expires_at > ?3
-        OR (k.expires_at IS NULL AND EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = k.job_id)))
 
 -- name: key_put
 INSERT INTO windlass_keys (tenant, key, job_id, expires_at) VALUES (?1, ?2, ?3, ?4)

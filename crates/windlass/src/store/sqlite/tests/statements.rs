@@ -71,6 +71,7 @@ async fn rows_have_the_columns_that_are_read() {
     check(sql!("commit.sql", "succeed_held"), &[columns::succeeding::LIST]);
     check(sql!("commit.sql", "wait_held"), &[columns::waiting::LIST]);
     check(sql!("claim.sql", "claim_due_in_time"), &[columns::due::LIST]);
+    check(sql!("enqueue.sql", "key_find"), &[columns::key::LIST]);
     check(sql!("operations.sql", "standing"), &[columns::standing::LIST]);
     check(sql!("attempts.sql", "schedule_attempts"), &[columns::attempt::LIST, columns::job_attempt::LIST]);
     check(sql!("jobs.sql", "dead_groups"), &[columns::dead_group::LIST]);

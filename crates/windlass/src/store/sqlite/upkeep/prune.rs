@@ -4,7 +4,6 @@ use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::reads::rows;
-use crate::store::sqlite::upkeep::retention::keep;
 use crate::store::{Keep, StoreError, WORKERS_FOR};
 use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before, start_of};
 use rusqlite::params;
@@ -35,7 +34,7 @@ fn prune_archive(tx: &mut Tx<'_>) -> Result<u64, StoreError> {
     for queue in queues.into_iter().map(QueueId) {
         let retention = tx.retentions.of(tx.conn, tx.names, queue)?;
         for state in [State::Succeeded, State::Cancelled, State::Failed] {
-            let before = match keep(retention, state) {
+            let before = match retention.of(state) {
                 Keep::Drop => Timestamp::MAX,
                 Keep::Forever => continue,
                 Keep::For(span) if tx.now.since(Timestamp::EPOCH) < span => continue,
