@@ -40,7 +40,7 @@ pub struct SqliteStore {
     thread: Option<JoinHandle<()>>,
     watch: Watch,
     readers: Arc<Readers>,
-    /// What reads claimed jobs: they must not wait for whoever reads a lot.
+    /// Reads claimed jobs. Separate, so that they do not wait for long reads.
     claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
     /// How far pruning has come among the keys.
@@ -69,7 +69,7 @@ impl SqliteStore {
     fn open_now(path: PathBuf, options: Options) -> Result<Self, StoreError> {
         let conn = connection::connect::writer(&path)?;
         match options.migrations {
-            // Only if it must: on a file that others are busy with, the lock may be long in coming.
+            // Only if needed: on a file that other processes write to, the lock may take long.
             Migrations::Run if connection::migrate::SCHEMA.verify(&conn).is_ok() => {}
             Migrations::Run => connection::migrate::SCHEMA.migrate(&conn, options.clock.now())?,
             Migrations::LeaveToOperator => connection::migrate::SCHEMA.verify(&conn)?,
@@ -143,7 +143,7 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("the writer stopped before it answered")))
     }
 
-    /// The same for a batch, which comes back to be dropped here: everybody waits for the writer.
+    /// The same for a batch, which comes back to be dropped here: every command waits while the writer frees memory.
     async fn write_all<I: Send + 'static, T: Send + 'static>(
         &self,
         batch: Vec<I>,
@@ -171,13 +171,13 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.watch.stop();
-        // Readers first: the last connection of a file writes its log back and removes it, which one that only reads cannot.
+        // Readers first: the last connection of a file writes its log back and removes it, and a read-only connection cannot do that.
         self.readers.close();
         self.claimed.close();
         // Closing the queue ends the writer, after what is in it.
         drop(self.writer.take());
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has told its callers so.
+            // If the writer panicked, its callers got an error.
             let _ = thread.join();
         }
     }

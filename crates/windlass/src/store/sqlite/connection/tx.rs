@@ -53,7 +53,7 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// What was counted, which starts anew.
+    /// What was counted; counting starts again at zero.
     pub(in crate::store::sqlite) fn take_tallies(&mut self) -> Tallies {
         self.end_run();
         std::mem::take(&mut self.tallies)

@@ -82,20 +82,20 @@ impl<T: Send, F: FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send> Command fo
 
     fn answer(self: Box<Self>, committed: Result<(), &StoreError>) {
         let answer = match (self.result, committed) {
-            // A command that failed by itself knows best why.
+            // A command that failed has its own error.
             (Some(Err(own)), _) => Err(own),
             (Some(own), Ok(())) => own,
             (_, Err(error)) => Err(fault::again(error)),
             (None, Ok(())) => Err(StoreError::unavailable("the command was not run")),
         };
-        // Whoever asked may have gone; the work is done all the same.
+        // The caller may be gone; the work is done all the same.
         let _ = self.reply.send(answer);
     }
 }
 
 pub(in crate::store::sqlite) struct Writer {
     pub path: PathBuf,
-    /// `None` after an error that a connection does not get over; opened anew by the next transaction.
+    /// `None` after an error that a connection does not get over; opened again by the next transaction.
     pub conn: Option<Connection>,
     /// After the connection: closed last, it tidies up.
     pub checkpoints: Checkpoints,
@@ -230,7 +230,7 @@ impl Writer {
             let is_clean = conn.is_autocommit() || execute(conn, "ROLLBACK").is_ok();
             let is_doubtful = matches!(error, StoreError::Unknown(_));
             if is_doubtful || !is_clean || !group.done.is_empty() && fault::spoils_connection(error) {
-                // After a failed sync the handle cannot be trusted to sync again: open the file anew.
+                // After a failed sync the handle cannot be trusted to sync again: open the file again.
                 self.conn = None;
             }
         } else {
@@ -260,7 +260,7 @@ struct Group {
     rings: bool,
     /// Set when the transaction as a whole is lost, or has nothing left in it.
     trouble: Option<StoreError>,
-    /// Whether the connection should be opened anew after this transaction.
+    /// Whether the connection should be opened again after this transaction.
     is_broken: bool,
 }
 

@@ -34,7 +34,7 @@ pub(in crate::store::sqlite) fn commit(
             None => commit_one(tx, commit, &mut batch)?,
         };
         if result == Committed::CancelRequested {
-            // The job still runs under its lease: without it, nobody would miss a worker that dies now.
+            // The job still runs under its lease: without it, a worker that dies now would not be found lost.
             kept_leases.push(commit.lease);
         }
         results.push(result);

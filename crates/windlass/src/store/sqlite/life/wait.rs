@@ -1,4 +1,4 @@
-//! Wait: running jobs that are to be tried again, or later, wait anew. What must be known of them is read for the whole batch at once.
+//! Wait: running jobs that are to be attempted again wait again. What must be known of them is read for the whole batch at once.
 
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
@@ -13,7 +13,7 @@ use crate::store::{Commit, Committed, StoreError};
 use rusqlite::{CachedStatement, params};
 use windlass_core::{Delivery, Next};
 
-/// A running job, as far as waiting anew must know it.
+/// A running job, as far as waiting again must know it.
 struct Held {
     /// Its place in the list that was asked for.
     place: usize,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, Policy, Timestamp};
 
-/// The most entries of one sort; beyond it the cache starts anew.
+/// The most entries of one sort; beyond it the cache is emptied.
 const MAX_NAMES: usize = 10_000;
 
 type QueueKey = (Tenant, QueueName, Executor);

@@ -20,7 +20,7 @@ async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_
     let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
     assert!(cause.to_string().contains("disk is full"), "{cause}");
     assert_eq!(count(&store).await, 1, "nothing of the batch is there");
-    // The writer opened the file anew, where the limit is gone: there is room again.
+    // The writer opened the file again, without the limit: there is room again.
     store.enqueue(vec![job(), big], Atomicity::Each).await.unwrap();
     assert_eq!(count(&store).await, 3);
 }
@@ -69,7 +69,7 @@ async fn a_reap_that_waited_for_the_file_spares_those_who_waited_too() {
     tokio::task::yield_now().await;
     home.clock.advance(Millis::from_secs(16));
     other.execute_batch("COMMIT").unwrap();
-    assert!(waiting.await.unwrap().unwrap().is_empty(), "nobody could renew meanwhile");
+    assert!(waiting.await.unwrap().unwrap().is_empty(), "no worker could renew while the file was locked");
     assert_eq!(store.reap(reap(), 10).await.unwrap().len(), 1);
 }
 
@@ -103,7 +103,7 @@ async fn a_large_claim_that_cannot_be_read_is_in_doubt_and_can_be_asked_for() {
         limit: 100,
         suspects: 1,
     };
-    // The writer has the file open; nobody can open it anew.
+    // The writer has the file open; it cannot be opened again.
     let away = home.dir.path().join("away.db");
     std::fs::rename(store.path(), &away).unwrap();
     let claimed = store.claim(request).await;

@@ -62,7 +62,7 @@ async fn a_file_of_an_unreleased_build_is_refused_and_left_as_it_is() {
     assert_eq!(tables, 2);
 }
 
-/// The schema of a later Windlass, which renames nothing and adds a column that older code may ignore.
+/// The schema of a later Windlass that adds a column, which older code may ignore.
 const LATER: Schema = Schema(&[
     Migration {
         number: SCHEMA.0[0].number,
@@ -148,4 +148,39 @@ async fn an_upgrade_that_fails_changes_nothing() {
     assert!(home.connect().prepare("SELECT note FROM windlass_jobs").is_err());
     let store = home.open().await;
     put(&store).await;
+}
+
+#[tokio::test]
+async fn the_tables_refuse_what_the_types_exclude() {
+    let home = Home::new();
+    let store = home.open().await;
+    put(&store).await;
+    put(&store).await;
+    let jobs = claim(&store, 1).await;
+    store.commit(vec![success(&store, &jobs[0])], vec![jobs[0].lease.unwrap()]).await.unwrap();
+    let conn = home.connect();
+    for change in [
+        "UPDATE windlass_jobs SET state = 'running'",
+        "UPDATE windlass_jobs SET priority = 3",
+        "UPDATE windlass_jobs SET at_most_once = 2",
+        "UPDATE windlass_jobs SET cancel_requested = -1",
+        "UPDATE windlass_jobs SET attempt = -1",
+        "UPDATE windlass_jobs SET crashes = -1",
+        "UPDATE windlass_archive SET state = 'queued'",
+        "UPDATE windlass_archive SET state = 'failed'",
+        "UPDATE windlass_archive SET reason = 'exhausted'",
+        "UPDATE windlass_archive SET failures = -1",
+        "UPDATE windlass_archive SET discarded_at = 1",
+        "UPDATE windlass_archive SET last_worker = NULL",
+        "INSERT INTO windlass_running (id, lease_id, claimed_at) VALUES (9, NULL, 0)",
+        "UPDATE windlass_queues SET executor = 'other'",
+        "UPDATE windlass_queues SET paused = 2",
+        "INSERT INTO windlass_settings VALUES ('other', '*', 'x', '{}')",
+    ] {
+        let refused = conn.execute(change, []);
+        assert!(
+            refused.as_ref().is_err_and(|error| error.to_string().contains("constraint failed")),
+            "{change}: {refused:?}"
+        );
+    }
 }

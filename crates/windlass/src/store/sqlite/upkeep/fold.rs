@@ -1,5 +1,5 @@
 //! Folding: deltas become seconds as soon as there are many, in the transaction of the commit that made them many, so that reading
-//! a busy window stays a matter of a few rows. Minutes and hours are upkeep's (`prune`).
+//! a busy window stays a matter of a few rows. `prune` folds minutes and hours.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::sql::sql;
@@ -28,7 +28,7 @@ impl Folding {
         self.unfolded = 0;
         let last = || conn.prepare_cached(sql!("tallies.sql", "tally_last"))?.query_row([], rows::only::<i64>);
         let bound = last()?;
-        // Numbers begin anew when upkeep has taken all rows away.
+        // Ids restart when upkeep has removed all rows.
         let after = if self.upto < bound { self.upto } else { 0 };
         conn.prepare_cached(sql!("tallies.sql", "tally_fold_seconds"))?.execute([after, bound])?;
         conn.prepare_cached(sql!("tallies.sql", "tally_folded_seconds"))?.execute([after, bound])?;
