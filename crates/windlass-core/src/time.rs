@@ -62,6 +62,22 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// Clamped to what can be shown: a time before 1970 is 1970.
+impl From<std::time::SystemTime> for Timestamp {
+    fn from(time: std::time::SystemTime) -> Self {
+        match time.duration_since(std::time::UNIX_EPOCH) {
+            Ok(since) => Self::EPOCH + Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            Err(_) => Self::EPOCH,
+        }
+    }
+}
+
+impl From<Timestamp> for std::time::SystemTime {
+    fn from(moment: Timestamp) -> Self {
+        Self::UNIX_EPOCH + std::time::Duration::from_millis(moment.0.unsigned_abs())
+    }
+}
+
 impl Add<Millis> for Timestamp {
     type Output = Self;
     fn add(self, span: Millis) -> Self {
@@ -127,6 +143,12 @@ pub struct DurationError(String);
 impl From<std::time::Duration> for Millis {
     fn from(span: std::time::Duration) -> Self {
         Self::new(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Millis> for std::time::Duration {
+    fn from(span: Millis) -> Self {
+        span.to_std()
     }
 }
 
@@ -229,6 +251,16 @@ mod tests {
         assert_eq!(Timestamp::parse("2026-01-01T13:00:00+01:00"), Some(noon));
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T22:00:00Z");
         assert_eq!(Timestamp::parse("1960-01-01T00:00:00Z"), None);
+    }
+
+    #[test]
+    fn times_of_the_standard_library_are_taken_to_the_millisecond() {
+        use std::time::{Duration, SystemTime, UNIX_EPOCH};
+        let time = UNIX_EPOCH + Duration::from_micros(1_767_268_800_000_999);
+        assert_eq!(Timestamp::from(time), Timestamp::from_millis(1_767_268_800_000));
+        assert_eq!(SystemTime::from(Timestamp::from(time)), UNIX_EPOCH + Duration::from_millis(1_767_268_800_000));
+        assert_eq!(Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)), Timestamp::EPOCH);
+        assert_eq!(Timestamp::from(UNIX_EPOCH + Duration::from_secs(1 << 40)), Timestamp::MAX);
     }
 
     #[test]

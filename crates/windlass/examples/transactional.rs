@@ -7,13 +7,10 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use windlass::{Attempt, HandlerError, JobKind, TransactionError, Windlass, Worker};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "ship")]
 struct Ship {
     order: i64,
-}
-
-impl JobKind for Ship {
-    const KIND: &'static str = "ship";
 }
 
 struct Database(PathBuf);

@@ -2,7 +2,7 @@
 
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, Job, LeaseId};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
@@ -17,7 +17,7 @@ pub struct Attempt(pub(crate) Arc<Ticket>);
 
 /// A claimed job and what this process knows about its attempt.
 pub(crate) struct Ticket {
-    pub job: Job,
+    pub job: ClaimedJob,
     /// Fired when the handler should stop: cancel was requested, the lease was lost, or the worker stops.
     pub stop: CancellationToken,
     /// A person asked for the job's end while it ran.
@@ -45,7 +45,7 @@ impl States {
 }
 
 impl Ticket {
-    pub(crate) fn new(job: Job, shared: Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn new(job: ClaimedJob, shared: Arc<Shared>) -> Arc<Self> {
         let cancel_requested = AtomicBool::new(job.cancel_requested);
         let (note, started_at) = (Mutex::default(), Mutex::default());
         Arc::new(Self { job, stop: CancellationToken::new(), cancel_requested, note, started_at, shared })
@@ -62,7 +62,7 @@ impl Ticket {
     }
 
     pub(crate) fn lease(&self) -> LeaseId {
-        self.job.lease.expect("a claimed job has a lease")
+        self.job.lease
     }
 
     pub(crate) fn start(&self, now: Timestamp) {

@@ -79,7 +79,8 @@ impl Clock {
     }
 
     /// Waits until `moment`. Cancel-safe.
-    pub async fn sleep_until(&self, moment: Timestamp) {
+    pub async fn sleep_until(&self, moment: impl Into<Timestamp>) {
+        let moment = moment.into();
         match &self.0 {
             Source::System(_) => loop {
                 let left = moment.since(self.now());
@@ -98,12 +99,13 @@ impl Clock {
     }
 
     /// Waits for `span` to pass. Cancel-safe.
-    pub async fn sleep(&self, span: Millis) {
-        self.sleep_until(self.now() + span).await;
+    pub async fn sleep(&self, span: impl Into<Millis>) {
+        self.sleep_until(self.now() + span.into()).await;
     }
 
-    /// Turns a manual clock forward. Does nothing to the machine's clock.
-    pub fn advance(&self, span: Millis) {
+    /// Moves a manual clock forward. Does nothing to the machine's clock.
+    pub fn advance(&self, span: impl Into<Millis>) {
+        let span = span.into();
         if let Source::Manual(manual) = &self.0 {
             manual.now.send_modify(|now| *now = *now + span);
         }

@@ -95,9 +95,16 @@ pub struct Idempotency {
 /// How long a key stands for its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyWindow {
+    /// For this long.
     For(Millis),
     /// As long as the job is live.
     Live,
+}
+
+impl<T: Into<Millis>> From<T> for KeyWindow {
+    fn from(span: T) -> Self {
+        Self::For(span.into())
+    }
 }
 
 /// A call to a URL.
@@ -173,8 +180,6 @@ pub struct Job {
     pub timeout: Option<Millis>,
     pub idempotency_key: Option<Arc<str>>,
     pub cancel_requested: bool,
-    /// The lease of the running attempt.
-    pub lease: Option<LeaseId>,
     /// Class and message of the last failure.
     pub error_class: Option<String>,
     pub error: Option<String>,
@@ -222,6 +227,28 @@ impl Job {
     #[must_use]
     pub fn stable_key(&self) -> String {
         self.idempotency_key.as_deref().map_or_else(|| format!("windlass-{}", self.id), str::to_owned)
+    }
+}
+
+/// A running job together with the lease it runs under: only a claim makes one, and only one can be committed.
+#[derive(Debug, Clone)]
+pub struct ClaimedJob {
+    pub job: Job,
+    pub lease: LeaseId,
+}
+
+impl ClaimedJob {
+    /// The same job, its end requested by an operator.
+    #[must_use]
+    pub fn with_cancel_requested(&self) -> Self {
+        Self { job: Job { cancel_requested: true, ..self.job.clone() }, lease: self.lease }
+    }
+}
+
+impl std::ops::Deref for ClaimedJob {
+    type Target = Job;
+    fn deref(&self) -> &Job {
+        &self.job
     }
 }
 

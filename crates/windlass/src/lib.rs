@@ -1,7 +1,7 @@
 //! Windlass: durable jobs with the best retry engine in the field, inside your process.
 //!
 //! ```
-//! use client::windlass::{Attempt, Failure, JobKind, Windlass, Worker};
+//! use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize)]
 //! struct SendEmail { to: String }
@@ -46,8 +46,12 @@ pub mod webhook;
 pub mod worker;
 
 pub use attempt::Attempt;
+pub use client::batch::{EnqueueEach, EnqueueMany};
 pub use client::dead_letters::ReplayedPage;
-pub use client::enqueue::{Enqueue, EnqueueError, IntoRetry, Retry};
+pub use client::draft::{DraftError, WebhookDraft};
+pub use client::enqueue::{Enqueue, EnqueueError};
+pub use client::open::WindlassBuilder;
+pub use client::retry::{IntoRetry, Retry};
 pub use client::windlass::{OpenError, Windlass};
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
@@ -56,4 +60,6 @@ pub use handler_error::{HandlerError, cancel, snooze};
 pub use transaction::TransactionError;
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
+#[cfg(feature = "macros")]
+pub use windlass_macros::JobKind;
 pub use worker::{Upkeep, Worker, WorkerError};

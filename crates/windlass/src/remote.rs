@@ -3,7 +3,7 @@
 
 use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
-use crate::job::{Job, NewJob};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::{Atomicity, Commit, Enqueued, StoreError};
 use crate::worker::next_firing;
 use windlass_core::Next;
@@ -18,7 +18,7 @@ impl Windlass {
     }
 
     /// A remote worker was handed these jobs.
-    pub fn remote_started(&self, worker: &str, jobs: &[Job]) {
+    pub fn remote_started(&self, worker: &str, jobs: &[ClaimedJob]) {
         let reporter = self.reporter(worker.into());
         let now = self.clock().now();
         jobs.iter().for_each(|job| reporter.started(job, now));

@@ -10,8 +10,8 @@ use tokio::task::JoinSet;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::{Partial, Role};
 use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
-use windlass::job::{Job, LeaseId, NewJob, QueueId, RunAt};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId, RunAt};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::random::Random;
 use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
 
@@ -137,10 +137,10 @@ async fn drain(
     meter.read().await
 }
 
-pub(super) fn succeed(job: &Job, worker: &WorkerId) -> windlass::store::Commit {
+pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::store::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
-    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
+    commit_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 /// Takes up to `batch` off what is left.

@@ -68,6 +68,15 @@ pub struct WebhookDraft {
     pub policy: Partial,
 }
 
+impl WebhookDraft {
+    /// A webhook for every end of a job, unsigned, with the usual policy of deliveries.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        let events = vec![State::Succeeded, State::Failed, State::Cancelled];
+        Self { url: url.into(), events, secret: None, policy: Partial::default() }
+    }
+}
+
 /// Without the secret: what is printed for debugging may end in a log.
 impl std::fmt::Debug for WebhookDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -9,29 +9,46 @@ use futures_util::future::{BoxFuture, FutureExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use windlass_core::failure::{BAD_PAYLOAD, UNKNOWN_KIND};
 use windlass_core::{Failure, Outcome};
 
-/// A typed payload and the kind of job that carries it.
+/// A typed payload and the kind of job that carries it. Derived:
 ///
 /// ```
+/// # #[cfg(feature = "macros")] {
+/// use windlass::JobKind;
+///
+/// #[derive(serde::Serialize, serde::Deserialize, JobKind)]
+/// #[job(kind = "email", queue = "email", retry = "full-jitter")]
+/// struct SendEmail { to: String }
+/// # }
+/// ```
+///
+/// or written by hand:
+///
+/// ```
+/// # use windlass::JobKind;
 /// #[derive(serde::Serialize, serde::Deserialize)]
 /// struct SendEmail { to: String }
-/// impl windlass::JobKind for SendEmail {
+///
+/// impl JobKind for SendEmail {
 ///     const KIND: &'static str = "email";
+///     const QUEUE: Option<&'static str> = Some("email");
 /// }
 /// ```
 pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
     /// The name that chooses a handler: `[A-Za-z0-9][A-Za-z0-9._:-]{0,63}`.
     const KIND: &'static str;
+    /// The queue of these jobs, unless the builder names another; `None` is the queue `default`. A worker that is given
+    /// no queue serves those of its handlers' kinds.
+    const QUEUE: Option<&'static str> = None;
+    /// The retry policy of these jobs, unless the builder gives another: the name of a policy, or a line.
+    const RETRY: Option<&'static str> = None;
 }
-
-/// Largest result that is kept with a job, in bytes of JSON.
-pub const MAX_RESULT: usize = 64 * 1024;
 
 type Handler = Box<dyn Fn(Attempt) -> BoxFuture<'static, Executed> + Send + Sync>;
 type Rewrite = Box<dyn Fn(Failure, &Attempt) -> Outcome + Send + Sync>;
@@ -40,6 +57,7 @@ type Rewrite = Box<dyn Fn(Failure, &Attempt) -> Outcome + Send + Sync>;
 #[derive(Default)]
 pub struct Handlers {
     by_kind: HashMap<&'static str, Handler>,
+    queues: BTreeSet<&'static str>,
     rewrites: HashMap<&'static str, Rewrite>,
 }
 
@@ -57,6 +75,7 @@ impl Handlers {
             Ok(job) => handler(job, attempt).map(ran).boxed(),
             Err(bad) => std::future::ready(Executed::failed(bad)).boxed(),
         };
+        self.queues.extend(J::QUEUE);
         self.by_kind.insert(J::KIND, Box::new(run));
     }
 
@@ -73,12 +92,18 @@ impl Handlers {
             Ok(job) => blocking(handler.clone(), job, attempt).boxed(),
             Err(bad) => std::future::ready(Executed::failed(bad)).boxed(),
         };
+        self.queues.extend(J::QUEUE);
         self.by_kind.insert(J::KIND, Box::new(run));
     }
 
     /// Looks at every failure of `J`'s kind before the policy does, and may make something else of it.
     pub fn add_rewrite<J: JobKind>(&mut self, rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static) {
         self.rewrites.insert(J::KIND, Box::new(rewrite));
+    }
+
+    /// The queues that the kinds of these handlers name.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &'static str> {
+        self.queues.iter().copied()
     }
 
     /// What becomes of `outcome` once the kind's rewriting has seen it.
@@ -155,9 +180,6 @@ fn succeeded<R: Serialize + 'static>(result: &R) -> Executed {
     }
     // The work is done either way: a result that cannot be kept must not run it again.
     match serde_json::to_string(result) {
-        Ok(text) if text.len() > MAX_RESULT => {
-            ran.note = Some(format!("the result of {} bytes was not kept: at most {MAX_RESULT} are", text.len()));
-        }
         Ok(text) if text == "null" => {}
         Ok(text) => ran.result = Some(Payload::from(text)),
         Err(error) => ran.note = Some(format!("the result was not kept: it is not JSON: {error}")),

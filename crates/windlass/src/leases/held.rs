@@ -2,7 +2,7 @@
 
 use crate::attempt::{Shared, Ticket};
 use crate::executor::Executed;
-use crate::job::{Job, Payload};
+use crate::job::{ClaimedJob, Payload};
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_core::{Outcome, Progress, Roll, Timestamp};
@@ -61,6 +61,6 @@ impl Drop for Held {
 }
 
 /// Makes guards of the jobs of one claim.
-pub(crate) fn hold(jobs: Vec<Job>, shared: &Arc<Shared>, done: &DoneSender) -> Vec<Held> {
+pub(crate) fn hold(jobs: Vec<ClaimedJob>, shared: &Arc<Shared>, done: &DoneSender) -> Vec<Held> {
     jobs.into_iter().map(|job| Held::new(Ticket::new(job, shared.clone()), done.clone())).collect()
 }

@@ -1,7 +1,8 @@
-//! Settling: an outcome becomes a commit, by core's decision, with the webhook delivery it calls for. The worker settles
-//! what it ran; stores settle what they reap, expire and cancel. Pure.
+//! Transition: an outcome becomes a commit, by core's decision, with the webhook delivery it calls for and all text fit for a
+//! store. The worker commits what it ran; stores commit what they reap, expire and cancel. Pure.
 
-use crate::job::{Job, NewJob};
+use super::text::{clean, note_and_result};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::{Commit, Transitioned};
 use crate::webhook::{self, Ending};
 use windlass_core::attempt::Status;
@@ -23,18 +24,18 @@ pub struct Trace {
 
 /// The commit that a claimed job's outcome calls for.
 #[must_use]
-pub fn transition_of(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
+pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
     let transition = decide(&job.running(), outcome, trace.finished_at, roll);
     let (error_class, error) = reported(outcome);
-    let ending =
-        Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: trace.result.as_deref() };
+    let (note, result) = note_and_result(trace.note, trace.result);
+    let ending = Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: result.as_deref() };
     let follow_ups: Vec<NewJob> =
         webhook::delivery(job, transition.next, ending, trace.finished_at).into_iter().collect();
     Commit {
         error_class,
         error,
-        note: trace.note,
-        result: trace.result,
+        note,
+        result,
         follow_ups,
         ..Commit::new(job, transition, trace.worker, trace.started_at, trace.finished_at)
     }
@@ -42,10 +43,10 @@ pub fn transition_of(job: &Job, outcome: &Outcome, trace: Trace, roll: Roll) -> 
 
 /// The commit of an attempt whose worker was lost.
 #[must_use]
-pub(crate) fn lost(job: &Job, worker: &str, now: Timestamp, roll: Roll) -> Commit {
+pub(crate) fn lost(job: &ClaimedJob, worker: &str, now: Timestamp, roll: Roll) -> Commit {
     let started_at = job.claimed_at.unwrap_or(now);
     let trace = Trace { started_at, finished_at: now, worker: worker.into(), note: None, result: None };
-    transition_of(job, &Outcome::Lost, trace, roll)
+    commit_of(job, &Outcome::Lost, trace, roll)
 }
 
 /// A waiting job that ends without an attempt: its transition, and the delivery that tells about it.
@@ -76,16 +77,4 @@ fn reported(outcome: &Outcome) -> (Option<String>, Option<String>) {
         Outcome::Cancelled => (Some("Cancelled".into()), Some("the handler cancelled the job".into())),
         Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) => (None, None),
     }
-}
-
-/// Longest class or message kept, in bytes.
-const TEXT_LIMIT: usize = 8 * 1024;
-
-/// Databases refuse NUL, and an endless message helps nobody.
-fn clean(text: &str) -> String {
-    let mut end = text.len().min(TEXT_LIMIT);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].replace('\0', "\u{FFFD}")
 }

@@ -1,7 +1,7 @@
 //! A store with faults that a test chooses: every call can be refused, or done without its caller being told.
 
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
@@ -144,7 +144,7 @@ impl JobLife for FaultyStore {
         }
         faulty!(self, fault => self.inner.claim(claim))
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         let held = faulty!(self, "held", self.inner.held(leases));
         self.claim_late().await?;
         held

@@ -33,8 +33,8 @@ use crate::clock::Clock;
 use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::handler_error::HandlerError;
-use crate::job::{Job, LeaseId};
-use crate::leases::transition::{Trace, transition_of};
+use crate::job::{ClaimedJob, Job, LeaseId};
+use crate::leases::transition::{Trace, commit_of};
 use crate::random::Random;
 use crate::store::memory::MemoryStore;
 use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Share, Store, WorkerId};
@@ -273,7 +273,7 @@ impl TestKit {
         store.claim(claim).await.expect("the store answers")
     }
 
-    async fn run_one(&self, job: Job) {
+    async fn run_one(&self, job: ClaimedJob) {
         let run: &dyn Execute = match (job.executor, &self.http) {
             (Executor::Http, Some(http)) => &**http,
             (Executor::Http | Executor::Worker, _) => &self.handlers,
@@ -286,12 +286,12 @@ impl TestKit {
         let note = ticket.take_note().or(ran.note);
         let trace = Trace { started_at, finished_at: self.clock().now(), worker, note, result: ran.result };
         let roll = self.windlass.random().roll();
-        let commit = transition_of(&ticket.job, &ran.outcome, trace.clone(), roll);
+        let commit = commit_of(&ticket.job, &ran.outcome, trace.clone(), roll);
         let store = self.windlass.store();
         let committed = store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
         if committed == [Committed::CancelRequested] {
-            let asked = Job { cancel_requested: true, ..ticket.job.clone() };
-            let commit = transition_of(&asked, &ran.outcome, trace, roll);
+            let asked = ticket.job.with_cancel_requested();
+            let commit = commit_of(&asked, &ran.outcome, trace, roll);
             store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
         }
     }

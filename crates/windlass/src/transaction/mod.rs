@@ -9,7 +9,7 @@ mod sqlite;
 use crate::attempt::Attempt;
 use crate::client::enqueue::{Enqueue, EnqueueError};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use crate::leases::transition::{Trace, transition_of};
+use crate::leases::transition::{Trace, commit_of};
 use crate::store::StoreError;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::store::{Commit, Committed};
@@ -80,7 +80,7 @@ fn success(attempt: &Attempt) -> Commit {
         result: None,
     };
     // Success draws no delay: any roll will do.
-    transition_of(attempt.job(), &Outcome::Succeeded, trace, Roll(0))
+    commit_of(&attempt.0.job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -7,7 +7,7 @@ use crate::job::LeaseId;
 use crate::leases::held::Done;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::reconnect::Reconnect;
-use crate::leases::transition::{Trace, transition_of};
+use crate::leases::transition::{Trace, commit_of};
 use crate::store::{Commit, Committed, Scope, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -64,7 +64,7 @@ impl Writer {
             done.roll = Some(self.windlass.random().roll());
         }
         while !left.is_empty() {
-            let commits: Vec<Commit> = left.iter().map(|done| self.transition_of(done)).collect();
+            let commits: Vec<Commit> = left.iter().map(|done| self.commit_of(done)).collect();
             let transitions: Vec<Transition> = commits.iter().map(|commit| commit.transition).collect();
             let over = self.held_leases.take_over();
             let ended: Vec<LeaseId> = self.ending(&commits).into_iter().chain(over.iter().copied()).collect();
@@ -80,7 +80,7 @@ impl Writer {
         }
     }
 
-    fn transition_of(&self, done: &Done) -> Commit {
+    fn commit_of(&self, done: &Done) -> Commit {
         let job = &done.ticket.job;
         let trace = Trace {
             started_at: done.ticket.started_at().or(job.claimed_at).unwrap_or(done.finished_at),
@@ -91,10 +91,9 @@ impl Writer {
         };
         let roll = done.roll.expect("outcomes are given their roll before they are settled");
         if done.ticket.cancel_requested.load(Ordering::Acquire) && !job.cancel_requested {
-            let asked = crate::job::Job { cancel_requested: true, ..job.clone() };
-            return transition_of(&asked, &done.outcome, trace, roll);
+            return commit_of(&job.with_cancel_requested(), &done.outcome, trace, roll);
         }
-        transition_of(job, &done.outcome, trace, roll)
+        commit_of(job, &done.outcome, trace, roll)
     }
 
     /// Leases whose last jobs are in this batch. One whose job may have to be decided again, because a cancel came

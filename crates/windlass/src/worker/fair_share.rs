@@ -165,7 +165,7 @@ impl Askers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Job, NewJob};
+    use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
     use crate::store::memory::MemoryStore;
     use crate::store::{Atomicity, Options};
     use crate::store::{JobLife as _, Reads as _};
@@ -187,13 +187,13 @@ mod tests {
     }
 
     /// Any job, as if claimed from this queue.
-    async fn job_of(queue: QueueId) -> Job {
+    async fn job_of(queue: QueueId) -> ClaimedJob {
         let policy = Partial::resolve(&[Role::Handler.default_policy()], &[]).unwrap();
         let store = MemoryStore::new(Options::default());
         let new = NewJob::new(Kind::new("any").unwrap(), "{}", Arc::new(policy));
         let id = store.enqueue(vec![new], Atomicity::Each).await.unwrap()[0].id().unwrap();
         let job = store.job(&crate::store::Scope::All, id).await.unwrap().unwrap();
-        Job { queue_id: queue, ..job }
+        ClaimedJob { job: Job { queue_id: queue, ..job }, lease: LeaseId(1) }
     }
 
     #[test]

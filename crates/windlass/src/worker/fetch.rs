@@ -5,7 +5,7 @@ use super::fair_share::FairShare;
 use super::subscription::Subscription;
 use crate::attempt::Shared;
 use crate::client::windlass::Windlass;
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, LeaseId};
 use crate::leases::held::{DoneSender, hold};
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::reconnect::Reconnect;
@@ -188,7 +188,7 @@ impl Fetch {
     }
 
     /// What a claim of unknown outcome brought, asked until the store knows.
-    async fn held_under(&self, lease: LeaseId) -> Vec<Job> {
+    async fn held_under(&self, lease: LeaseId) -> Vec<ClaimedJob> {
         let mut reconnect = Reconnect::default();
         loop {
             let result = self.windlass.store().held(vec![lease]).await;
@@ -217,7 +217,7 @@ impl Fetch {
         }
     }
 
-    fn deliver(&self, jobs: Vec<Job>) {
+    fn deliver(&self, jobs: Vec<ClaimedJob>) {
         let held = hold(jobs, &self.shared, &self.done);
         self.held_leases.enter(&held);
         if self.stop.is_cancelled() {

@@ -40,7 +40,7 @@ pub const DEFAULT_LEASE: Millis = Millis::from_secs(30);
 pub const DEFAULT_GRACE: Millis = Millis::from_secs(25);
 /// How often a worker looks for work that nobody told it about.
 pub const DEFAULT_POLL: Millis = Millis::from_secs(1);
-/// Slots of a worker that names no queue, for the queue `default`.
+/// Slots of a worker that names no queue, for each of the queues it then serves.
 pub const DEFAULT_CONCURRENCY: u32 = 50;
 
 /// Runs jobs. Built by what it can do, started by [`Worker::run`].
@@ -228,8 +228,18 @@ impl Worker {
     ///
     /// # Errors
     /// A wrong queue name, or a store that cannot be used at the start. Later trouble with the store is waited out.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
+        if self.subscriptions.is_empty() {
+            self = self.kinds_queues();
+        }
         run::run(self, shutdown).await
+    }
+
+    /// The queue `default` and those that the handlers' kinds name.
+    fn kinds_queues(self) -> Self {
+        let queues: Vec<&str> = self.handlers.queues().collect();
+        let worker = self.queue(QueueName::default().as_str(), DEFAULT_CONCURRENCY);
+        queues.into_iter().fold(worker, |worker, queue| worker.queue(queue, DEFAULT_CONCURRENCY))
     }
 
     fn subscription(&mut self, queues: Queues, executor: Executor, concurrency: u32) {

@@ -30,14 +30,14 @@ async fn a_running_job_is_asked_to_stop_and_ends_cancelled_unless_it_succeeds() 
     let answers = w.store.cancel(&Scope::All, stored.clone()).await.unwrap();
     assert!(answers.iter().all(|a| *a == Cancelled::Requested));
     assert!(w.get(stored[0]).await.cancel_requested);
-    let lease = jobs[0].lease.unwrap();
+    let lease = jobs[0].lease;
     let mut asked = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap().cancel_requested;
     asked.sort();
     assert_eq!(asked, stored);
     // The worker decided before it knew: it is told to decide again.
     assert_eq!(w.fail(&jobs[0]).await, Committed::CancelRequested);
     assert_eq!(w.get(stored[0]).await.state, State::Running);
-    let knowing = |i: usize| windlass::job::Job { cancel_requested: true, ..jobs[i].clone() };
+    let knowing = |i: usize| jobs[i].with_cancel_requested();
     assert_applied(&w.fail(&knowing(0)).await);
     assert_applied(&w.succeed(&jobs[1]).await);
     assert_applied(&w.commit(&knowing(2), Outcome::Snoozed(SECOND)).await);
@@ -79,10 +79,10 @@ async fn a_lease_outlives_a_commit_that_its_job_must_decide_again() {
     let w = world().await;
     let [asked, other] = w.put_all(vec![job(), job()]).await[..] else { unreachable!("two were stored") };
     let jobs = w.claim(&["default"], 2).await.jobs;
-    let lease = jobs[0].lease.unwrap();
+    let lease = jobs[0].lease;
     w.store.cancel(&Scope::All, vec![asked]).await.unwrap();
     // The worker takes these for the last of the lease, and does not know of the cancel.
-    let commits = jobs.iter().map(|job| w.transition_of(job, &failed("boom"))).collect();
+    let commits = jobs.iter().map(|job| w.commit_of(job, &failed("boom"))).collect();
     let answers = w.store.commit(commits, vec![lease]).await.unwrap();
     assert_eq!(answers[0], Committed::CancelRequested);
     assert_applied(&answers[1]);

@@ -1,7 +1,8 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{Millis, Outcome, Progress, Reason, State, Status};
-use windlass::job::{LeaseId, NewJob};
+use windlass::core::{Failure, Millis, Outcome, Progress, Reason, Roll, State, Status};
+use windlass::job::{ClaimedJob, LeaseId, NewJob};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::{Commit, Committed};
 
 #[tokio::test]
@@ -10,8 +11,8 @@ async fn a_success_moves_the_job_to_the_archive_with_its_result() {
     let id = w.put(job()).await;
     let running = w.claim_one().await;
     w.advance(SECOND);
-    let commit = Commit { result: Some(r#"{"sent":1}"#.into()), note: Some("ok".into()), ..w.transition_of(&running, &Outcome::Succeeded) };
-    assert_applied(&w.store.commit(vec![commit], vec![running.lease.unwrap()]).await.unwrap()[0]);
+    let commit = Commit { result: Some(r#"{"sent":1}"#.into()), note: Some("ok".into()), ..w.commit_of(&running, &Outcome::Succeeded) };
+    assert_applied(&w.store.commit(vec![commit], vec![running.lease]).await.unwrap()[0]);
     let done = w.get(id).await;
     assert_eq!((done.state, done.finished_at), (State::Succeeded, Some(START + SECOND)));
     assert_eq!(done.result.as_deref(), Some(r#"{"sent":1}"#));
@@ -24,16 +25,51 @@ async fn a_success_moves_the_job_to_the_archive_with_its_result() {
 }
 
 #[tokio::test]
+async fn text_that_a_database_refuses_is_cleaned_before_it_is_stored() {
+    let w = world().await;
+    let ids = [w.put(job()).await, w.put(job()).await, w.put(job()).await];
+    let jobs = w.claim(&["default"], 3).await.jobs;
+    let outcomes =
+        [Outcome::Succeeded, Outcome::Succeeded, Outcome::Failed(Failure::permanent("a\0b").class("Bad\0Class"))];
+    // An escape is plain text in JSON; a NUL itself is not JSON.
+    let results = [Some(r#"{"text":"a\u0000b"}"#), Some("\"a\0b\""), None];
+    let commit = |((job, outcome), result): ((&ClaimedJob, &Outcome), Option<&str>)| {
+        let trace = Trace {
+            started_at: START,
+            finished_at: START,
+            worker: "w1".into(),
+            note: Some("c\0d".into()),
+            result: result.map(Into::into),
+        };
+        commit_of(job, outcome, trace, Roll(0))
+    };
+    let commits = jobs.iter().zip(&outcomes).zip(results).map(commit).collect();
+    for committed in w.store.commit(commits, vec![]).await.unwrap() {
+        assert_applied(&committed);
+    }
+    assert_eq!(w.ledger(ids[0]).await[0].note.as_deref(), Some("c\u{FFFD}d"));
+    assert_eq!(w.get(ids[0]).await.result.as_deref(), results[0]);
+    assert_eq!(w.get(ids[1]).await.result, None, "what is not JSON is not kept");
+    assert!(w.ledger(ids[1]).await[0].note.as_deref().unwrap().contains("result"), "and the note says so");
+    let failed = w.get(ids[2]).await;
+    assert_eq!(
+        (failed.error_class.as_deref(), failed.error.as_deref()),
+        (Some("Bad\u{FFFD}Class"), Some("a\u{FFFD}b"))
+    );
+}
+
+#[tokio::test]
 async fn a_failure_waits_for_its_retry() {
     let w = world().await;
     let id = w.put(job()).await;
-    assert_applied(&w.fail(&w.claim_one().await).await);
+    let running = w.claim_one().await;
+    assert_applied(&w.fail(&running).await);
     let waiting = w.get(id).await;
     assert_eq!((waiting.state, waiting.failures, waiting.attempt), (State::Retrying, 1, 1));
     assert_eq!(waiting.due_at, START + Millis::from_secs(10));
     assert_eq!(waiting.previous_delay, Millis::from_secs(10));
     assert_eq!(waiting.error.as_deref(), Some("boom"));
-    assert_eq!(waiting.lease, None);
+    assert!(w.store.held(vec![running.lease]).await.unwrap().is_empty());
     w.advance(Millis::new(9_999));
     assert!(w.claim(&["default"], 1).await.jobs.is_empty());
     w.advance(Millis::new(1));
@@ -65,7 +101,7 @@ async fn the_wrong_lease_or_attempt_is_stale() {
     let w = world().await;
     w.put(job()).await;
     let running = w.claim_one().await;
-    let good = w.transition_of(&running, &Outcome::Succeeded);
+    let good = w.commit_of(&running, &Outcome::Succeeded);
     let wrong_lease = Commit { lease: LeaseId(1), ..good.clone() };
     let wrong_attempt = Commit { attempt: 2, ..good.clone() };
     let answers = w.store.commit(vec![wrong_lease, wrong_attempt, good], vec![]).await.unwrap();
@@ -78,14 +114,14 @@ async fn a_repeated_result_is_recognised_and_a_different_one_is_stale() {
     let w = world().await;
     let id = w.put(job()).await;
     let running = w.claim_one().await;
-    let fail = w.transition_of(&running, &failed("boom"));
+    let fail = w.commit_of(&running, &failed("boom"));
     assert_applied(&w.store.commit(vec![fail.clone()], vec![]).await.unwrap()[0]);
     assert_eq!(w.store.commit(vec![fail], vec![]).await.unwrap(), [Committed::Repeated]);
     assert_eq!(w.succeed(&running).await, Committed::Stale);
     assert_eq!(w.get(id).await.failures, 1);
     w.advance(Millis::from_secs(10));
     let running = w.claim_one().await;
-    let done = w.transition_of(&running, &Outcome::Succeeded);
+    let done = w.commit_of(&running, &Outcome::Succeeded);
     assert_applied(&w.store.commit(vec![done.clone()], vec![]).await.unwrap()[0]);
     assert_eq!(w.store.commit(vec![done], vec![]).await.unwrap(), [Committed::Repeated]);
     assert_eq!(w.fail(&running).await, Committed::Stale);
@@ -97,7 +133,7 @@ async fn one_stale_item_does_not_hurt_its_neighbours() {
     let w = world().await;
     w.put_all((0..3).map(|_| job()).collect()).await;
     let jobs = w.claim(&["default"], 3).await.jobs;
-    let mut commits: Vec<_> = jobs.iter().map(|job| w.transition_of(job, &Outcome::Succeeded)).collect();
+    let mut commits: Vec<_> = jobs.iter().map(|job| w.commit_of(job, &Outcome::Succeeded)).collect();
     commits[1].lease = LeaseId(5);
     let answers = w.store.commit(commits, vec![]).await.unwrap();
     assert_applied(&answers[0]);
@@ -111,7 +147,7 @@ async fn a_mixed_batch_goes_where_each_item_says() {
     let w = world().await;
     w.put_all((0..5).map(|_| job()).collect()).await;
     let jobs = w.claim(&["default"], 5).await.jobs;
-    let lease = jobs[0].lease.unwrap();
+    let lease = jobs[0].lease;
     let outcomes = [
         Outcome::Succeeded,
         failed("boom"),
@@ -119,7 +155,7 @@ async fn a_mixed_batch_goes_where_each_item_says() {
         Outcome::Released(Progress::NotStarted),
         Outcome::Cancelled,
     ];
-    let commits = jobs.iter().zip(&outcomes).map(|(job, outcome)| w.transition_of(job, outcome)).collect();
+    let commits = jobs.iter().zip(&outcomes).map(|(job, outcome)| w.commit_of(job, outcome)).collect();
     for answer in w.store.commit(commits, vec![lease]).await.unwrap() {
         assert_applied(&answer);
     }
@@ -145,7 +181,7 @@ async fn the_same_job_twice_in_one_batch_counts_once() {
     let w = world().await;
     let id = w.put(job()).await;
     let running = w.claim_one().await;
-    let commit = w.transition_of(&running, &Outcome::Succeeded);
+    let commit = w.commit_of(&running, &Outcome::Succeeded);
     let answers = w.store.commit(vec![commit.clone(), commit], vec![]).await.unwrap();
     assert_applied(&answers[0]);
     assert_eq!(answers[1], Committed::Repeated);
@@ -158,7 +194,7 @@ async fn follow_ups_exist_exactly_if_the_commit_happened() {
     let id = w.put(job()).await;
     let running = w.claim_one().await;
     let follow = NewJob { parent: Some(id), ..job_in("after") };
-    let commit = Commit { follow_ups: vec![follow.clone(), follow], ..w.transition_of(&running, &Outcome::Succeeded) };
+    let commit = Commit { follow_ups: vec![follow.clone(), follow], ..w.commit_of(&running, &Outcome::Succeeded) };
     let stale = Commit { lease: LeaseId(9), ..commit.clone() };
     assert_eq!(w.store.commit(vec![stale], vec![]).await.unwrap(), [Committed::Stale]);
     assert_eq!(w.list(Default::default()).await, [id]);

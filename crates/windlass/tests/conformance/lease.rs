@@ -33,7 +33,7 @@ async fn a_renewed_lease_lives_on() {
     let w = world().await;
     w.put(job()).await;
     let running = w.claim_one().await;
-    let lease = running.lease.unwrap();
+    let lease = running.lease;
     for _ in 0..5 {
         w.advance(LEASE - SECOND);
         let renewed = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap();
@@ -50,13 +50,13 @@ async fn a_lease_ends_when_it_is_reaped_not_when_the_clock_says_so() {
     let first = w.claim_one().await;
     let second = w.claim_one().await;
     w.advance(LEASE + LEASE);
-    let renewed = w.store.renew(&WorkerId::new("w1"), vec![first.lease.unwrap()], LEASE).await.unwrap();
+    let renewed = w.store.renew(&WorkerId::new("w1"), vec![first.lease], LEASE).await.unwrap();
     assert!(renewed.lost.is_empty(), "late, but not too late");
     assert_applied(&w.succeed(&second).await);
     w.advance(LEASE + SECOND);
     w.reap().await;
-    let renewed = w.store.renew(&WorkerId::new("w1"), vec![first.lease.unwrap()], LEASE).await.unwrap();
-    assert_eq!(renewed.lost, [first.lease.unwrap()]);
+    let renewed = w.store.renew(&WorkerId::new("w1"), vec![first.lease], LEASE).await.unwrap();
+    assert_eq!(renewed.lost, [first.lease]);
     assert_eq!(w.succeed(&first).await, Committed::Stale);
 }
 
@@ -125,7 +125,7 @@ async fn a_lease_holds_what_is_still_running_under_it() {
     let w = world().await;
     w.put_all(vec![job(), job()]).await;
     let jobs = w.claim(&["default"], 2).await.jobs;
-    let lease = jobs[0].lease.unwrap();
+    let lease = jobs[0].lease;
     assert_eq!(w.store.held(vec![lease]).await.unwrap().len(), 2);
     w.succeed(&jobs[0]).await;
     let held = w.store.held(vec![lease]).await.unwrap();

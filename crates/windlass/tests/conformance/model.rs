@@ -3,7 +3,7 @@
 
 use crate::world::*;
 use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
-use windlass::job::{Idempotency, Job, KeyWindow, NewJob, RunAt};
+use windlass::job::{ClaimedJob, Idempotency, KeyWindow, NewJob, RunAt};
 use windlass::random::Random;
 use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Share, Spacing, WorkerId};
 
@@ -14,7 +14,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
     let random = Random::seeded(seed);
     let pick = |n: u64| random.number() % n;
     let mut seen = Vec::new();
-    let mut held: Vec<Job> = Vec::new();
+    let mut held: Vec<ClaimedJob> = Vec::new();
     let mut made: Vec<JobId> = Vec::new();
     for step in 0..STEPS {
         let said = match pick(12) {
@@ -28,7 +28,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
             5..=7 if !held.is_empty() => {
                 let job = held.swap_remove(pick(held.len() as u64) as usize);
                 let outcome = random_outcome(&pick);
-                let known = Job { cancel_requested: pick(2) == 0, ..job.clone() };
+                let known = if pick(2) == 0 { job.with_cancel_requested() } else { job.clone() };
                 let answer = w.commit(&known, outcome.clone()).await;
                 if pick(8) == 0 {
                     held.push(job);
@@ -102,7 +102,7 @@ fn random_outcome(pick: &impl Fn(u64) -> u64) -> Outcome {
     }
 }
 
-async fn claim(w: &World, pick: &impl Fn(u64) -> u64, held: &mut Vec<Job>) -> String {
+async fn claim(w: &World, pick: &impl Fn(u64) -> u64, held: &mut Vec<ClaimedJob>) -> String {
     let mut shares = Vec::new();
     for name in ["a", "b"] {
         let queue = w.queue_id(name).await;

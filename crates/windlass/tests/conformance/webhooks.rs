@@ -60,7 +60,7 @@ async fn however_a_job_ends_its_webhook_is_enqueued_in_the_same_commit() {
     let running = w.claim(&["default"], 2).await.jobs;
     w.commit(&running[0], Outcome::Failed(Failure::permanent("no"))).await;
     w.store.cancel(&Scope::All, vec![running[1].id]).await.unwrap();
-    w.fail(&Job { cancel_requested: true, ..running[1].clone() }).await;
+    w.fail(&running[1].with_cancel_requested()).await;
     w.store.cancel(&Scope::All, vec![cancelled, stored[2]]).await.unwrap();
     assert_eq!(w.claim_one().await.id, lost);
     w.advance(LEASE + SECOND);

@@ -6,8 +6,8 @@ use windlass::clock::Clock;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::core::{Attempt, Executor, Failure, JobId, Millis, Outcome, Policy, Roll, Timestamp};
-use windlass::job::{Job, LeaseId, NewJob, QueueId};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, Job, LeaseId, NewJob, QueueId};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::random::Random;
 use windlass::store::{
     Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Scope,
@@ -112,13 +112,13 @@ impl World {
     }
 
     /// One job of the queue `default`, which must be due.
-    pub async fn claim_one(&self) -> Job {
+    pub async fn claim_one(&self) -> ClaimedJob {
         let mut jobs = self.claim(&["default"], 1).await.jobs;
         assert_eq!(jobs.len(), 1, "one job should be due");
         jobs.remove(0)
     }
 
-    pub fn transition_of(&self, job: &Job, outcome: &Outcome) -> Commit {
+    pub fn commit_of(&self, job: &ClaimedJob, outcome: &Outcome) -> Commit {
         let trace = Trace {
             started_at: job.claimed_at.unwrap(),
             finished_at: self.now(),
@@ -126,19 +126,19 @@ impl World {
             note: None,
             result: None,
         };
-        transition_of(job, outcome, trace, Roll(1 << 63))
+        commit_of(job, outcome, trace, Roll(1 << 63))
     }
 
-    pub async fn commit(&self, job: &Job, outcome: Outcome) -> Committed {
-        let commit = self.transition_of(job, &outcome);
+    pub async fn commit(&self, job: &ClaimedJob, outcome: Outcome) -> Committed {
+        let commit = self.commit_of(job, &outcome);
         self.store.commit(vec![commit], vec![]).await.unwrap().remove(0)
     }
 
-    pub async fn succeed(&self, job: &Job) -> Committed {
+    pub async fn succeed(&self, job: &ClaimedJob) -> Committed {
         self.commit(job, Outcome::Succeeded).await
     }
 
-    pub async fn fail(&self, job: &Job) -> Committed {
+    pub async fn fail(&self, job: &ClaimedJob) -> Committed {
         self.commit(job, failed("boom")).await
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Outcome, Roll};
-use windlass::job::{Job, LeaseId, NewJob};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, LeaseId, NewJob};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::random::Random;
 use windlass::store::{
     Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Share, Store, StoreError, WorkerId,
@@ -48,7 +48,7 @@ pub async fn count(store: &dyn Store) -> usize {
     }
 }
 
-pub async fn claim(store: &dyn Store, slots: u32) -> Vec<Job> {
+pub async fn claim(store: &dyn Store, slots: u32) -> Vec<ClaimedJob> {
     let (tenant, name) = Default::default();
     let queue = store.register_queue(&tenant, &name, Executor::Worker).await.unwrap().id;
     let claim = Claim {
@@ -62,11 +62,11 @@ pub async fn claim(store: &dyn Store, slots: u32) -> Vec<Job> {
     store.claim(claim).await.unwrap().jobs
 }
 
-pub async fn succeed(store: &dyn Store, jobs: &[Job]) -> Result<Vec<Committed>, StoreError> {
-    let commit = |job: &Job| -> Commit {
+pub async fn succeed(store: &dyn Store, jobs: &[ClaimedJob]) -> Result<Vec<Committed>, StoreError> {
+    let commit = |job: &ClaimedJob| -> Commit {
         let now = store.clock().now();
         let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        transition_of(job, &Outcome::Succeeded, trace, Roll(0))
+        commit_of(job, &Outcome::Succeeded, trace, Roll(0))
     };
     store.commit(jobs.iter().map(commit).collect(), Vec::new()).await
 }

@@ -2,8 +2,8 @@
 
 use crate::world::{World, job};
 use windlass::core::{Failure, Outcome, Roll};
-use windlass::job::Job;
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::ClaimedJob;
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::{Atomicity, Commit};
 
@@ -11,11 +11,11 @@ use windlass::store::{Atomicity, Commit};
 const LIVE: usize = 3000;
 const FEW: usize = 50;
 
-fn ended(jobs: &[Job], outcome: &Outcome) -> Vec<Commit> {
-    let commit = |job: &Job| {
+fn ended(jobs: &[ClaimedJob], outcome: &Outcome) -> Vec<Commit> {
+    let commit = |job: &ClaimedJob| {
         let now = job.claimed_at.unwrap();
         let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        transition_of(job, outcome, trace, Roll(0))
+        commit_of(job, outcome, trace, Roll(0))
     };
     jobs.iter().map(commit).collect()
 }

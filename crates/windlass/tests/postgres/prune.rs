@@ -4,7 +4,7 @@ use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
 use windlass::clock::{Clock, Stopwatch};
 use windlass::core::{Millis, Outcome, Roll, State};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::Reads;
 use windlass::store::Registry;
@@ -31,7 +31,7 @@ async fn finish_long_ago(w: &World) {
         let jobs = past.claim(crate::world::claim(share)).await.unwrap().jobs;
         let now = clock.now();
         let trace = || Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-        let commits = jobs.iter().map(|job| transition_of(job, &Outcome::Succeeded, trace(), Roll(0))).collect();
+        let commits = jobs.iter().map(|job| commit_of(job, &Outcome::Succeeded, trace(), Roll(0))).collect();
         past.commit(commits, vec![]).await.unwrap();
         clock.advance(DAY);
     }
@@ -73,7 +73,7 @@ async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
             let now = w.store.clock().now();
             let running = w.claim(1).await;
             let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-            let commit = transition_of(&running[0], &Outcome::Cancelled, trace, Roll(0));
+            let commit = commit_of(&running[0], &Outcome::Cancelled, trace, Roll(0));
             w.store.commit(vec![commit], vec![]).await.unwrap();
         }
     };

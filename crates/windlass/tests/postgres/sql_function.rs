@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
-use windlass::job::{Job, NewJob};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, NewJob};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::Reads;
 use windlass::store::Registry;
@@ -203,8 +203,8 @@ async fn views_show_jobs_attempts_and_dead_letters_to_people() {
     w.end().await;
 }
 
-fn ended(job: &Job, outcome: &Outcome) -> windlass::store::Commit {
+fn ended(job: &ClaimedJob, outcome: &Outcome) -> windlass::store::Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    transition_of(job, outcome, trace, Roll(0))
+    commit_of(job, outcome, trace, Roll(0))
 }

@@ -2,16 +2,16 @@
 
 use crate::world::{World, job, plain};
 use windlass::core::{Outcome, Roll, State};
-use windlass::job::Job;
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::ClaimedJob;
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::JobLife;
 use windlass::store::Reads;
 use windlass::store::{Atomicity, Commit, Committed, Scope};
 
-fn succeeded(job: &Job) -> Commit {
+fn succeeded(job: &ClaimedJob) -> Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
+    commit_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use windlass::clock::Clock;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Policy};
-use windlass::job::{Job, LeaseId, NewJob, QueueId};
+use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId};
 use windlass::random::Random;
 use windlass::store::JobLife;
 use windlass::store::Registry;
@@ -48,7 +48,7 @@ impl World {
     }
 
     /// Claims up to `limit` jobs of the default queue.
-    pub async fn claim(&self, limit: u32) -> Vec<Job> {
+    pub async fn claim(&self, limit: u32) -> Vec<ClaimedJob> {
         let share = Share { queue: self.queue().await, slots: limit, ahead: 0 };
         self.store.claim(claim(share)).await.unwrap().jobs
     }

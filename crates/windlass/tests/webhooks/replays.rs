@@ -7,7 +7,7 @@ use windlass::core::job::{Kind, QueueName};
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Outcome};
 use windlass::job::{LeaseId, NewJob};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::{
     Atomicity, Claim, Committed, JobFilter, Leases, Order, Page, Replay, ReplayOnly, Replayed, Scope, Share, Spacing,
     WorkerId,
@@ -32,7 +32,7 @@ async fn run_all(w: &World, outcome: &Outcome, lease: i64) -> Vec<JobId> {
     let now = w.clock.now();
     let commits = claimed.iter().map(|job| {
         let trace = Trace { started_at: now, finished_at: now, worker: "w".into(), ..Trace::default() };
-        transition_of(job, outcome, trace, w.windlass().random().roll())
+        commit_of(job, outcome, trace, w.windlass().random().roll())
     });
     let committed = w.store().commit(commits.collect(), vec![LeaseId(lease)]).await.unwrap();
     assert!(committed.iter().all(|one| matches!(one, Committed::Applied(_))));

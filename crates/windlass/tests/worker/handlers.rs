@@ -32,6 +32,10 @@ async fn act(Do(what): Do, attempt: Attempt) -> Result<Option<u32>, HandlerError
             attempt.note("all is well");
             Ok(Some(42))
         }
+        "strange" => {
+            attempt.note(format!("a\0b {}", "\u{e9}".repeat(10_000)));
+            Ok(Some(42))
+        }
         _ => Ok(None),
     }
 }
@@ -72,6 +76,16 @@ scenario! {
         assert_eq!(w.finished(id).await.result.as_deref(), Some("42"));
         let line = &w.windlass.history(id).await.unwrap()[0];
         assert_eq!((line.note.as_deref(), line.worker.as_str()), (Some("all is well"), "w1"));
+        worker.stop().await;
+    }
+
+    async fn no_note_keeps_a_success_from_being_committed(w: World) {
+        let worker = w.start(w.worker().handle(act));
+        let id = w.windlass.enqueue(do_("strange")).await.unwrap();
+        let job = w.finished(id).await;
+        assert_eq!((job.state, job.attempt), (State::Succeeded, 1));
+        let note = w.windlass.history(id).await.unwrap()[0].note.clone().unwrap();
+        assert!(note.starts_with("a\u{FFFD}b \u{e9}") && note.len() <= 8 * 1024, "{} bytes", note.len());
         worker.stop().await;
     }
 

@@ -66,7 +66,7 @@ pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opene
     }
     crate::store::open(url, options).await.map(Opened::Other).map_err(|error| match error {
         OpenError::Store(error) => reported(&without_password(url), &error),
-        error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
+        error => Error::BadInput(error.to_string()),
     })
 }
 

@@ -135,7 +135,6 @@ fn stored_job(new: NewJob, id: JobId, created_at: Timestamp, due_at: Timestamp) 
         timeout: new.timeout,
         idempotency_key: new.idempotency.map(|i| i.key),
         cancel_requested: false,
-        lease: None,
         error_class: None,
         error: None,
         result: None,

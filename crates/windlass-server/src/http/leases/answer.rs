@@ -10,8 +10,8 @@ use axum::extract::State;
 use serde::Serialize;
 use std::collections::HashSet;
 use utoipa::ToSchema;
-use windlass::job::{Job, LeaseId};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, Job, LeaseId};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::{Commit, Committed, Scope, WorkerId};
 
 /// Results of attempts.
@@ -119,13 +119,13 @@ async fn finish(app: &App, worker: &WorkerId, items: Vec<Item>) -> Result<Answer
         .map(|(item, job)| job.as_ref().map(|found| decide(app, worker, item, &found.job)))
         .collect();
     let held: HashSet<LeaseId> =
-        jobs.iter().flatten().filter_map(|found| found.held.then_some(found.job.lease).flatten()).collect();
+        jobs.iter().flatten().filter_map(|found| found.held.then_some(found.job.lease)).collect();
     let mut committed = commit(app, decided.clone(), &held).await?;
     let asked: Vec<usize> = (0..items.len()).filter(|i| committed[*i] == Some(Committed::CancelRequested)).collect();
     if !asked.is_empty() {
         // A cancel was requested meanwhile: decide again, knowing it.
         for i in &asked {
-            let job = jobs[*i].as_ref().map(|found| Job { cancel_requested: true, ..found.job.clone() });
+            let job = jobs[*i].as_ref().map(|found| found.job.with_cancel_requested());
             decided[*i] = job.map(|job| decide(app, worker, &items[*i], &job));
         }
         let again = asked.iter().map(|i| decided[*i].clone()).collect();
@@ -148,14 +148,14 @@ async fn finish(app: &App, worker: &WorkerId, items: Vec<Item>) -> Result<Answer
 
 /// A job that a result is about.
 struct Found {
-    job: Job,
+    job: ClaimedJob,
     /// Whether the lease was the job's when we looked: only then may its row go.
     held: bool,
 }
 
 /// The job of an item: as this server handed it out, as the store says the lease holds it, or (ended before) as it is.
 async fn find(app: &App, item: &Item) -> Result<Option<Found>, Problem> {
-    let is_it = |job: &Job| job.id == item.job && job.attempt == item.attempt;
+    let is_it = |job: &ClaimedJob| job.id == item.job && job.attempt == item.attempt;
     if let Some(job) = app.leased().find(item.lease).filter(is_it) {
         return Ok(Some(Found { job, held: true }));
     }
@@ -163,11 +163,11 @@ async fn find(app: &App, item: &Item) -> Result<Option<Found>, Problem> {
         return Ok(Some(Found { job, held: true }));
     }
     let job = app.store().job(&Scope::All, item.job).await?;
-    let job = job.map(|job| Job { lease: Some(item.lease), attempt: item.attempt, ..job });
+    let job = job.map(|job| ClaimedJob { job: Job { attempt: item.attempt, ..job }, lease: item.lease });
     Ok(job.map(|job| Found { job, held: false }))
 }
 
-fn decide(app: &App, worker: &WorkerId, item: &Item, job: &Job) -> Commit {
+fn decide(app: &App, worker: &WorkerId, item: &Item, job: &ClaimedJob) -> Commit {
     let now = app.now();
     let trace = Trace {
         started_at: job.claimed_at.unwrap_or(now),
@@ -176,7 +176,7 @@ fn decide(app: &App, worker: &WorkerId, item: &Item, job: &Job) -> Commit {
         note: item.note.clone(),
         result: item.result.clone(),
     };
-    transition_of(job, &item.outcome, trace, app.random().roll())
+    commit_of(job, &item.outcome, trace, app.random().roll())
 }
 
 /// Commits what there is, and ends the leases of what was applied.

@@ -4,8 +4,8 @@ use super::read::Subscription;
 use crate::http::app::App;
 use crate::http::output::problem::Problem;
 use tokio::sync::oneshot;
-use windlass::job::{Job, LeaseId, QueueId};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, LeaseId, QueueId};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::{Claim, Claimed, Commit, Leases, Queue, Share, StoreError, WorkerId};
 use windlass_core::{Executor, Millis, Outcome, Progress};
 
@@ -111,24 +111,24 @@ impl Taker {
     }
 
     /// The jobs under these leases. Renewing keeps others from reaping them meanwhile.
-    async fn find(&self, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
+    async fn find(&self, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {
         let store = self.app.store();
         store.renew(&self.worker, leases.to_vec(), self.lease_for).await?;
         store.held(leases.to_vec()).await
     }
 
     /// Gives jobs back that nobody will run.
-    async fn give_back(&self, jobs: Vec<Job>) {
+    async fn give_back(&self, jobs: Vec<ClaimedJob>) {
         if jobs.is_empty() {
             return;
         }
         let (store, now) = (self.app.store(), self.app.now());
-        let released = |job: &Job| {
+        let released = |job: &ClaimedJob| {
             let started_at = job.claimed_at.unwrap_or(now);
             let trace = Trace { started_at, finished_at: now, worker: "windlass".into(), ..Trace::default() };
-            transition_of(job, &Outcome::Released(Progress::NotStarted), trace, self.app.random().roll())
+            commit_of(job, &Outcome::Released(Progress::NotStarted), trace, self.app.random().roll())
         };
-        let leases: Vec<LeaseId> = jobs.iter().filter_map(|job| job.lease).collect();
+        let leases: Vec<LeaseId> = jobs.iter().map(|job| job.lease).collect();
         let commits: Vec<Commit> = jobs.iter().map(released).collect();
         self.until_answered(|| store.commit(commits.clone(), leases.clone())).await;
     }

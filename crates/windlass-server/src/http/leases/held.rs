@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use windlass::job::{Job, LeaseId};
+use windlass::job::{ClaimedJob, Job, LeaseId};
 use windlass_core::Timestamp;
 
 /// The most copies kept; beyond it the store is asked.
@@ -13,25 +13,25 @@ const MAX_WORKERS: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Leased {
-    jobs: Mutex<HashMap<LeaseId, Job>>,
+    jobs: Mutex<HashMap<LeaseId, ClaimedJob>>,
     reported: Mutex<HashMap<String, Timestamp>>,
     share: AtomicUsize,
 }
 
 impl Leased {
-    pub(super) fn keep(&self, jobs: &[Job]) {
+    pub(super) fn keep(&self, jobs: &[ClaimedJob]) {
         let mut kept = lock(&self.jobs);
         if kept.len() + jobs.len() > MAX_COPIES {
             kept.clear();
         }
         for job in jobs {
-            let Some(lease) = job.lease else { continue };
             // A decision needs neither payload nor call.
-            kept.insert(lease, Job { payload: "null".into(), http: None, ..job.clone() });
+            let light = Job { payload: "null".into(), http: None, ..job.job.clone() };
+            kept.insert(job.lease, ClaimedJob { job: light, lease: job.lease });
         }
     }
 
-    pub(super) fn find(&self, lease: LeaseId) -> Option<Job> {
+    pub(super) fn find(&self, lease: LeaseId) -> Option<ClaimedJob> {
         lock(&self.jobs).get(&lease).cloned()
     }
 

@@ -12,7 +12,7 @@ use axum::extract::State;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use windlass::job::Job;
+use windlass::job::ClaimedJob;
 use windlass::store::WorkerReport;
 use windlass_core::{Millis, Timestamp};
 
@@ -86,7 +86,7 @@ pub(crate) async fn take(State(app): State<App>, _caller: May<Work>, body: Body)
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, subscription.lease_for)).collect() }))
 }
 
-async fn wait_for(app: &App, subscription: &Subscription, deadline: Timestamp) -> Result<Vec<Job>, Problem> {
+async fn wait_for(app: &App, subscription: &Subscription, deadline: Timestamp) -> Result<Vec<ClaimedJob>, Problem> {
     let store = app.store();
     let mut waker = store.wake().subscribe();
     loop {
@@ -136,11 +136,11 @@ async fn report(app: &App, subscription: &Subscription) -> Result<(), Problem> {
 }
 
 impl LeasedJob {
-    fn new(job: &Job, lease_for: Millis) -> Self {
+    fn new(job: &ClaimedJob, lease_for: Millis) -> Self {
         Self {
             id: job.id.0,
             attempt: job.attempt,
-            lease: job.lease.map_or_else(String::new, |lease| lease.to_string()),
+            lease: job.lease.to_string(),
             tenant_id: job.tenant.to_string(),
             queue: job.queue.to_string(),
             kind: job.kind.to_string(),

@@ -1,6 +1,6 @@
 //! Claiming: what a worker asks for, and what it gets.
 
-use crate::job::{Job, LeaseId, QueueId};
+use crate::job::{ClaimedJob, LeaseId, QueueId};
 use std::fmt;
 use std::sync::Arc;
 use windlass_core::{Millis, Timestamp};
@@ -60,8 +60,8 @@ pub struct Share {
 /// What a claim brought.
 #[derive(Debug, Clone, Default)]
 pub struct Claimed {
-    /// Running jobs, turn by turn; within a queue by priority, then due time, then id. Their `lease` is set.
-    pub jobs: Vec<Job>,
+    /// Running jobs, turn by turn; within a queue by priority, then due time, then id.
+    pub jobs: Vec<ClaimedJob>,
     /// The earliest moment after now at which a waiting job falls due in those of the (unpaused) queues whose turn was not
     /// filled: until then, or until a wake-up, there is nothing more to take from them.
     pub next_due: Option<Timestamp>,

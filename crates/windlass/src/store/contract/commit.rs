@@ -1,6 +1,6 @@
 //! Committing: transitions, fenced by attempt and lease.
 
-use crate::job::{Job, LeaseId, NewJob, Payload, QueueId};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob, Payload, QueueId};
 use windlass_core::job::Kind;
 use windlass_core::{Delivery, JobId, Next, Timestamp, Transition};
 
@@ -32,12 +32,9 @@ pub struct Commit {
 
 impl Commit {
     /// A commit of `transition` for a claimed job; the caller adds what the attempt left behind.
-    ///
-    /// # Panics
-    /// If the job carries no lease: only claimed jobs can be committed.
     #[must_use]
     pub fn new(
-        job: &Job,
+        job: &ClaimedJob,
         transition: Transition,
         worker: String,
         started_at: Timestamp,
@@ -46,7 +43,7 @@ impl Commit {
         Self {
             job: job.id,
             attempt: job.attempt,
-            lease: job.lease.expect("a claimed job has a lease"),
+            lease: job.lease,
             queue: job.queue_id,
             kind: job.kind.clone(),
             delivery: job.delivery,

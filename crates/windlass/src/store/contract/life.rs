@@ -1,7 +1,7 @@
 //! The life of a job: stored, claimed, committed, reaped, and what operators do to it.
 
 use super::*;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, LeaseId, NewJob};
 use crate::store::{Atomicity, Enqueued};
 use async_trait::async_trait;
 use windlass_core::{JobId, Millis, Timestamp};
@@ -18,7 +18,7 @@ pub trait JobLife: std::fmt::Debug + Send + Sync {
     async fn claim(&self, claim: Claim) -> Result<Claimed>;
 
     /// The running jobs under these leases: what a claim brought whose outcome was unknown.
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>>;
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>>;
 
     /// Applies transitions whose attempts still hold, with ledger, tallies and follow-ups, and deletes the lease rows in
     /// `ended` (leases whose last job is in this batch), but for those of jobs that are to be decided again. A job that

@@ -2,7 +2,7 @@
 
 use super::super::{Claim, Claimed, Leases, Renewed};
 use super::state::{Lease, State};
-use crate::job::{Job, LeaseId, QueueId};
+use crate::job::{ClaimedJob, LeaseId, QueueId};
 use std::cmp::Reverse;
 use windlass_core::pick::{Candidate, Pick, Picker};
 use windlass_core::{JobId, Millis, Priority, State as JobState, Timestamp, verdict};
@@ -46,15 +46,15 @@ impl State {
         taken
     }
 
-    fn take(&mut self, id: JobId, lease: LeaseId, now: Timestamp) -> Job {
+    fn take(&mut self, id: JobId, lease: LeaseId, now: Timestamp) -> ClaimedJob {
         let mut job = self.live[&id].clone();
         job.state = JobState::Running;
         job.attempt += 1;
-        job.lease = Some(lease);
         job.claimed_at = Some(now);
         job.first_attempt_at = job.first_attempt_at.or(Some(now));
         self.put(job.clone());
-        job
+        self.running.insert(id, lease);
+        ClaimedJob { job, lease }
     }
 
     fn lease_for(&self, claim: &Claim, position: usize) -> LeaseId {
@@ -64,10 +64,9 @@ impl State {
         }
     }
 
-    fn grant(&mut self, claim: &Claim, jobs: &[Job], now: Timestamp) {
+    fn grant(&mut self, claim: &Claim, jobs: &[ClaimedJob], now: Timestamp) {
         for job in jobs {
-            let id = job.lease.expect("a claimed job has a lease");
-            let lease = self.leases.entry(id).or_insert_with(|| Lease {
+            let lease = self.leases.entry(job.lease).or_insert_with(|| Lease {
                 worker: claim.worker.clone(),
                 expires_at: now + claim.lease_for,
                 length: claim.lease_for,
@@ -86,9 +85,15 @@ impl State {
         Priority::HIGHEST_FIRST.into_iter().filter_map(soonest).min()
     }
 
-    pub(super) fn held(&self, lease: LeaseId) -> Vec<Job> {
+    pub(super) fn held(&self, lease: LeaseId) -> Vec<ClaimedJob> {
         let Some(row) = self.leases.get(&lease) else { return Vec::new() };
-        row.jobs.iter().filter_map(|id| self.live.get(id)).filter(|job| is_held(job, lease)).cloned().collect()
+        let held = row.jobs.iter().filter(|id| self.is_held(**id, lease)).filter_map(|id| self.live.get(id));
+        held.map(|job| ClaimedJob { job: job.clone(), lease }).collect()
+    }
+
+    /// Whether the job runs under this lease.
+    pub(super) fn is_held(&self, id: JobId, lease: LeaseId) -> bool {
+        self.running.get(&id) == Some(&lease)
     }
 
     pub(super) fn renew(&mut self, leases: &[LeaseId], lease_for: Millis, now: Timestamp) -> Renewed {
@@ -100,13 +105,11 @@ impl State {
             };
             lease.expires_at = now + lease_for;
             lease.length = lease_for;
-            let asked = |job: &&JobId| self.live.get(job).is_some_and(|j| is_held(j, *id) && j.cancel_requested);
+            let (live, running) = (&self.live, &self.running);
+            let asked =
+                |job: &&JobId| running.get(job) == Some(id) && live.get(job).is_some_and(|j| j.cancel_requested);
             renewed.cancel_requested.extend(lease.jobs.iter().filter(asked));
         }
         renewed
     }
-}
-
-pub(super) fn is_held(job: &Job, lease: LeaseId) -> bool {
-    job.state == JobState::Running && job.lease == Some(lease)
 }

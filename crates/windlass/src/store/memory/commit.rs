@@ -1,7 +1,6 @@
 //! Commit, reap and expire: transitions, the ledger and what follows.
 
 use super::super::{Commit, Committed, Reap, Transitioned};
-use super::claim::is_held;
 use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
 use crate::leases::transition;
@@ -28,7 +27,7 @@ impl State {
     }
 
     fn commit_one(&mut self, commit: Commit, now: Timestamp) -> Committed {
-        let holds = |job: &&Job| is_held(job, commit.lease) && job.attempt == commit.attempt;
+        let holds = |job: &&Job| self.is_held(job.id, commit.lease) && job.attempt == commit.attempt;
         let held = self.live.get(&commit.job).filter(holds);
         let Some(job) = held.cloned() else { return self.unheld(&commit) };
         if job.cancel_requested && !commit.stands_despite_cancel() {
@@ -43,7 +42,7 @@ impl State {
 
     fn apply(&mut self, mut job: Job, commit: Commit, now: Timestamp) {
         move_to(&mut job, &commit.transition, now);
-        job.lease = None;
+        self.running.remove(&job.id);
         if commit.error_class.is_some() {
             job.error_class = commit.error_class;
             job.error = commit.error;
@@ -75,7 +74,7 @@ impl State {
             let lease = self.leases.remove(&id).expect("the lease was just listed");
             for job in jobs {
                 let commit = transition::lost(&job, &lease.worker.0, now, self.random.roll());
-                transitioned.push(Transitioned::new(job, &commit));
+                transitioned.push(Transitioned::new(job.job, &commit));
                 self.commit_one(commit, now);
             }
         }

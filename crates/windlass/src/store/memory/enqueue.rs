@@ -57,7 +57,6 @@ impl State {
             timeout: new.timeout,
             idempotency_key: new.idempotency.as_ref().map(|i| i.key.clone()),
             cancel_requested: false,
-            lease: None,
             error_class: None,
             error: None,
             result: None,

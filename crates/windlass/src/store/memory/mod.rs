@@ -17,7 +17,7 @@ use super::{
     WorkerLock, WorkerReport,
 };
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
@@ -67,7 +67,7 @@ impl JobLife for MemoryStore {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         Ok(self.state().claim(&claim, self.now()))
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         let state = self.state();
         Ok(leases.into_iter().flat_map(|lease| state.held(lease)).collect())
     }

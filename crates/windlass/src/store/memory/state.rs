@@ -24,6 +24,8 @@ pub(super) struct State {
     /// Attempts of live and archived jobs.
     pub ledger: HashMap<JobId, Vec<Line>>,
     pub leases: BTreeMap<LeaseId, Lease>,
+    /// The lease of each running job.
+    pub running: HashMap<JobId, LeaseId>,
     pub queues: Vec<Queue>,
     pub keys: HashMap<(Tenant, Arc<str>), Key>,
     pub schedules: BTreeMap<JobId, Schedule>,
@@ -69,6 +71,7 @@ impl State {
             archive: BTreeMap::new(),
             ledger: HashMap::new(),
             leases: BTreeMap::new(),
+            running: HashMap::new(),
             queues: Vec::new(),
             keys: HashMap::new(),
             schedules: BTreeMap::new(),

@@ -3,7 +3,7 @@
 use super::PostgresStore;
 use super::connection::gather::GATHERED;
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
@@ -34,7 +34,7 @@ impl JobLife for PostgresStore {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         self.inner.claim(&claim).await
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         self.inner.held(&leases).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

@@ -5,6 +5,7 @@ mod api;
 mod connection;
 mod life;
 mod reads;
+mod statements;
 mod upkeep;
 
 use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError, WorkerId};
@@ -16,11 +17,12 @@ use connection::connect::{Connector, Link};
 use connection::fault::again;
 use connection::gather::Gatherers;
 use connection::pool::{On, Params, Pool};
-use connection::sql::{Sql, Texts};
 use futures_util::join;
 use life::frontier::Frontier;
 use life::names::Names;
-use reads::rows::Columns;
+use statements::Sql;
+use statements::columns::Columns;
+use statements::texts::Texts;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -74,7 +76,7 @@ impl PostgresStore {
     /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot work
     /// with, [`StoreError::Unavailable`] if the server cannot be reached.
     pub async fn open(url: &str, options: Options) -> Result<Arc<Self>> {
-        if !connection::sql::is_schema_name(&options.schema) {
+        if !statements::texts::is_schema_name(&options.schema) {
             let form = "[a-z_][a-z0-9_]{0,62}";
             return Err(StoreError::Invalid(format!("schema `{}` is not a name; names match {form}", options.schema)));
         }
@@ -153,7 +155,7 @@ impl PostgresStore {
                 .await
                 .map_err(|error| wrong(&connection::fault::message(&error)))?;
             let expected = connection::pooler::first(&answers);
-            let types: Vec<String> = connection::sql::types(text).iter().map(|kind| kind.oid().to_string()).collect();
+            let types: Vec<String> = statements::texts::types(text).iter().map(|kind| kind.oid().to_string()).collect();
             if expected != Some(&types.join(" ")) {
                 return Err(wrong(&format!("its parameters are {expected:?}, not {types:?}")));
             }
@@ -178,7 +180,7 @@ impl Inner {
     async fn follow_server(&self) -> Result<()> {
         let rows = self.read(Sql::Now, &[&self.fixed()]).await?;
         if let Some(row) = rows.first() {
-            self.clock.follow(Columns::new(row).moment()?);
+            self.clock.follow(Columns::new(row).moment("now")?);
         }
         Ok(())
     }
@@ -214,7 +216,7 @@ impl Inner {
                 .query_typed_one(texts.get(Sql::WorkerLock), &typed)
                 .await
                 .map_err(connection::fault::before)?;
-            if Columns::new(&row).next()? {
+            if Columns::new(&row).get("is_mine")? {
                 return Ok(Some(link));
             }
         }

@@ -7,7 +7,7 @@ use super::life::{claim, commit, enqueue, expire, leases, operations, schedule};
 use super::reads::settings;
 use super::upkeep::{health, prune};
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
     Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
@@ -38,7 +38,7 @@ impl JobLife for SqliteStore {
         };
         Ok(Claimed { jobs, next_due: taken.next_due })
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         self.read(move |reader| leases::held(&reader.conn, &mut reader.names, &leases)).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

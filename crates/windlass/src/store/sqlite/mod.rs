@@ -11,7 +11,7 @@ mod upkeep;
 
 use super::{Migrations, Options, StoreError};
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, LeaseId};
 use crate::random::Random;
 use crate::wake::Wake;
 use connection::checkpoint::Checkpoints;
@@ -162,7 +162,7 @@ impl SqliteStore {
     }
 
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
-    async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<Job>, StoreError> {
+    async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<ClaimedJob>, StoreError> {
         let read = self.claimed.read(move |reader| life::leases::running(&reader.conn, &mut reader.names, &jobs)).await;
         read.map_err(|error| StoreError::unknown(format!("what was claimed could not be read ({error})")))
     }

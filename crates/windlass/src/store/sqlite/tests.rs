@@ -2,8 +2,8 @@
 
 use super::SqliteStore;
 use crate::clock::Clock;
-use crate::job::{Job, LeaseId, NewJob};
-use crate::leases::transition::{Trace, transition_of};
+use crate::job::{ClaimedJob, LeaseId, NewJob};
+use crate::leases::transition::{Trace, commit_of};
 use crate::store::JobLife;
 use crate::store::Reads;
 use crate::store::Registry;
@@ -65,7 +65,7 @@ async fn put(store: &SqliteStore) -> JobId {
     stored[0].id().unwrap()
 }
 
-async fn claim(store: &SqliteStore, slots: u32) -> Vec<Job> {
+async fn claim(store: &SqliteStore, slots: u32) -> Vec<ClaimedJob> {
     let queue = store.queues().await.unwrap()[0].id;
     let request = Claim {
         worker: WorkerId::new("w1"),
@@ -78,10 +78,10 @@ async fn claim(store: &SqliteStore, slots: u32) -> Vec<Job> {
     store.claim(request).await.unwrap().jobs
 }
 
-fn success(store: &SqliteStore, job: &Job) -> crate::store::Commit {
+fn success(store: &SqliteStore, job: &ClaimedJob) -> crate::store::Commit {
     let now = store.clock().now();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    transition_of(job, &Outcome::Succeeded, trace, Roll(0))
+    commit_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
 async fn count(store: &SqliteStore) -> usize {
@@ -147,7 +147,7 @@ async fn ids_are_never_used_again_whatever_is_pruned() {
         assert!(id > last, "{id} after {last}");
         last = id;
         let jobs = claim(&store, 1).await;
-        let lease = jobs[0].lease.unwrap();
+        let lease = jobs[0].lease;
         store.commit(vec![success(&store, &jobs[0])], vec![lease]).await.unwrap();
         home.clock.advance(Millis::from_secs(2));
         assert_eq!(store.prune().await.unwrap(), 1);
@@ -164,7 +164,7 @@ async fn the_views_answer_in_words() {
     put(&store).await;
     put(&store).await;
     let jobs = claim(&store, 1).await;
-    store.commit(vec![success(&store, &jobs[0])], vec![jobs[0].lease.unwrap()]).await.unwrap();
+    store.commit(vec![success(&store, &jobs[0])], vec![jobs[0].lease]).await.unwrap();
     let conn = home.connect();
     let ask = |sql: &str| -> Vec<String> {
         let mut select = conn.prepare(sql).unwrap();

@@ -5,11 +5,11 @@ use crate::pass_on::{pass_on_reads, pass_on_registry};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass::clock::Clock;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Next, Reason, State, Status, Timestamp};
-use windlass::job::{HttpCall, Job, LeaseId, NewJob};
+use windlass::job::{ClaimedJob, HttpCall, Job, LeaseId, NewJob};
 use windlass::store::*;
 use windlass::tally::Tally;
 use windlass::wake::Wake;
@@ -28,11 +28,13 @@ pub struct BuggyStore {
     calls: AtomicI64,
     /// The first job of each key, whatever its tenant.
     keys: Mutex<BTreeMap<Arc<str>, JobId>>,
+    /// The latest claim of each job.
+    claims: Mutex<BTreeMap<JobId, ClaimedJob>>,
 }
 
 impl BuggyStore {
     pub fn new(inner: Arc<dyn Store>, bug: Bug) -> Self {
-        Self { inner, bug, calls: AtomicI64::new(0), keys: Mutex::default() }
+        Self { inner, bug, calls: AtomicI64::new(0), keys: Mutex::default(), claims: Mutex::default() }
     }
 
     fn has(&self, bug: Bug) -> bool {
@@ -52,6 +54,10 @@ impl BuggyStore {
     async fn live(&self, state: State) -> Result<Vec<Job>> {
         let filter = JobFilter { states: vec![state], ..JobFilter::default() };
         self.inner.jobs(&Scope::All, &filter, ALL_JOBS).await
+    }
+
+    fn claims(&self) -> MutexGuard<'_, BTreeMap<JobId, ClaimedJob>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The job that any tenant has stored under this key.
@@ -87,10 +93,15 @@ impl BuggyStore {
 
     async fn after_claim(&self, claim: &Claim, claimed: &mut Claimed) -> Result<()> {
         for job in &mut claimed.jobs {
-            self.spoil(job);
+            self.spoil(&mut job.job);
+        }
+        for job in &claimed.jobs {
+            self.claims().insert(job.id, job.clone());
         }
         if self.has(Bug::ClaimTwice) && claimed.jobs.is_empty() && claim.limit > 0 {
-            claimed.jobs.extend(self.live(State::Running).await?.into_iter().take(1));
+            let running = self.live(State::Running).await?;
+            let again = running.iter().find_map(|job| self.claims().get(&job.id).cloned());
+            claimed.jobs.extend(again);
         }
         Ok(())
     }
@@ -125,10 +136,9 @@ impl BuggyStore {
             commit.follow_ups.clear();
         }
         if self.has(Bug::CommitWithoutFence)
-            && let Some(job) = self.inner.job(&Scope::All, commit.job).await?
-            && let Some(lease) = job.lease
+            && let Some(latest) = self.claims().get(&commit.job)
         {
-            (commit.attempt, commit.lease) = (job.attempt, lease);
+            (commit.attempt, commit.lease) = (latest.attempt, latest.lease);
         }
         Ok(())
     }
@@ -163,7 +173,7 @@ impl JobLife for BuggyStore {
         self.after_claim(&claim, &mut claimed).await?;
         Ok(claimed)
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         let held = self.inner.held(leases).await?;
         Ok(if self.has(Bug::HeldForgotten) { Vec::new() } else { held })
     }

@@ -1,7 +1,7 @@
 //! Messages between nodes and the store.
 
 use windlass::core::Millis;
-use windlass::job::{Job, LeaseId};
+use windlass::job::{ClaimedJob, LeaseId};
 use windlass::store::{
     Claim, Claimed, Commit, Committed, Firing, Reap, Renewed, Schedule, Spared, Store, StoreError, WorkerId,
 };
@@ -23,7 +23,7 @@ pub enum Call {
 #[derive(Debug)]
 pub enum Answer {
     Claimed(LeaseId, Result<Claimed, Trouble>),
-    Held(LeaseId, Result<Vec<Job>, Trouble>),
+    Held(LeaseId, Result<Vec<ClaimedJob>, Trouble>),
     Committed(Result<Vec<Committed>, Trouble>),
     Renewed(Result<Renewed, Trouble>),
     Due(Result<Vec<Schedule>, Trouble>),

@@ -6,8 +6,8 @@ use crate::model::handler::Play;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::core::{Millis, Outcome, Roll, Timestamp};
-use windlass::job::{Job, LeaseId};
-use windlass::leases::transition::{Trace, transition_of};
+use windlass::job::{ClaimedJob, LeaseId};
+use windlass::leases::transition::{Trace, commit_of};
 use windlass::store::{Commit, WorkerId, WorkerLock};
 use windlass::testing::{FaultPlan, FaultyStore, StoreContact};
 
@@ -66,7 +66,7 @@ impl Alarm {
 /// A claimed job.
 #[derive(Debug)]
 pub struct Held {
-    pub job: Job,
+    pub job: ClaimedJob,
     pub started_at: Option<Timestamp>,
     pub play: Option<Play>,
     pub cancel_requested: bool,
@@ -82,13 +82,13 @@ pub struct Done {
 }
 
 impl Held {
-    pub fn new(job: Job) -> Self {
+    pub fn new(job: ClaimedJob) -> Self {
         let cancel_requested = job.cancel_requested;
         Self { job, started_at: None, play: None, cancel_requested, is_asked_to_stop: false, done: None }
     }
 
     pub fn lease(&self) -> LeaseId {
-        self.job.lease.expect("a claimed job has a lease")
+        self.job.lease
     }
 
     pub fn is_running(&self) -> bool {
@@ -96,7 +96,7 @@ impl Held {
     }
 
     /// The commit of its outcome, by the library's own decision.
-    pub fn transition_of(&self, worker: &WorkerId) -> Option<Commit> {
+    pub fn commit_of(&self, worker: &WorkerId) -> Option<Commit> {
         let done = self.done.clone()?;
         let trace = Trace {
             started_at: self.started_at.or(self.job.claimed_at).unwrap_or(done.at),
@@ -105,8 +105,9 @@ impl Held {
             note: None,
             result: None,
         };
-        let job = Job { cancel_requested: self.cancel_requested, ..self.job.clone() };
-        Some(transition_of(&job, &done.outcome, trace, done.roll))
+        let mut job = self.job.clone();
+        job.job.cancel_requested = self.cancel_requested;
+        Some(commit_of(&job, &done.outcome, trace, done.roll))
     }
 }
 
@@ -145,8 +146,7 @@ impl Node {
     pub fn outcomes(&mut self) -> (Vec<Commit>, Vec<LeaseId>) {
         let ready = self.held.iter().filter(|(_, held)| held.done.is_some());
         self.sent = ready.map(|(key, _)| *key).collect();
-        let commits: Vec<Commit> =
-            self.sent.iter().filter_map(|key| self.held[key].transition_of(&self.worker)).collect();
+        let commits: Vec<Commit> = self.sent.iter().filter_map(|key| self.held[key].commit_of(&self.worker)).collect();
         let ends = |lease: &LeaseId| {
             let of_lease = self.held.iter().filter(|(_, held)| held.lease() == *lease);
             let is_whole = of_lease.map(|(key, _)| key).all(|key| self.sent.contains(key));

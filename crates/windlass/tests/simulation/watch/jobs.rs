@@ -4,7 +4,7 @@ use crate::watch::record::{Lease, Record};
 use crate::watch::rules::Close;
 use crate::watch::store::{Result, Watched};
 use windlass::core::{JobId, State, Timestamp};
-use windlass::job::{Job, KeyWindow, LeaseId, NewJob};
+use windlass::job::{ClaimedJob, Job, KeyWindow, LeaseId, NewJob};
 use windlass::store::{Atomicity, Claim, Claimed, Commit, Committed, Enqueued, Leases};
 
 impl Watched {
@@ -46,7 +46,7 @@ impl Watched {
         Ok(claimed)
     }
 
-    pub async fn watch_held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    pub async fn watch_held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         let held = self.inner.held(leases.clone()).await?;
         let mut record = self.record();
         record.counts.calls += 1;

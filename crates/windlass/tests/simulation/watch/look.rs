@@ -1,10 +1,10 @@
 //! Looking: is what the store holds what the record says? At the jobs a call touched, and now and then at all of them.
 
-use crate::watch::record::Record;
+use crate::watch::record::{Known, Record};
 use crate::watch::store::{Result, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass::core::{JobId, State, Status};
-use windlass::job::{Job, NewJob, RunAt};
+use windlass::job::{Job, LeaseId, NewJob, RunAt};
 use windlass::store::{JobFilter, Order, Page, Scope};
 use windlass::tally::Tally;
 
@@ -13,6 +13,7 @@ const ALL: Page = Page { after: None, limit: 10_000, order: Order::OldestFirst }
 impl Watched {
     /// Compares these jobs with the record.
     pub async fn look_at(&self, ids: &[JobId]) {
+        self.look_at_leases(|known| ids.contains(&known.id)).await;
         for id in ids {
             let Ok(stored) = self.inner.job(&Scope::All, *id).await else { continue };
             let mut record = self.record();
@@ -20,6 +21,19 @@ impl Watched {
                 Some(job) => record.compare(&job),
                 None => record.demand_gone(*id),
             }
+        }
+    }
+
+    /// Asks under which leases these jobs run.
+    async fn look_at_leases(&self, is_asked: impl Fn(&Known) -> bool) {
+        let open = |known: &Known| known.open.filter(|_| is_asked(known)).map(|lease| (known.id, lease));
+        let expected: BTreeSet<_> = self.record().jobs.values().filter_map(open).collect();
+        let leases: BTreeSet<LeaseId> = expected.iter().map(|(_, lease)| *lease).collect();
+        let Ok(held) = self.inner.held(leases.into_iter().collect()).await else { return };
+        let held: BTreeSet<_> = held.iter().map(|job| (job.id, job.lease)).collect();
+        let mut record = self.record();
+        for (id, lease) in expected {
+            record.demand(held.contains(&(id, lease)), || format!("job {id} does not run under its lease {lease}"));
         }
     }
 
@@ -57,6 +71,7 @@ impl Watched {
 
     /// Compares everything: no job lost, none made up, none changed by nobody.
     pub async fn look_at_all(&self) -> Result<()> {
+        self.look_at_leases(|_| true).await;
         let stored = self.inner.jobs(&Scope::All, &JobFilter::default(), ALL).await?;
         let missing = self.missing().await?;
         let mut record = self.record();

@@ -179,7 +179,6 @@ impl Known {
         differences.note("discarded", &job.discarded_at.is_some(), &self.discarded);
         if self.state.is_live() {
             differences.note("crashes", &job.crashes, &self.crashes);
-            differences.note("lease", &job.lease, &self.open);
             differences.note("cancelRequested", &job.cancel_requested, &self.cancel_requested);
             differences.note("due time", &job.due_at, &self.due_at);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass::clock::Clock;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Timestamp};
-use windlass::job::{Job, LeaseId, NewJob};
+use windlass::job::{ClaimedJob, Job, LeaseId, NewJob};
 use windlass::store::*;
 use windlass::store::{JobLife, Reads, Registry};
 use windlass::tally::Tally;
@@ -44,7 +44,7 @@ impl JobLife for Watched {
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         self.watch_claim(claim).await
     }
-    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<Job>> {
+    async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         self.watch_held(leases).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {

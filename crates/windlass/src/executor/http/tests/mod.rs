@@ -62,7 +62,6 @@ fn job(call: HttpCall) -> Job {
         timeout: None,
         idempotency_key: None,
         cancel_requested: false,
-        lease: None,
         error_class: None,
         error: None,
         result: None,

@@ -2,7 +2,8 @@
 //! swallows them, workers poll.
 
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::sql::{Sql, channel};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::texts::channel;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;

@@ -1,6 +1,5 @@
 //! How the store reaches the server: connections, statements, schema.
 
-pub(super) mod columns;
 pub(super) mod connect;
 pub(super) mod fault;
 pub(super) mod gather;
@@ -9,4 +8,3 @@ pub(super) mod listen;
 pub(super) mod migrate;
 pub(super) mod pool;
 pub(super) mod pooler;
-pub(super) mod sql;

@@ -4,7 +4,8 @@
 use crate::store::StoreError;
 use crate::store::postgres::connection::connect::{Connector, Link};
 use crate::store::postgres::connection::fault::{Phase, before, classify};
-use crate::store::postgres::connection::sql::{BEGIN, Sql, Texts};
+use crate::store::postgres::statements::texts::Texts;
+use crate::store::postgres::statements::{Script, Sql};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -122,7 +123,7 @@ impl Lent {
     /// it fails they fail.
     pub(in crate::store::postgres) async fn begin(&self) -> Result<(), StoreError> {
         self.is_open.store(true, Ordering::Release);
-        self.client().batch_execute(BEGIN).await.map_err(before)
+        self.client().batch_execute(self.pool.texts.script(Script::Begin)).await.map_err(before)
     }
 
     pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {

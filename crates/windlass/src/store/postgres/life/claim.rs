@@ -1,22 +1,19 @@
 //! Claim: due jobs go to `running` under new leases, in one statement. Also renew, and what a lease holds.
 
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, LeaseId};
 use crate::store::json::webhook_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::life::frontier::Start;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::rows;
 use crate::store::{Claim, Claimed, Leases, Renewed, StoreError};
 use futures_util::join;
 use std::cmp::Reverse;
 use tokio_postgres::Row;
 use windlass_core::{JobId, Millis, Timestamp};
-
-/// Columns before the job in `claim.sql`: the time, whether a closer look is needed, and the job's rank.
-const JOB_AT: usize = 3;
-const RANK_AT: usize = 2;
 
 impl Inner {
     pub(in crate::store::postgres) async fn claim(&self, claim: &Claim) -> Result<Claimed, StoreError> {
@@ -57,18 +54,16 @@ impl Inner {
             &start.due_at,
             &start.id,
         ];
-        let mut rows = on.query(Sql::Claim, params).await?;
+        let mut rows = on.query(Sql::ClaimDue, params).await?;
         let first = rows.first().ok_or_else(|| StoreError::corrupt("claim", "it answers at least the time"))?;
-        let mut c = Columns::new(first);
-        let (now, needs_full_walk) = (c.moment()?, c.next()?);
+        let c = Columns::new(first);
+        let (now, needs_full_walk) = (c.moment("now")?, c.get("needs_full_walk")?);
         self.clock.follow(now);
         if needs_full_walk {
             rows = self.claim_odd(on, claim, &asked, now).await?;
         }
-        // A row without a rank: nothing was due.
-        rows.retain(|row| row.try_get::<_, i64>(RANK_AT).is_ok());
-        rows.sort_by_key(|row| row.get::<_, i64>(RANK_AT));
-        let jobs = self.jobs_in(on, &rows, JOB_AT).await?;
+        let rows = in_order(rows)?;
+        let jobs = self.claimed_in(on, &rows).await?;
         self.freeze_policies(on, &rows, &jobs).await?;
         let next_due = self.next_due(on, claim, &jobs, now).await?;
         Ok(Claimed { jobs, next_due })
@@ -95,10 +90,10 @@ impl Inner {
     }
 
     /// Stores the policy and webhook of jobs that came by the SQL function and are claimed for the first time.
-    async fn freeze_policies(&self, on: On<'_>, rows: &[Row], jobs: &[Job]) -> Result<(), StoreError> {
+    async fn freeze_policies(&self, on: On<'_>, rows: &[Row], jobs: &[ClaimedJob]) -> Result<(), StoreError> {
         let (mut ids, mut policies, mut webhooks) = (Vec::new(), Vec::new(), Vec::new());
         for (row, job) in rows.iter().zip(jobs) {
-            if crate::store::postgres::reads::rows::references(row, JOB_AT)?.1.is_err() {
+            if rows::references(row)?.1.is_err() {
                 ids.push(job.id.0);
                 policies.push(self.policy_number(&job.policy).await?);
                 webhooks.push(job.webhook.as_deref().map(webhook_to_text));
@@ -114,7 +109,7 @@ impl Inner {
         &self,
         on: On<'_>,
         claim: &Claim,
-        jobs: &[Job],
+        jobs: &[ClaimedJob],
         now: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         let taken = |queue| jobs.iter().filter(|job| job.queue_id == queue).count() as u64;
@@ -125,15 +120,15 @@ impl Inner {
             return Ok(None);
         }
         let rows = on.query(Sql::NextDue, &[&now.as_millis(), &queues]).await?;
-        rows.first().map_or(Ok(None), |row| Columns::new(row).moment_if())
+        rows.first().map_or(Ok(None), |row| Columns::new(row).moment_if("due_at"))
     }
 
-    pub(in crate::store::postgres) async fn held(&self, leases: &[LeaseId]) -> Result<Vec<Job>, StoreError> {
+    pub(in crate::store::postgres) async fn held(&self, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {
         let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
         again(|| async {
             let lent = self.pool.get().await?;
             let rows = lent.query(Sql::Held, &[&ids]).await?;
-            self.jobs_in(On::Own(&lent), &rows, 0).await
+            self.claimed_in(On::Own(&lent), &rows).await
         })
         .await
     }
@@ -155,8 +150,8 @@ impl Inner {
             };
             let (begun, done) = join!(lent.begin(), work);
             let (renewed, asked) = lent.conclude(begun, done).await?;
-            let kept: Vec<i64> = renewed.iter().map(|row| Columns::new(row).next()).collect::<Result<_, _>>()?;
-            let asked: Vec<i64> = asked.iter().map(|row| Columns::new(row).next()).collect::<Result<_, _>>()?;
+            let kept: Vec<i64> = renewed.iter().map(|row| Columns::new(row).get("id")).collect::<Result<_, _>>()?;
+            let asked: Vec<i64> = asked.iter().map(|row| Columns::new(row).get("id")).collect::<Result<_, _>>()?;
             Ok(Renewed {
                 lost: leases.iter().copied().filter(|lease| !kept.contains(&lease.0)).collect(),
                 cancel_requested: asked.into_iter().map(JobId).collect(),
@@ -211,16 +206,28 @@ struct Due {
 
 impl Due {
     fn read(row: &Row) -> Result<Self, StoreError> {
-        let mut c = Columns::new(row);
+        let c = Columns::new(row);
         Ok(Self {
-            share: c.next()?,
-            id: c.next()?,
-            priority: c.next()?,
-            due_at: c.next()?,
-            is_once: c.next()?,
-            crashes: c.next()?,
+            share: c.get("share")?,
+            id: c.get("id")?,
+            priority: c.get("priority")?,
+            due_at: c.get("due_at")?,
+            is_once: c.get("at_most_once")?,
+            crashes: c.get("crashes")?,
         })
     }
+}
+
+/// The rows of claimed jobs in the order of the claim. A row without a rank only says that nothing was due.
+fn in_order(rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
+    let mut ranked = Vec::with_capacity(rows.len());
+    for row in rows {
+        if let Some(rank) = Columns::new(&row).get::<Option<i64>>("rank")? {
+            ranked.push((rank, row));
+        }
+    }
+    ranked.sort_unstable_by_key(|(rank, _)| *rank);
+    Ok(ranked.into_iter().map(|(_, row)| row).collect())
 }
 
 /// The ids a claim takes of due jobs in order: at-most-once jobs into free slots only, suspects up to their bound.

@@ -2,12 +2,12 @@
 
 use crate::job::{Job, LeaseId, NewJob};
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::columns::at;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::life::names::Numbers;
 use crate::store::postgres::life::transitions::{Ending, Finishes, Successes, Waits};
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::arrays::at;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::upkeep::partitions::Class;
 use crate::store::{Commit, Committed, Keep, Retention, StoreError};
 use crate::tally::{Tallies, Tally};
@@ -194,7 +194,7 @@ impl Inner {
             return Ok(HashMap::new());
         }
         let rows = on.query(Sql::LiveLock, &[&ids]).await?;
-        let jobs = self.jobs_in(on, &rows, 0).await?;
+        let jobs = self.jobs_in(on, &rows).await?;
         Ok(jobs.into_iter().map(|job| (job.id, (job.error_class, job.error))).collect())
     }
 
@@ -217,9 +217,9 @@ impl Inner {
         let rows = on.query(Sql::RecordedOutcome, &[&ids, &attempts, &leases, &statuses]).await?;
         let mut outcomes = vec![Committed::Stale; places.len()];
         for row in &rows {
-            let mut c = Columns::new(row);
-            let place: i64 = c.next()?;
-            let (is_cancel, is_repeated): (bool, bool) = (c.next()?, c.next()?);
+            let c = Columns::new(row);
+            let place: i64 = c.get("place")?;
+            let (is_cancel, is_repeated): (bool, bool) = (c.get("cancel")?, c.get("repeated")?);
             outcomes[place as usize - 1] = match (is_cancel, is_repeated) {
                 (true, _) => Committed::CancelRequested,
                 (false, true) => Committed::Repeated,
@@ -275,8 +275,8 @@ impl Inner {
 /// Ids that finished, with their schedules.
 fn finished(rows: &[Row]) -> Result<HashMap<i64, Option<i64>>, StoreError> {
     let pair = |row| {
-        let mut c = Columns::new(row);
-        Ok((c.next()?, c.next()?))
+        let c = Columns::new(row);
+        Ok((c.get("id")?, c.get("schedule_id")?))
     };
     rows.iter().map(pair).collect()
 }
@@ -286,7 +286,7 @@ async fn run_waits(on: On<'_>, waits: &Waits<'_>) -> Result<HashSet<i64>, StoreE
         return Ok(HashSet::new());
     }
     let rows = on.query(Sql::Wait, &waits.params()).await?;
-    rows.iter().map(|row| Columns::new(row).next()).collect()
+    rows.iter().map(|row| Columns::new(row).get("id")).collect()
 }
 
 fn kept(retention: &Retention, next: Next) -> Keep {

@@ -3,12 +3,12 @@
 use crate::job::{Idempotency, KeyWindow, NewJob, QueueId, RunAt};
 use crate::store::json::{call_to_text, same_payload, webhook_to_text};
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::columns::{arrays, at};
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::life::names::Numbers;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::arrays::{arrays, at};
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Atomicity, Enqueued, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::future::try_join;
@@ -199,8 +199,12 @@ impl Inner {
         let (inserted, ()) = try_join(on.query(Sql::Enqueue, &params), self.tally(on, &tallies)).await?;
         let mut stored = Vec::with_capacity(inserted.len());
         for row in &inserted {
-            let mut c = Columns::new(row);
-            stored.push(Stored { id: JobId(c.next()?), created_at: c.moment()?, due_at: c.moment()? });
+            let c = Columns::new(row);
+            stored.push(Stored {
+                id: JobId(c.get("id")?),
+                created_at: c.moment("created_at")?,
+                due_at: c.moment("due_at")?,
+            });
         }
         // Ids grow in the order of the arrays; rows come back in any.
         stored.sort_by_key(|stored| stored.id);
@@ -240,9 +244,9 @@ impl Inner {
         let found = on.query(Sql::KeyFind, &[&self.fixed(), &tenants, &keys]).await?;
         let mut known = HashMap::new();
         for row in &found {
-            let mut c = Columns::new(row);
-            let key: (&str, &str) = (c.next()?, c.next()?);
-            let first: (i64, Option<&str>, Option<&str>) = (c.next()?, c.next()?, c.next()?);
+            let c = Columns::new(row);
+            let key: (&str, &str) = (c.get("tenant")?, c.get("key")?);
+            let first: (i64, Option<&str>, Option<&str>) = (c.get("job_id")?, c.get("kind")?, c.get("payload")?);
             known.insert(key, first);
         }
         Ok(plan(jobs, &known, atomicity))

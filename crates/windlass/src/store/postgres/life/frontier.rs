@@ -4,7 +4,7 @@
 //! then they are rarer.
 
 use crate::clock::Clock;
-use crate::job::Job;
+use crate::job::ClaimedJob;
 use crate::store::Share;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl Frontier {
     }
 
     /// Everything up to the last job claimed of a queue and priority has been drained.
-    pub(in crate::store::postgres) fn advance(&self, claimed: &[Job]) {
+    pub(in crate::store::postgres) fn advance(&self, claimed: &[ClaimedJob]) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.places.len() > LIMIT {
             state.places.clear();

@@ -1,12 +1,13 @@
 //! Names: queues and policies by number, remembered both ways. Neither ever changes its number.
 
 use crate::client::catalogue::Catalogue;
-use crate::job::{Job, NewJob};
+use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::{self, Columns, Known};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::rows::{self, Known};
 use crate::store::{Queue, StoreError};
 use futures_util::join;
 use std::collections::{HashMap, HashSet};
@@ -147,28 +148,33 @@ impl Inner {
         }
         let line = policy.to_string();
         let row = self.find_or_add(Sql::PolicyFind, &[&line], Sql::PolicyAdd, &[&line]).await?;
-        let id = Columns::new(&row).next()?;
+        let id = Columns::new(&row).get("id")?;
         self.names.learn_policy(id, policy);
         Ok(id)
     }
 
-    /// The jobs in rows that hold one from column `first` on.
-    pub(in crate::store::postgres) async fn jobs_in(
+    /// The jobs in rows that begin with the columns of one.
+    pub(in crate::store::postgres) async fn jobs_in(&self, on: On<'_>, rows: &[Row]) -> Result<Vec<Job>, StoreError> {
+        let known = self.known(on, rows).await?;
+        rows.iter().map(|row| rows::job(row, &known)).collect()
+    }
+
+    /// The running jobs in rows that begin with the columns of one.
+    pub(in crate::store::postgres) async fn claimed_in(
         &self,
         on: On<'_>,
         rows: &[Row],
-        first: usize,
-    ) -> Result<Vec<Job>, StoreError> {
-        let known = self.known(on, rows, first).await?;
-        rows.iter().map(|row| rows::job(row, first, &known)).collect()
+    ) -> Result<Vec<ClaimedJob>, StoreError> {
+        let known = self.known(on, rows).await?;
+        rows.iter().map(|row| rows::claimed(row, &known)).collect()
     }
 
-    async fn known(&self, on: On<'_>, rows: &[Row], first: usize) -> Result<Known, StoreError> {
+    async fn known(&self, on: On<'_>, rows: &[Row]) -> Result<Known, StoreError> {
         let mut queues = HashSet::new();
         let mut policies = HashSet::new();
         let mut lines = HashSet::new();
         for row in rows {
-            let (queue, policy) = rows::references(row, first)?;
+            let (queue, policy) = rows::references(row)?;
             queues.insert(queue);
             match policy {
                 Ok(id) => drop(policies.insert(id)),
@@ -217,8 +223,8 @@ impl Inner {
             return Ok(found);
         }
         for row in on.query(Sql::Policies, &[&missing]).await? {
-            let mut c = Columns::new(&row);
-            let (id, line): (i64, &str) = (c.next()?, c.text()?);
+            let c = Columns::new(&row);
+            let (id, line): (i64, &str) = (c.get("id")?, c.text("line")?);
             let policy = Policy::parse_canonical(line)
                 .map_err(|error| StoreError::corrupt(format!("policy {id}"), error.to_string()))?;
             let policy = Arc::new(policy);

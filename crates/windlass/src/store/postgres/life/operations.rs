@@ -5,8 +5,8 @@ use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::upkeep::partitions::Class;
 use crate::store::replay::ACTION;
 use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError};
@@ -26,12 +26,12 @@ impl Inner {
     async fn lock_jobs(&self, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Found, StoreError> {
         let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         let live = on.query(Sql::LiveLock, &[&ids]).await?;
-        let live = self.jobs_in(on, &live, 0).await?;
+        let live = self.jobs_in(on, &live).await?;
         let known: HashSet<i64> = live.iter().map(|job| job.id.0).collect();
         // What is locked there stays there.
         ids.retain(|id| !known.contains(id));
         let archived = if ids.is_empty() { Vec::new() } else { on.query(Sql::ArchivedLock, &[&ids]).await? };
-        let archived = self.jobs_in(on, &archived, 0).await?;
+        let archived = self.jobs_in(on, &archived).await?;
         let by_id = |jobs: Vec<Job>| {
             jobs.into_iter().filter(|job| scope.covers(&job.tenant)).map(|job| (job.id, job)).collect()
         };
@@ -40,7 +40,7 @@ impl Inner {
 
     pub(in crate::store::postgres) async fn now_on(&self, on: On<'_>) -> Result<Timestamp, StoreError> {
         let rows = on.query(Sql::Now, &[&self.fixed()]).await?;
-        rows.first().map_or_else(|| Ok(self.clock.now()), |row| Columns::new(row).moment())
+        rows.first().map_or_else(|| Ok(self.clock.now()), |row| Columns::new(row).moment("now"))
     }
 
     pub(in crate::store::postgres) async fn cancel(

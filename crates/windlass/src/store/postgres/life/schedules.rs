@@ -4,10 +4,11 @@ use crate::store::json::template_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::life::names::Numbers;
 use crate::store::postgres::reads::read::tenant_of;
-use crate::store::postgres::reads::rows::{self, Columns};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::{Columns, only};
+use crate::store::postgres::statements::rows;
 use crate::store::{
     Fired, Firing, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, StoreError, Trigger,
 };
@@ -106,7 +107,7 @@ impl Inner {
         let due = self.read(Sql::SchedulesDue, &[&self.fixed(), &i64::from(limit)]).await?;
         let next = self.read(Sql::SchedulesNext, &[&self.fixed()]).await?;
         let due = due.iter().map(rows::schedule).collect::<Result<_, _>>()?;
-        let next = next.first().map_or(Ok(None), |row| Columns::new(row).moment_if())?;
+        let next = next.first().map_or(Ok(None), |row| Columns::new(row).moment_if("next_at"))?;
         Ok((due, next))
     }
 
@@ -153,7 +154,7 @@ async fn is_live(on: On<'_>, job: Option<JobId>) -> Result<bool, StoreError> {
         return Ok(false);
     };
     let rows = on.query(Sql::IsLive, &[&id.0]).await?;
-    rows.first().map_or(Ok(false), |row| Columns::new(row).next())
+    Ok(only(&rows, "is_live")?.unwrap_or(false))
 }
 
 async fn put(on: On<'_>, schedule: &Schedule) -> Result<(), StoreError> {

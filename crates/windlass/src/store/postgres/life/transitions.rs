@@ -2,7 +2,7 @@
 
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::LeaseId;
-use crate::store::postgres::connection::columns::arrays;
+use crate::store::postgres::statements::arrays::arrays;
 use crate::store::{Commit, Keep};
 use windlass_core::job::{Kind, QueueName};
 use windlass_core::{JobId, Next, State, Timestamp};

@@ -5,9 +5,9 @@ use crate::job::QueueId;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::reads::read::tenant_of;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Depth, Scope, StoreError};
 use futures_util::join;
 use std::collections::HashMap;
@@ -52,18 +52,17 @@ impl Inner {
         let mut now = 0;
         let mut queues = Vec::with_capacity(rows.len());
         for row in &rows {
-            let mut c = Columns::new(row);
-            let queue = c.next()?;
-            now = c.next()?;
+            let c = Columns::new(row);
+            now = c.get("now")?;
             queues.push(Known {
-                queue,
-                live: c.next()?,
-                running: c.next()?,
-                early: c.next()?,
-                dead: c.next()?,
-                later: c.next()?,
-                is_many: c.next()?,
-                oldest_due: c.moment_if()?,
+                queue: c.get("queue_id")?,
+                live: c.get("live")?,
+                running: c.get("running")?,
+                early: c.get("early")?,
+                dead: c.get("dead")?,
+                later: c.get("later")?,
+                is_many: c.get("is_many")?,
+                oldest_due: c.moment_if("oldest_due")?,
             });
         }
         let later = self.many_for_later(on, now, &queues).await?;
@@ -101,10 +100,10 @@ async fn side(
     let ids: Vec<i64> = queues.keys().copied().collect();
     let mut counted = Vec::new();
     for row in on.query(sql, &[&now, &ids, &limit]).await? {
-        let mut c = Columns::new(&row);
-        let (queue, count, is_many): (i64, i64, bool) = (c.next()?, c.next()?, c.next()?);
+        let c = Columns::new(&row);
+        let is_many: bool = c.get("is_many")?;
         if !is_many {
-            counted.push((queue, count));
+            counted.push((c.get("queue_id")?, c.get("jobs")?));
         }
     }
     Ok(counted)

@@ -4,8 +4,9 @@ use crate::job::Job;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::{self, Columns};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::rows;
 use crate::store::{DeadGroup, JobFilter, Order, Page, Queue, Scope, StoreError};
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
@@ -54,7 +55,7 @@ impl Inner {
             // A job that moves between the two reads is found by looking at the first place again.
             for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
                 let rows = lent.query(sql, &[&ids.as_slice()]).await?;
-                let jobs = self.jobs_in(On::Own(&lent), &rows, 0).await?;
+                let jobs = self.jobs_in(On::Own(&lent), &rows).await?;
                 if let Some(job) = jobs.into_iter().next() {
                     return Ok(Some(job).filter(|job| scope.covers(&job.tenant)));
                 }
@@ -80,7 +81,7 @@ impl Inner {
                     break;
                 }
                 let rows = lent.query(sql, &[&missing]).await?;
-                found.extend(self.jobs_in(On::Own(&lent), &rows, 0).await?);
+                found.extend(self.jobs_in(On::Own(&lent), &rows).await?);
                 let known: HashSet<i64> = found.iter().map(|job| job.id.0).collect();
                 missing.retain(|id| !known.contains(id));
             }
@@ -150,7 +151,7 @@ impl Inner {
                     ],
                 )
                 .await?;
-            self.jobs_in(On::Own(&lent), &rows, 0).await
+            self.jobs_in(On::Own(&lent), &rows).await
         })
         .await
     }
@@ -199,18 +200,18 @@ impl Inner {
 }
 
 fn dead_group(row: &tokio_postgres::Row) -> Result<DeadGroup, StoreError> {
-    let mut c = Columns::new(row);
+    let c = Columns::new(row);
     let corrupt = |error: windlass_core::NameError| StoreError::corrupt("dead letter", error.to_string());
     Ok(DeadGroup {
-        fingerprint: c.next()?,
-        tenant: Tenant::new(c.text()?).map_err(corrupt)?,
-        queue: QueueName::new(c.text()?).map_err(corrupt)?,
-        kind: Kind::new(c.text()?).map_err(corrupt)?,
-        error_class: c.next()?,
-        message: c.next()?,
-        count: c.next::<i64>()?.max(0) as u64,
-        first_seen: c.moment()?,
-        last_seen: c.moment()?,
-        example: JobId(c.next()?),
+        fingerprint: c.get("fingerprint")?,
+        tenant: Tenant::new(c.text("tenant")?).map_err(corrupt)?,
+        queue: QueueName::new(c.text("queue")?).map_err(corrupt)?,
+        kind: Kind::new(c.text("kind")?).map_err(corrupt)?,
+        error_class: c.get("error_class")?,
+        message: c.get("message")?,
+        count: c.large_count("jobs")?,
+        first_seen: c.moment("first_seen")?,
+        last_seen: c.moment("last_seen")?,
+        example: JobId(c.get("example")?),
     })
 }

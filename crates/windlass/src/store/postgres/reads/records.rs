@@ -3,9 +3,10 @@
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::life::names::Numbers;
-use crate::store::postgres::reads::rows::{self, Columns};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::rows;
 use crate::store::{
     Alert, AlertChange, AlertStatus, Audit, Queue, SettingKey, StoreError, Token, WorkerId, WorkerReport,
 };
@@ -142,13 +143,13 @@ impl Inner {
 
     pub(in crate::store::postgres) async fn audits(&self, limit: u32) -> Result<Vec<Audit>, StoreError> {
         let audit = |row| {
-            let mut c = Columns::new(row);
+            let c = Columns::new(row);
             Ok(Audit {
-                at: c.moment()?,
-                by: c.next()?,
-                action: c.next()?,
-                count: c.next::<i64>()?.max(0) as u64,
-                detail: c.next()?,
+                at: c.moment("at")?,
+                by: c.get("by")?,
+                action: c.get("action")?,
+                count: c.large_count("count")?,
+                detail: c.get("detail")?,
             })
         };
         self.read(Sql::Audits, &[&i64::from(limit)]).await?.iter().map(audit).collect()
@@ -156,48 +157,50 @@ impl Inner {
 }
 
 fn token(row: &Row) -> Result<Token, StoreError> {
-    let mut c = Columns::new(row);
-    let id: String = c.next()?;
+    let c = Columns::new(row);
+    let id: String = c.get("id")?;
     let corrupt = |rule: &str| StoreError::corrupt(format!("token {id}"), rule);
-    let name = c.next()?;
-    let hash: &[u8] = c.next()?;
-    let hash = hash.try_into().map_err(|_| corrupt("hashes have 32 bytes"))?;
-    let scopes = c.next()?;
-    let tenant = c.next::<Option<&str>>()?.map(Tenant::new).transpose().map_err(|_| corrupt("tenants are names"))?;
-    let (created_at, revoked_at) = (c.moment()?, c.moment_if()?);
-    Ok(Token { name, hash, scopes, tenant, created_at, revoked_at, id })
+    let hash: &[u8] = c.get("hash")?;
+    let tenant: Option<&str> = c.get("tenant")?;
+    Ok(Token {
+        name: c.get("name")?,
+        hash: hash.try_into().map_err(|_| corrupt("hashes have 32 bytes"))?,
+        scopes: c.get("scopes")?,
+        tenant: tenant.map(Tenant::new).transpose().map_err(|_| corrupt("tenants are names"))?,
+        created_at: c.moment("created_at")?,
+        revoked_at: c.moment_if("revoked_at")?,
+        id,
+    })
 }
 
 fn worker(row: &Row) -> Result<WorkerReport, StoreError> {
-    let mut c = Columns::new(row);
-    let worker = WorkerId::new(c.text()?);
-    let (host, version) = (c.next()?, c.next()?);
-    let queues: Vec<String> = c.next()?;
-    let concurrency: Vec<i64> = c.next()?;
+    let c = Columns::new(row);
+    let queues: Vec<String> = c.get("queues")?;
+    let concurrency: Vec<i64> = c.get("concurrency")?;
     Ok(WorkerReport {
-        worker,
-        host,
-        version,
+        worker: WorkerId::new(c.text("worker")?),
+        host: c.get("host")?,
+        version: c.get("version")?,
         queues: queues.into_iter().zip(concurrency.into_iter().map(|slots| slots.max(0) as u32)).collect(),
-        running: c.next::<i64>()?.max(0) as u32,
-        started_at: c.moment()?,
-        seen_at: c.moment()?,
+        running: c.large_count("running")? as u32,
+        started_at: c.moment("started_at")?,
+        seen_at: c.moment("seen_at")?,
     })
 }
 
 fn alert(row: &Row) -> Result<Alert, StoreError> {
-    let mut c = Columns::new(row);
-    let (rule, subject): (String, String) = (c.next()?, c.next()?);
-    let status = AlertStatus::parse(c.text()?)
+    let c = Columns::new(row);
+    let (rule, subject): (String, String) = (c.get("rule")?, c.get("subject")?);
+    let status = AlertStatus::parse(c.text("status")?)
         .ok_or_else(|| StoreError::corrupt(format!("alert {rule} {subject}"), "statuses are known words"))?;
     Ok(Alert {
         rule,
         subject,
         status,
-        incident: c.next()?,
-        since: c.moment()?,
-        fired_at: c.moment_if()?,
-        resolved_at: c.moment_if()?,
-        detail: c.next()?,
+        incident: c.get("incident")?,
+        since: c.moment("since")?,
+        fired_at: c.moment_if("fired_at")?,
+        resolved_at: c.moment_if("resolved_at")?,
+        detail: c.get("detail")?,
     })
 }

@@ -3,8 +3,8 @@
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{JobFilter, Queue, Scope, StoreError};
 use crate::tally::{Tally, window_start};
 use std::collections::{BTreeMap, HashSet};
@@ -41,7 +41,7 @@ impl Inner {
             let lent = self.pool.get().await?;
             let on = On::Own(&lent);
             let rows = on.query(Sql::Tallies, &[&moments, &queues]).await?;
-            let ids = rows.iter().map(|row| Columns::new(row).next()).collect::<Result<HashSet<i64>, _>>()?;
+            let ids = rows.iter().map(|row| Columns::new(row).get("queue_id")).collect::<Result<HashSet<i64>, _>>()?;
             self.look_up_queues(on, &ids).await?;
             let mut windows = vec![BTreeMap::new(); since.len()];
             let mut deltas = 0;
@@ -77,14 +77,17 @@ struct Part {
 
 impl Part {
     fn read(row: &Row) -> Result<Self, StoreError> {
-        let mut c = Columns::new(row);
-        let queue = c.next()?;
-        let kind = Kind::new(c.text()?).map_err(|error| StoreError::corrupt("tally", error.to_string()))?;
-        let (place, deltas) = (c.next()?, c.next()?);
+        let c = Columns::new(row);
         let mut values = [0; Tally::COLUMNS.len()];
-        for value in &mut values {
-            *value = c.next()?;
+        for (value, name) in values.iter_mut().zip(Tally::COLUMNS) {
+            *value = c.get(*name)?;
         }
-        Ok(Self { queue, kind, place, deltas, tally: Tally::from_values(values) })
+        Ok(Self {
+            queue: c.get("queue_id")?,
+            kind: Kind::new(c.text("kind")?).map_err(|error| StoreError::corrupt("tally", error.to_string()))?,
+            place: c.get("place")?,
+            deltas: c.get("deltas")?,
+            tally: Tally::from_values(values),
+        })
     }
 }

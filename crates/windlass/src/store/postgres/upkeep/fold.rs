@@ -5,8 +5,8 @@ use crate::store::StoreError;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::only;
 use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, SECOND, fold_before, start_of};
 use futures_util::join;
 use std::sync::Arc;
@@ -66,9 +66,8 @@ impl Inner {
             let lent = self.pool.get().await?;
             let work = async {
                 let on = On::Own(&lent);
-                let rows = on.query(Sql::TallyTurnIfFree, &[]).await?;
-                let is_mine: bool = rows.first().map_or(Ok(false), |row| Columns::new(row).next())?;
-                if is_mine {
+                let rows = on.query(Sql::TallyTryLock, &[]).await?;
+                if only(&rows, "is_mine")?.unwrap_or(false) {
                     let now = self.now_on(on).await?;
                     self.fold_seconds(on, now).await?;
                 }
@@ -83,7 +82,7 @@ impl Inner {
     async fn fold_seconds(&self, on: On<'_>, now: Timestamp) -> Result<(), StoreError> {
         let before = start_of(now, SECOND).as_millis();
         let rows = on.query(Sql::TallyFoldSeconds, &[&before, &BATCH]).await?;
-        let folded: i64 = rows.first().map_or(Ok(0), |row| Columns::new(row).next())?;
+        let folded: i64 = only(&rows, "folded")?.unwrap_or_default();
         if folded >= BATCH {
             self.unfolded.saw(BATCH as u64);
         }
@@ -92,7 +91,7 @@ impl Inner {
 
     /// All that can be folded, a bounded amount, in an open transaction.
     pub(in crate::store::postgres) async fn fold_all(&self, on: On<'_>, now: Timestamp) -> Result<(), StoreError> {
-        on.query(Sql::TallyTurn, &[]).await?;
+        on.query(Sql::TallyLock, &[]).await?;
         self.fold_seconds(on, now).await?;
         let minutes_before = fold_before(now, DELTAS_FOR, MINUTE).as_millis();
         on.query(Sql::TallyFoldMinutes, &[&minutes_before]).await?;
@@ -108,7 +107,7 @@ impl Inner {
         let recounted = again(|| async {
             let lent = self.pool.get().await?;
             let work = async {
-                lent.query(Sql::TallyTurn, &[]).await?;
+                lent.query(Sql::TallyLock, &[]).await?;
                 lent.query(Sql::BalancesRecount, &[]).await
             };
             let (begun, rows) = join!(lent.begin(), work);

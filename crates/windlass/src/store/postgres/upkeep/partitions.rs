@@ -4,8 +4,8 @@ use crate::store::StoreError;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::{Sql, fill};
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::columns::{Columns, only};
+use crate::store::postgres::statements::{Script, Sql};
 use futures_util::join;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -146,7 +146,7 @@ impl Inner {
                 let known = self.parts(on).await?;
                 for part in wanted.iter().filter(|part| !known.iter().any(|(known, _)| known == *part)) {
                     for table in TABLES {
-                        on.run(&self.partition_sql(include_str!("../sql/partition_make.sql"), *part, table)).await?;
+                        on.run(&self.partition_sql(Script::PartitionMake, *part, table)).await?;
                     }
                 }
                 Ok(known)
@@ -166,9 +166,9 @@ impl Inner {
         let rows = on.query(Sql::Partitions, &[&self.pool.texts().schema()]).await?;
         let mut parts = Vec::new();
         for row in &rows {
-            let mut c = Columns::new(row);
-            if let Some(part) = Part::parse(c.text()?) {
-                parts.push((part, c.next()?));
+            let c = Columns::new(row);
+            if let Some(part) = Part::parse(c.text("name")?) {
+                parts.push((part, c.get("jobs")?));
             }
         }
         Ok(parts)
@@ -182,9 +182,9 @@ impl Inner {
             on.query(Sql::PartitionLock, &[]).await?;
             let bounds = (part.start, part.end());
             let rows = on.query(Sql::PartitionCount, &[&part.class.as_str(), &bounds.0, &bounds.1]).await?;
-            let count: i64 = rows.first().map_or(Ok(0), |row| Columns::new(row).next())?;
+            let count: i64 = only(&rows, "jobs")?.unwrap_or_default();
             for table in TABLES {
-                on.run(&self.partition_sql(include_str!("../sql/partition_drop.sql"), part, table)).await?;
+                on.run(&self.partition_sql(Script::PartitionDrop, part, table)).await?;
             }
             Ok(count)
         };
@@ -200,8 +200,10 @@ impl Inner {
         }
     }
 
-    fn partition_sql(&self, text: &str, part: Part, table: &str) -> String {
-        fill(text, self.pool.texts().schema())
+    fn partition_sql(&self, script: Script, part: Part, table: &str) -> String {
+        self.pool
+            .texts()
+            .script(script)
             .replace("{name}", &part.name(table))
             .replace("{parent}", &format!("{table}_{}", part.class.as_str()))
             .replace("{from}", &part.start.to_string())

@@ -3,8 +3,8 @@
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::only;
 use crate::store::postgres::upkeep::partitions::{Class, Part};
 use crate::store::postgres::upkeep::retention::retention;
 use crate::store::{Keep, Queue, Retention, StoreError, WORKERS_FOR};
@@ -75,8 +75,8 @@ impl Inner {
 
     async fn prune_rows(&self, class: Class, cutoff: i64, group: &Group) -> Result<u64, StoreError> {
         let rows =
-            self.write(Sql::PruneRows, &[&class.as_str(), &cutoff, &group.queues, &group.states, &BATCH]).await?;
-        let count: i64 = rows.first().map_or(Ok(0), |row| Columns::new(row).next())?;
+            self.write(Sql::PruneArchive, &[&class.as_str(), &cutoff, &group.queues, &group.states, &BATCH]).await?;
+        let count: i64 = only(&rows, "pruned")?.unwrap_or_default();
         Ok(count.max(0) as u64)
     }
 

@@ -1,11 +1,11 @@
 //! Reap and expire: what ends without its worker saying so.
 
-use crate::job::{Job, LeaseId, NewJob};
+use crate::job::{ClaimedJob, LeaseId, NewJob};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::upkeep::partitions::Class;
 use crate::store::{Commit, Reap, StoreError, Transitioned};
 use futures_util::join;
@@ -57,20 +57,20 @@ impl Inner {
         let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
         let numbers = self.follow_up_numbers(&commits).await?;
         self.apply(on, &commits, &numbers, &ended).await?;
-        Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job, &commit)).collect())
+        Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job.job, &commit)).collect())
     }
 
     /// The jobs still running under these leases with the commits of their loss: lease by lease, in the order of the claim.
-    async fn lost(&self, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(Job, Commit)>, StoreError> {
+    async fn lost(&self, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(ClaimedJob, Commit)>, StoreError> {
         let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
         let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
         let rows = on.query(Sql::ReapJobs, &[&ids, &lease_ids]).await?;
-        let jobs = self.jobs_in(on, &rows, 0).await?;
-        let mut running: HashMap<i64, Job> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
+        let jobs = self.claimed_in(on, &rows).await?;
+        let mut running: HashMap<i64, ClaimedJob> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
         let mut lost = Vec::new();
         for lease in leases {
             for id in &lease.jobs {
-                let is_held = running.get(id).is_some_and(|job| job.lease == Some(LeaseId(lease.id)));
+                let is_held = running.get(id).is_some_and(|job| job.lease.0 == lease.id);
                 if is_held && let Some(job) = running.remove(id) {
                     let commit = transition::lost(&job, &lease.worker, lease.now, self.random.roll());
                     lost.push((job, commit));
@@ -95,8 +95,8 @@ impl Inner {
         let Some(first) = rows.first() else {
             return Ok(Vec::new());
         };
-        let now = Columns::new(first).moment()?;
-        let jobs = self.jobs_in(on, &rows, 1).await?;
+        let now = Columns::new(first).moment("now")?;
+        let jobs = self.jobs_in(on, &rows).await?;
         let mut deliveries: Vec<NewJob> = Vec::new();
         let mut transitioned = Vec::new();
         for job in &jobs {
@@ -122,8 +122,13 @@ struct LeaseRow {
 
 impl LeaseRow {
     fn read(row: &Row) -> Result<Self, StoreError> {
-        let mut c = Columns::new(row);
-        let (id, worker, jobs, now) = (c.next()?, c.next()?, c.next()?, c.moment()?);
-        Ok(Self { id, worker, jobs, now, length: Millis::new(c.next::<i64>()? as u64) })
+        let c = Columns::new(row);
+        Ok(Self {
+            id: c.get("id")?,
+            worker: c.get("worker")?,
+            jobs: c.get("job_ids")?,
+            now: c.moment("now")?,
+            length: Millis::new(c.large_count("length_ms")?),
+        })
     }
 }

@@ -3,8 +3,8 @@
 use crate::store::json::retention_in;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Retention, SettingKey, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,11 +43,11 @@ impl Inner {
     ) -> Result<Vec<(SettingKey, String)>, StoreError> {
         let mut settings = Vec::new();
         for row in &on.query(Sql::Settings, &[]).await? {
-            let mut c = Columns::new(row);
-            let (scope, tenant, name) = (c.text()?, c.text()?, c.text()?);
+            let c = Columns::new(row);
+            let (scope, tenant, name) = (c.text("scope")?, c.text("tenant")?, c.text("name")?);
             let key = SettingKey::from_parts(scope, tenant, name)
                 .ok_or_else(|| StoreError::corrupt(format!("setting {scope} {name}"), "scopes are known words"))?;
-            settings.push((key, c.next()?));
+            settings.push((key, c.get("value")?));
         }
         settings.sort();
         Ok(settings)

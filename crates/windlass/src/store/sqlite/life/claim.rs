@@ -1,6 +1,6 @@
 //! Claim: due jobs stop waiting and run under a lease.
 
-use crate::job::{Job, LeaseId, QueueId};
+use crate::job::{ClaimedJob, LeaseId, QueueId};
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
@@ -60,7 +60,7 @@ pub(in crate::store::sqlite) struct Taken {
     pub jobs: Vec<(JobId, LeaseId)>,
     pub next_due: Option<Timestamp>,
     /// The jobs themselves, if they are few. Many are read by a reader, so that the writer is free for the next command.
-    pub read: Option<Vec<Job>>,
+    pub read: Option<Vec<ClaimedJob>>,
 }
 
 /// The most jobs that the writer reads itself: up to here, handing them on would take longer.

@@ -1,6 +1,6 @@
 //! Leases: renew them, read what they hold, and reap those that ran out.
 
-use crate::job::{Job, LeaseId};
+use crate::job::{ClaimedJob, LeaseId};
 use crate::leases::transition;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
@@ -40,7 +40,7 @@ pub(in crate::store::sqlite) fn held(
     conn: &Connection,
     names: &mut Names,
     leases: &[LeaseId],
-) -> Result<Vec<Job>, StoreError> {
+) -> Result<Vec<ClaimedJob>, StoreError> {
     let mut covered = conn.prepare_cached(sql!("leases.sql", "lease_jobs"))?;
     let mut jobs = Vec::new();
     for lease in leases {
@@ -58,7 +58,7 @@ pub(in crate::store::sqlite) fn running(
     conn: &Connection,
     names: &mut Names,
     jobs: &[(JobId, LeaseId)],
-) -> Result<Vec<Job>, StoreError> {
+) -> Result<Vec<ClaimedJob>, StoreError> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
@@ -67,10 +67,7 @@ pub(in crate::store::sqlite) fn running(
     let mut running = Vec::with_capacity(jobs.len());
     while let Some(row) = found.next()? {
         let place: i64 = row.get(columns::held::place)?;
-        let job = rows::live(row, conn, names)?;
-        if job.lease == Some(jobs[place as usize].1) {
-            running.push(job);
-        }
+        running.extend(rows::claimed(row, jobs[place as usize].1, conn, names)?);
     }
     Ok(running)
 }
@@ -90,7 +87,7 @@ pub(in crate::store::sqlite) fn reap(
         for job in held(tx.conn, tx.names, &[lease])? {
             let commit = transition::lost(&job, &worker, tx.now, tx.random.roll());
             commit::commit_one(tx, &commit, &mut batch)?;
-            transitioned.push(Transitioned::new(job, &commit));
+            transitioned.push(Transitioned::new(job.job, &commit));
         }
         tx.conn.prepare_cached(sql!("leases.sql", "lease_end"))?.execute([lease.0])?;
     }

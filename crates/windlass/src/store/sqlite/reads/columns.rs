@@ -22,8 +22,7 @@ macro_rules! columns {
 columns!(job: id, queue_id, priority, at_most_once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays,
     previous_delay, cancel_requested, created_at, policy_id, kind, start_by, timeout_ms, idempotency_key, schedule_id, parent_id,
     traceparent, error_class, error, http, webhook, payload);
-columns!(live after job: lease_id);
-columns!(held after live: place);
+columns!(held after job: lease_id, place);
 columns!(finished after job: finished_at, reason, discarded_at, discard_reason, result);
 columns!(
     /// What the archive copies from a running job.

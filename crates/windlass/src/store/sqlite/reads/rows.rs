@@ -1,7 +1,7 @@
 //! Rows become jobs, attempts and queues.
 
-use crate::job::{Job, LeaseId, QueueId};
-use crate::store::sqlite::reads::columns::{attempt, finished, job, live, queue};
+use crate::job::{ClaimedJob, Job, LeaseId, QueueId};
+use crate::store::sqlite::reads::columns::{attempt, finished, held, job, queue};
 use crate::store::sqlite::reads::names::Names;
 use crate::store::{Queue, StoreError, json};
 use rusqlite::types::FromSql;
@@ -12,16 +12,20 @@ use windlass_core::{Attempt, Delivery, Executor, JobId, Millis, Priority, Reason
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A row of a live job.
-pub(in crate::store::sqlite) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
-    let mut job = shared(row, conn, names)?;
-    job.lease = row.get::<_, Option<i64>>(live::lease_id)?.map(LeaseId);
-    Ok(job)
+/// A row of a running job: nothing if it runs under another lease.
+pub(in crate::store::sqlite) fn claimed(
+    row: &Row<'_>,
+    lease: LeaseId,
+    conn: &Connection,
+    names: &mut Names,
+) -> Result<Option<ClaimedJob>> {
+    let is_held = row.get::<_, i64>(held::lease_id)? == lease.0;
+    is_held.then(|| Ok(ClaimedJob { job: live(row, conn, names)?, lease })).transpose()
 }
 
 /// A row of an archived job.
 pub(in crate::store::sqlite) fn archived(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
-    let mut job = shared(row, conn, names)?;
+    let mut job = live(row, conn, names)?;
     job.finished_at = moment(row, finished::finished_at)?;
     let is_failed = maybe(row, finished::reason)?.is_some();
     job.reason = is_failed.then(|| word(row, finished::reason, Reason::parse)).transpose()?;
@@ -31,7 +35,8 @@ pub(in crate::store::sqlite) fn archived(row: &Row<'_>, conn: &Connection, names
     Ok(job)
 }
 
-fn shared(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
+/// A row of a live job.
+pub(in crate::store::sqlite) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
     let id = JobId(row.get(job::id)?);
     let queue_id = QueueId(row.get(job::queue_id)?);
     let queue = names.queue(conn, queue_id)?;
@@ -64,7 +69,6 @@ fn shared(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
         timeout: span(row, job::timeout_ms)?,
         idempotency_key: text(row, job::idempotency_key)?,
         cancel_requested: row.get(job::cancel_requested)?,
-        lease: None,
         error_class: row.get(job::error_class)?,
         error: row.get(job::error)?,
         result: None,

@@ -9,7 +9,7 @@
     AND (?6 IS NULL OR error_class = ?6)
 
 -- name: job_live
-SELECT {job}, lease_id FROM windlass_live WHERE id = ?1
+SELECT {job} FROM windlass_live WHERE id = ?1
 
 -- name: job_archived
 SELECT {job}, {finished} FROM windlass_archive WHERE id = ?1
@@ -18,42 +18,42 @@ SELECT {job}, {finished} FROM windlass_archive WHERE id = ?1
 SELECT 1 FROM windlass_jobs WHERE id = ?1
 
 -- name: live_newest
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE {filter}
     AND (?7 IS NULL OR created_at >= ?7) AND id < ?8 AND (?9 IS NULL OR schedule_id = ?9) AND (?10 IS NULL OR parent_id = ?10)
 ORDER BY id DESC
 LIMIT ?11
 
 -- name: live_oldest
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE {filter}
     AND (?7 IS NULL OR created_at >= ?7) AND id > ?8 AND (?9 IS NULL OR schedule_id = ?9) AND (?10 IS NULL OR parent_id = ?10)
 ORDER BY id ASC
 LIMIT ?11
 
 -- name: live_schedule_newest
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE {filter}
     AND (?7 IS NULL OR created_at >= ?7) AND id < ?8 AND schedule_id = ?9 AND (?10 IS NULL OR parent_id = ?10)
 ORDER BY id DESC
 LIMIT ?11
 
 -- name: live_schedule_oldest
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE {filter}
     AND (?7 IS NULL OR created_at >= ?7) AND id > ?8 AND schedule_id = ?9 AND (?10 IS NULL OR parent_id = ?10)
 ORDER BY id ASC
 LIMIT ?11
 
 -- name: live_parent_newest
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE {filter}
     AND (?7 IS NULL OR created_at >= ?7) AND id < ?8 AND (?9 IS NULL OR schedule_id = ?9) AND parent_id = ?10
 ORDER BY id DESC
 LIMIT ?11
 
 -- name: live_parent_oldest
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE {filter}
     AND (?7 IS NULL OR created_at >= ?7) AND id > ?8 AND (?9 IS NULL OR schedule_id = ?9) AND parent_id = ?10
 ORDER BY id ASC

@@ -2,7 +2,7 @@
 
 -- name: expired
 -- Waiting jobs that should have started by ?1.
-SELECT {job}, lease_id FROM windlass_live
+SELECT {job} FROM windlass_live
 WHERE id IN (
         SELECT j.id FROM windlass_jobs j INDEXED BY windlass_jobs_start_by
         WHERE j.start_by IS NOT NULL AND j.first_attempt_at IS NULL AND j.start_by <= ?1)

@@ -121,7 +121,7 @@ async fn jobs_that_wait_and_run_go_on_after_an_upgrade() {
         states.push(store.job(&Scope::All, id).await.unwrap().unwrap().state);
     }
     assert_eq!(states, [State::Running, State::Queued]);
-    let done = store.commit(vec![success(&store, &running[0])], vec![running[0].lease.unwrap()]).await.unwrap();
+    let done = store.commit(vec![success(&store, &running[0])], vec![running[0].lease]).await.unwrap();
     assert!(matches!(done[0], Committed::Applied(_)), "{done:?}");
     assert_eq!(claim(&store, 10).await.iter().map(|job| (job.id, job.attempt)).collect::<Vec<_>>(), [(ids[1], 1)]);
 }
@@ -157,7 +157,7 @@ async fn the_tables_refuse_what_the_types_exclude() {
     put(&store).await;
     put(&store).await;
     let jobs = claim(&store, 1).await;
-    store.commit(vec![success(&store, &jobs[0])], vec![jobs[0].lease.unwrap()]).await.unwrap();
+    store.commit(vec![success(&store, &jobs[0])], vec![jobs[0].lease]).await.unwrap();
     let conn = home.connect();
     for change in [
         "UPDATE windlass_jobs SET state = 'running'",

@@ -84,7 +84,7 @@ async fn a_callers_transaction_stores_and_completes_jobs_with_its_effects() {
     conn.execute_batch("COMMIT").unwrap();
     let jobs = claim(&store, 1).await;
     let commits = [success(&store, &jobs[0])];
-    let lease = jobs[0].lease.unwrap();
+    let lease = jobs[0].lease;
 
     conn.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(matches!(store.commit_in(&conn, &commits, &[lease]).unwrap()[0], Committed::Applied(_)));

@@ -1,0 +1,85 @@
+//! Text from handlers, remote workers and HTTP answers, made fit for every store before any store sees it. No text may keep
+//! an outcome from being committed. Pure.
+
+use crate::job::Payload;
+use serde::de::IgnoredAny;
+
+/// Longest class, message or note kept, in bytes.
+pub const MAX_TEXT: usize = 8 * 1024;
+/// Largest result kept with a job, in bytes of JSON text.
+pub const MAX_RESULT: usize = 64 * 1024;
+
+/// The text as it is kept: cut at [`MAX_TEXT`], without the NULs that Postgres refuses.
+pub(crate) fn clean(text: &str) -> String {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    if !text.contains('\0') {
+        return text.to_owned();
+    }
+    // A replacement is longer than a NUL: cut again.
+    clean(&text.replace('\0', "\u{FFFD}"))
+}
+
+/// Note and result as they are kept. A result that cannot be kept is left out, and the note says so: the work is done either
+/// way and must not run again.
+pub(crate) fn note_and_result(note: Option<String>, result: Option<Payload>) -> (Option<String>, Option<Payload>) {
+    let problem = result.as_deref().and_then(problem_of);
+    let result = result.filter(|_| problem.is_none());
+    let note = match (note.as_deref().map(clean), problem) {
+        (note, None) => note,
+        (None, Some(problem)) => Some(problem),
+        (Some(note), Some(problem)) => Some(clean(&format!("{problem}\n{note}"))),
+    };
+    (note, result)
+}
+
+fn problem_of(result: &str) -> Option<String> {
+    if result.len() > MAX_RESULT {
+        return Some(format!("the result of {} bytes was not kept: at most {MAX_RESULT} are", result.len()));
+    }
+    let error = serde_json::from_str::<IgnoredAny>(result).err()?;
+    Some(format!("the result was not kept: it is not JSON: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn payload(text: &str) -> Option<Payload> {
+        Some(text.into())
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_is_short_and_has_no_nul(text in "(\\PC|\0){0,40}", times in 0_usize..600) {
+            let text = text.repeat(times);
+            let kept = clean(&text);
+            prop_assert!(kept.len() <= MAX_TEXT && !kept.contains('\0'));
+            prop_assert_eq!(clean(&kept), kept.clone(), "cleaning twice changes nothing");
+            if text.len() <= MAX_TEXT && !text.contains('\0') {
+                prop_assert_eq!(kept, text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_json_is_kept_as_it_is() {
+        for text in ["null", "42", r#"{"text":"a\u0000b"}"#, &format!("\"{}\"", "x".repeat(MAX_RESULT - 2))] {
+            assert_eq!(note_and_result(None, payload(text)), (None, payload(text)));
+        }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_kept_is_named_in_the_note() {
+        for text in ["", "nonsense", "\"a\0b\"", &format!("\"{}\"", "x".repeat(MAX_RESULT - 1))] {
+            let (note, result) = note_and_result(Some("sent".into()), payload(text));
+            assert_eq!(result, None);
+            let note = note.unwrap();
+            assert!(note.starts_with("the result ") && note.ends_with("\nsent"), "{note}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The library as a program that embeds it sees it: typed jobs, batches, handlers, middleware.
+#![allow(clippy::unwrap_used)] // All of this is tests.
+
+mod batches;
+mod kinds;
+mod policies;
