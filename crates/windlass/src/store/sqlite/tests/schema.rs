@@ -171,7 +171,7 @@ async fn the_tables_refuse_what_the_types_exclude() {
         "UPDATE windlass_archive SET reason = 'exhausted'",
         "UPDATE windlass_archive SET failures = -1",
         "UPDATE windlass_archive SET discarded_at = 1",
-        "UPDATE windlass_archive SET last_worker = NULL",
+        "UPDATE windlass_archive SET last_worker = 'w1'",
         "INSERT INTO windlass_running (id, lease_id, claimed_at) VALUES (9, NULL, 0)",
         "UPDATE windlass_queues SET executor = 'other'",
         "UPDATE windlass_queues SET paused = 2",
