@@ -15,8 +15,11 @@ use windlass_core::{JobId, Millis, Outcome, Roll};
 /// An attempt that a remote worker says it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldAttempt {
+    /// The job.
     pub job: JobId,
+    /// The attempt's number. With the lease, it is the fence.
     pub attempt: u32,
+    /// The lease that the job was handed out under.
     pub lease: LeaseId,
 }
 
@@ -29,9 +32,13 @@ impl HeldAttempt {
 /// How an attempt of a remote worker ended.
 #[derive(Debug, Clone)]
 pub struct AttemptResult {
+    /// Which attempt.
     pub held: HeldAttempt,
+    /// How it ended.
     pub outcome: Outcome,
+    /// A text to keep with the attempt.
     pub note: Option<String>,
+    /// JSON to keep with the job, of an attempt that succeeded.
     pub result: Option<Payload>,
 }
 

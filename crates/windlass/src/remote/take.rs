@@ -17,6 +17,7 @@ use windlass_core::{Executor, Millis};
 /// A remote worker's request for jobs.
 #[derive(Debug, Clone)]
 pub struct TakeRequest {
+    /// Who takes them.
     pub worker: RemoteWorker,
     /// The queues to take from; all within the worker's scope if empty.
     pub queues: Vec<QueueName>,
