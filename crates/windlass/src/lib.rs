@@ -33,8 +33,12 @@ pub mod fingerprint;
 pub mod handler_error;
 pub mod job;
 pub mod leases;
+#[doc(hidden)]
+pub mod low_level;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 pub mod random;
-mod remote;
+pub mod remote;
 pub mod store;
 pub mod tally;
 #[cfg(feature = "testing")]
@@ -47,19 +51,43 @@ pub mod worker;
 
 pub use attempt::Attempt;
 pub use client::batch::{EnqueueEach, EnqueueMany};
-pub use client::dead_letters::ReplayedPage;
+pub use client::dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
 pub use client::draft::{DraftError, WebhookDraft};
 pub use client::enqueue::{Enqueue, EnqueueError};
+pub use client::fleet::{Alerts, AuditLog, Settings, Tokens, Workers};
+pub use client::jobs::Jobs;
 pub use client::open::WindlassBuilder;
+pub use client::policies::{NamedPolicy, Policies, PolicyFault};
+pub use client::queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
 pub use client::retry::{IntoRetry, Retry};
+pub use client::schedules::{ScheduleBuilder, ScheduleError, Schedules};
+pub use client::stats::{Stats, WindowStats};
 pub use client::windlass::{OpenError, Windlass};
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
+pub use executor::middleware::Next;
 pub use executor::{Execute, Executed, Timeout};
-pub use handler_error::{HandlerError, cancel, snooze};
+pub use handler_error::{BoxError, HandlerError, cancel, snooze};
+pub use job::Job;
+#[cfg(feature = "metrics")]
+pub use metrics::{Metrics, TenantLabel};
+/// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
+pub use store::{
+    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, Health,
+    JobFilter, Keep, MAX_BATCH, Migrations, Missed, Options, Order, Overlap, Page, Queue, Recurrence, Replayed,
+    Retention, Schedule, ScheduleSpec, Scope, SettingKey, Spacing, StoreError, Token, WorkerId, WorkerReport,
+};
+pub use tally::Tally;
+/// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
+#[cfg(feature = "postgres")]
+pub use tokio_postgres;
+pub use tokio_util::sync::CancellationToken;
 pub use transaction::TransactionError;
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
 #[cfg(feature = "macros")]
 pub use windlass_macros::JobKind;
+pub use worker::shutdown::IntoShutdown;
 pub use worker::{Upkeep, Worker, WorkerError};

@@ -5,11 +5,11 @@ use crate::time::{Millis, Timestamp};
 
 /// Marks an interval: `every 30s`.
 const EVERY: &str = "every ";
-/// The time zone of whatever needs none.
+/// The time zone of an interval, which needs none.
 const UTC: &str = "UTC";
 
 impl Cadence {
-    /// The cadence a text stands for: a cron line in `zone`, or an interval such as `every 30s` counted from `anchor`.
+    /// Reads a cadence: a cron line in `zone`, or an interval such as `every 30s` counted from `anchor`.
     ///
     /// ```
     /// use windlass_core::{Cadence, Timestamp};
@@ -21,7 +21,7 @@ impl Cadence {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text or the time zone, and what would be accepted.
+    /// What is wrong with the text or the time zone, and what is accepted.
     pub fn read(text: &str, zone: &str, anchor: Timestamp) -> Result<Self, CadenceError> {
         match text.strip_prefix(EVERY).map(Millis::parse) {
             Some(Ok(interval)) => Self::every(interval, anchor),
@@ -30,7 +30,7 @@ impl Cadence {
         }
     }
 
-    /// The text that [`Cadence::read`] reads, blanks tidied.
+    /// The text that [`Cadence::read`] reads, with single blanks.
     #[must_use]
     pub fn text(&self) -> String {
         match self {

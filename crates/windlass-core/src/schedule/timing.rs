@@ -1,14 +1,14 @@
-//! When a schedule fires next after it was made, changed, paused or resumed. Pure.
+//! When a schedule fires next after it was created, changed, paused or resumed. Pure.
 
 use super::Cadence;
 use crate::time::Timestamp;
 
-/// A schedule as far as its next firing is concerned.
+/// The parts of a schedule that its next firing depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Timing {
     /// `None` if it cannot be read.
     pub cadence: Option<Cadence>,
-    /// Whether it goes on after its first firing.
+    /// Whether it continues after its first firing.
     pub recurs: bool,
     /// Whether it is paused.
     pub paused: bool,
@@ -16,7 +16,7 @@ pub struct Timing {
     pub next_at: Option<Timestamp>,
 }
 
-/// What a change does to the next firing.
+/// The effect of a change on the next firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextFiring {
     /// It stays as it is stored. A firing that happens meanwhile is not undone.
@@ -32,9 +32,9 @@ impl Timing {
         self.cadence.as_ref().and_then(|cadence| cadence.next_after(now))
     }
 
-    /// The next firing after a change from `self` to `after`. It is computed anew when the cadence is another one, when a pause
-    /// ends (firings that fell into the pause are not made up for), and when a schedule that had none left is to recur. A one-shot
-    /// schedule that has fired stays without one, however often it is paused and resumed.
+    /// The next firing after a change from `self` to `after`. It is computed again when the cadence changes, when a pause
+    /// ends (firings missed during the pause are skipped), and when a schedule without firings left becomes recurring. A
+    /// one-shot schedule that has fired never gets another, even if it is paused and resumed.
     #[must_use]
     pub fn changed(&self, after: &Self, now: Timestamp) -> NextFiring {
         let is_new = self.cadence != after.cadence;

@@ -162,7 +162,7 @@ pub fn simulate_watched(
                 progress.delay = delay;
                 agenda.add(ended_at + delay, job);
             }
-            Next::Cancelled => unreachable!("nobody asked to cancel"),
+            Next::Cancelled => unreachable!("no cancel was requested"),
         }
     }
     tally.finish(target)

@@ -2,16 +2,15 @@
 
 use super::cached::Cached;
 use super::events::Streams;
-use super::leases::Leased;
 use super::output::problem::Problem;
-use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use windlass::Token;
 use windlass::Windlass;
 use windlass::client::catalogue::Catalogue;
 use windlass::random::Random;
-use windlass::store::{Store, Token};
+use windlass::remote::Remote;
+use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};
 
 /// Copies older than this are fetched anew, by one caller while the others go on with the old one.
@@ -38,11 +37,10 @@ struct Shared {
     access: Access,
     allowed_hosts: Vec<String>,
     tokens: Cached<Tokens>,
-    leased: Leased,
+    remote: Remote,
     streams: Streams,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     draining: CancellationToken,
-    tasks: TaskTracker,
 }
 
 /// The tokens there are.
@@ -67,23 +65,17 @@ impl Tokens {
 impl App {
     pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
-        let metrics = Arc::new(Metrics::new(tenants));
-        windlass.events().observe(metrics.clone());
+        let metrics = Metrics::with_tenants(&windlass, tenants);
         Self(Arc::new(Shared {
+            remote: windlass.remote(),
             windlass,
             access,
             allowed_hosts,
             tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
-            leased: Leased::default(),
             streams: Streams::default(),
             metrics,
             draining: CancellationToken::new(),
-            tasks: TaskTracker::new(),
         }))
-    }
-
-    pub(crate) fn store(&self) -> &dyn Store {
-        &**self.0.windlass.store()
     }
 
     pub(crate) fn windlass(&self) -> &Windlass {
@@ -95,15 +87,16 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.store().clock().now()
+        self.windlass().clock().now()
     }
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
         &self.0.allowed_hosts
     }
 
-    pub(crate) fn leased(&self) -> &Leased {
-        &self.0.leased
+    /// Serves workers outside this process.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.0.remote
     }
 
     pub(crate) fn streams(&self) -> &Streams {
@@ -117,11 +110,6 @@ impl App {
     /// Cancelled when the server stops: waiting requests end at once.
     pub(crate) fn draining(&self) -> &CancellationToken {
         &self.0.draining
-    }
-
-    /// Work that outlives its request; the server waits for it before it ends.
-    pub(crate) fn tasks(&self) -> &TaskTracker {
-        &self.0.tasks
     }
 
     /// # Errors
@@ -139,7 +127,7 @@ impl App {
     }
 
     async fn load_tokens(&self) -> Result<Tokens, Problem> {
-        Ok(Tokens { all: self.store().tokens().await?, access: self.0.access })
+        Ok(Tokens { all: self.windlass().tokens().list().await?, access: self.0.access })
     }
 
     /// # Errors

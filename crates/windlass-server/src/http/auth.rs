@@ -7,7 +7,8 @@ use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use std::marker::PhantomData;
-use windlass::store::Scope as Tenants;
+use windlass::Scope as Tenants;
+use windlass::remote::WorkScope;
 use windlass_core::job::Tenant;
 
 use crate::token;
@@ -65,6 +66,11 @@ impl Caller {
     /// Whose rows the caller may see and touch.
     pub(crate) fn tenants(&self) -> Tenants {
         self.tenant.clone().map_or(Tenants::All, Tenants::Tenant)
+    }
+
+    /// Whose jobs the caller's workers may run.
+    pub(crate) fn work_scope(&self) -> WorkScope {
+        WorkScope { tenant: self.tenant.clone(), queues: None }
     }
 
     /// The tenant of what the caller makes: the token's own; a caller for all tenants may name one.
@@ -163,8 +169,5 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let token = known.find(id).filter(|t| token::matches(secret, &t.hash) && t.revoked_at.is_none());
     let token = token.ok_or_else(refused)?;
     let scopes: Vec<Scope> = token.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
-    // Remote workers serve every tenant's queues.
-    let is_worker_only = scopes.iter().all(|s| *s == Scope::Work) && !scopes.is_empty();
-    let tenant = if is_worker_only { None } else { token.tenant.clone() };
-    Ok(Caller { by: format!("{} ({})", token.name, token.id), scopes, tenant })
+    Ok(Caller { by: format!("{} ({})", token.name, token.id), scopes, tenant: token.tenant.clone() })
 }

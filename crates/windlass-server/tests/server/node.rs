@@ -94,6 +94,10 @@ impl Node {
         self.log.lock().unwrap().iter().filter(|line| line.contains(words)).count()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, name: &str) {
         let reported = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
         assert!(reported.success());

@@ -220,7 +220,7 @@ impl<'a> EnqueueMany<'a> {
             let retry = self.retry.as_ref().or(job.retry.as_ref());
             let retry = retry.map(|retry| policies.read(retry)).transpose();
             let mut draft = job.draft?;
-            if let Some(retry) = retry.map_err(wrong_policy)? {
+            if let Some(retry) = retry.map_err(|error| wrong_policy(&error))? {
                 draft.retry = retry;
             }
             Ok(catalogue.complete(draft)?)
@@ -245,7 +245,7 @@ impl Policies<'_> {
     }
 }
 
-pub(crate) fn wrong_policy(error: PolicyError) -> DraftError {
+pub(crate) fn wrong_policy(error: &PolicyError) -> DraftError {
     DraftError::new("retry", error.to_string())
 }
 

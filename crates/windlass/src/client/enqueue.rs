@@ -96,6 +96,14 @@ impl Windlass {
         Enqueue { windlass: self, draft, retry: None }
     }
 
+    /// Stores jobs that are complete already.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+        self.store_jobs(jobs, atomicity).await
+    }
+
     pub(crate) async fn store_jobs(
         &self,
         jobs: Vec<NewJob>,
@@ -224,7 +232,7 @@ impl<'a> Enqueue<'a> {
     pub(crate) fn complete_with(self, catalogue: &Catalogue) -> Result<NewJob, EnqueueError> {
         let mut draft = self.draft?;
         if let Some(retry) = self.retry {
-            draft.retry = retry.read(catalogue).map_err(wrong_policy)?;
+            draft.retry = retry.read(catalogue).map_err(|error| wrong_policy(&error))?;
         }
         Ok(catalogue.complete(draft)?)
     }

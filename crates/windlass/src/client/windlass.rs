@@ -14,6 +14,8 @@ use windlass_core::{Millis, PolicyError};
 
 /// How old a snapshot of the settings may be when a job is completed from it.
 const CATALOGUE_AGE: Millis = Millis::from_secs(1);
+/// Who acts, for the audit, unless a caller sets another name.
+pub(super) const BY_LIBRARY: &str = "library";
 
 /// Durable jobs. Cheap to clone; all clones share one store.
 #[derive(Debug, Clone)]
@@ -148,6 +150,8 @@ impl Windlass {
         }))
     }
 
+    /// The store by itself. Everything a program needs is on the handles: [`Windlass::jobs`], [`Windlass::queues`] and so on.
+    #[doc(hidden)]
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store

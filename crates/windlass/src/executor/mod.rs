@@ -3,6 +3,7 @@
 pub mod handlers;
 #[cfg(feature = "http")]
 pub mod http;
+pub(crate) mod middleware;
 
 use crate::attempt::Attempt;
 use crate::job::Payload;

@@ -1,13 +1,11 @@
-//! Patience with a store that is away: wait a little longer each time, never for long.
+//! Reconnect: how long to wait for a store that is away. A little longer each time, never for long.
 
+use super::limits::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
 use crate::random::Random;
 use crate::store::StoreError;
 use windlass_core::Millis;
-
-const FIRST: Millis = Millis::new(50);
-const LONGEST: Millis = Millis::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(crate) struct Reconnect(u32);
@@ -19,7 +17,7 @@ impl Reconnect {
     }
 
     pub(crate) fn next(&mut self, random: &Random) -> Millis {
-        let longest = FIRST.get().saturating_mul(1 << self.0.min(16)).min(LONGEST.get());
+        let longest = FIRST_PAUSE.get().saturating_mul(1 << self.0.min(16)).min(LONGEST_PAUSE.get());
         self.0 += 1;
         // Half of it spread, so that a fleet does not come back in step.
         Millis::new(longest / 2 + random.number() % (longest / 2))

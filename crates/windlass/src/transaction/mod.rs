@@ -13,9 +13,8 @@ use crate::leases::transition::{Trace, commit_of};
 use crate::store::StoreError;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::store::{Commit, Committed};
-use windlass_core::JobId;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-use windlass_core::{Outcome, Roll};
+use windlass_core::{JobId, Outcome, Roll};
 
 /// Why something did not become part of a caller's transaction. Roll it back.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,8 @@
 use super::{BATCH, ROUNDS};
 use crate::client::windlass::Windlass;
 use crate::event::Reporter;
+use crate::leases::commit::next_firing;
 use crate::store::Reap;
-use crate::worker::next_firing;
 use windlass_core::Next;
 
 pub(super) async fn reap(windlass: &Windlass, reporter: &Reporter) {

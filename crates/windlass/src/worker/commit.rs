@@ -4,21 +4,19 @@
 use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
 use crate::job::LeaseId;
+use crate::leases::commit::{Cancel, commit, decide, ending, report};
 use crate::leases::held::Done;
 use crate::leases::held_leases::HeldLeases;
+use crate::leases::limits::MAX_COMMIT;
 use crate::leases::reconnect::Reconnect;
-use crate::leases::transition::{Trace, commit_of};
-use crate::store::{Commit, Committed, Scope, StoreError};
+use crate::leases::transition::Trace;
+use crate::store::{Commit, Committed, StoreError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::UnboundedReceiver;
-use windlass_core::{Next, Outcome, Timestamp, Transition};
-
-/// The most outcomes in one commit.
-const MAX_COMMIT: usize = 2000;
+use windlass_core::{Outcome, Transition};
 
 pub(crate) struct Committer {
     pub writer: Writer,
@@ -67,10 +65,9 @@ impl Writer {
             let commits: Vec<Commit> = left.iter().map(|done| self.commit_of(done)).collect();
             let transitions: Vec<Transition> = commits.iter().map(|commit| commit.transition).collect();
             let over = self.held_leases.take_over();
-            let ended: Vec<LeaseId> = self.ending(&commits).into_iter().chain(over.iter().copied()).collect();
-            let result = self.windlass.store().commit(commits, ended.clone()).await;
-            self.windlass.record_contact(&result);
-            match result {
+            let ending = ending(&commits, |lease, count| self.held_leases.ends_with(lease, count));
+            let ended: Vec<LeaseId> = ending.into_iter().chain(over.iter().copied()).collect();
+            match commit(&self.windlass, commits, ended.clone()).await {
                 Ok(committed) => left = self.applied(left, &transitions, &committed, &ended).await,
                 Err(error) => {
                     self.held_leases.give_back_over(over);
@@ -89,26 +86,10 @@ impl Writer {
             note: done.note.clone(),
             result: done.result.clone(),
         };
-        let roll = done.roll.expect("outcomes are given their roll before they are settled");
-        if done.ticket.cancel_requested.load(Ordering::Acquire) && !job.cancel_requested {
-            return commit_of(&job.with_cancel_requested(), &done.outcome, trace, roll);
-        }
-        commit_of(job, &done.outcome, trace, roll)
-    }
-
-    /// Leases whose last jobs are in this batch. One whose job may have to be decided again, because a cancel came
-    /// in between, is ended by a later commit: its row must outlive its jobs.
-    fn ending(&self, commits: &[Commit]) -> Vec<LeaseId> {
-        let mut counts: HashMap<LeaseId, (usize, bool)> = HashMap::new();
-        for commit in commits {
-            let (count, is_sure) = counts.entry(commit.lease).or_insert((0, true));
-            *count += 1;
-            *is_sure &= commit.stands_despite_cancel();
-        }
-        let ends = counts
-            .into_iter()
-            .filter(|(lease, (count, is_sure))| *is_sure && self.held_leases.ends_with(*lease, *count));
-        ends.map(|(lease, _)| lease).collect()
+        let roll = done.roll.expect("outcomes are given their roll before they are decided");
+        let is_requested = done.ticket.cancel_requested.load(Ordering::Acquire);
+        let cancel = if is_requested { Cancel::Requested } else { Cancel::NotRequested };
+        decide(job, cancel, &done.outcome, trace, roll)
     }
 
     /// Closes what was committed and tells about it; answers what is to be decided again.
@@ -158,19 +139,16 @@ impl Writer {
                 (None, None)
             }
         };
-        let next_firing = match (transition.next, job.schedule) {
-            (Next::Failed(_), Some(schedule)) => next_firing(&self.windlass, schedule).await,
-            (Next::Failed(_) | Next::Succeeded | Next::Cancelled | Next::Wait { .. }, _) => None,
-        };
-        self.reporter.ended(&Ended {
+        let ended = Ended {
             job,
             transition,
             error_class,
             error,
             started_at: done.ticket.started_at().unwrap_or(done.finished_at),
             finished_at: done.finished_at,
-            next_firing,
-        });
+            next_firing: None,
+        };
+        report(&self.windlass, &self.reporter, ended).await;
     }
 
     /// What to try again after an error of the whole batch.
@@ -203,20 +181,13 @@ impl Writer {
     }
 }
 
-/// When a schedule fires next, for people; unknown if the store does not answer.
-pub(crate) async fn next_firing(windlass: &Windlass, schedule: windlass_core::JobId) -> Option<Timestamp> {
-    windlass.store().schedule(&Scope::All, schedule).await.ok().flatten().and_then(|schedule| schedule.next_at)
-}
-
 /// Deletes the rows of leases that are over. A failure leaves them to be reaped, which finds no job under them.
 pub(crate) async fn end_leases(windlass: &Windlass, held_leases: &HeldLeases) {
     let over = held_leases.take_over();
     if over.is_empty() {
         return;
     }
-    let result = windlass.store().commit(Vec::new(), over.clone()).await;
-    windlass.record_contact(&result);
-    if result.is_err() {
+    if commit(windlass, Vec::new(), over.clone()).await.is_err() {
         held_leases.give_back_over(over);
     }
 }

@@ -4,6 +4,7 @@
 use super::execute::run_held;
 use crate::event::Reporter;
 use crate::executor::Execute;
+use crate::leases::fair_share::Room;
 use crate::leases::held::Held;
 use std::collections::VecDeque;
 use std::fmt;
@@ -48,13 +49,6 @@ struct Inner {
 pub(crate) enum Demand {
     Met,
     More,
-}
-
-/// What a group can take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Room {
-    pub slots: u32,
-    pub ahead: u32,
 }
 
 impl Group {

@@ -1,31 +1,28 @@
-//! Fetch: wait for work, claim up to the free slots (and a little ahead under load), hand it to the lanes.
+//! Fetch: wait for work, claim up to the free slots (and a little ahead under load), hand it to the slots.
 
-use super::dispatch::{Demand, Group, MAX_AHEAD, Room};
-use super::fair_share::FairShare;
+use super::dispatch::{Demand, Group, MAX_AHEAD};
 use super::subscription::Subscription;
 use crate::attempt::Shared;
 use crate::client::windlass::Windlass;
 use crate::job::{ClaimedJob, LeaseId};
+use crate::leases::claim::{ClaimFailure, Claimer};
+use crate::leases::doubt::{Doubt, Found};
+use crate::leases::fair_share::{FairShare, Room};
 use crate::leases::held::{DoneSender, hold};
 use crate::leases::held_leases::HeldLeases;
+use crate::leases::limits::{MAX_CLAIM, MAX_SUSPECTS};
 use crate::leases::reconnect::Reconnect;
-use crate::store::{Claim, Claimed, Leases, Share, StoreError, WorkerId};
+use crate::store::{Claimed, Leases, Share, StoreError};
 use crate::wake::Waker;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
 
-/// The most jobs of one claim.
-const MAX_CLAIM: u32 = 2000;
 /// The most jobs held beyond the slots: waiting for one, or for their outcomes to be committed.
 const MAX_UNCOMMITTED: usize = 4 * MAX_AHEAD as usize;
-/// Jobs with lost leases in a row that one worker runs at a time: what kills one process must not take others along.
-const MAX_SUSPECTS: usize = 1;
 
 pub(crate) struct Fetch {
-    pub windlass: Windlass,
-    pub worker: WorkerId,
-    pub lease_for: Millis,
+    pub claimer: Claimer,
     pub poll: Millis,
     pub subscriptions: Vec<Subscription>,
     pub groups: Vec<Arc<Group>>,
@@ -34,8 +31,8 @@ pub(crate) struct Fetch {
     pub done: DoneSender,
     pub fair_share: FairShare,
     pub waker: Waker,
-    /// Claims of unknown outcome that had brought nothing when the store was asked, and until when to ask again.
-    pub doubts: Vec<(LeaseId, Timestamp)>,
+    /// Claims of unknown outcome that had brought nothing when the store was asked.
+    pub doubts: Vec<Doubt>,
     pub stop: CancellationToken,
 }
 
@@ -57,18 +54,18 @@ impl Fetch {
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
         let mut reconnect = Reconnect::default();
-        let mut next_poll = self.windlass.clock().now();
+        let mut next_poll = self.windlass().clock().now();
         let mut look = true;
         let mut had_suspect = false;
         while !stop.is_cancelled() {
-            let has_suspect = self.held_leases.suspects() >= MAX_SUSPECTS;
+            let has_suspect = self.held_leases.suspects() >= MAX_SUSPECTS as usize;
             if had_suspect && !has_suspect {
-                // Suspects that were passed over can have their turn now.
+                // Suspects that were passed over can be claimed now.
                 self.fair_share.refresh();
             }
             had_suspect = has_suspect;
             if let Some(due) = self.held_leases.take_due() {
-                self.fair_share.expect(due, self.windlass.clock().now());
+                self.fair_share.expect(due, self.windlass().clock().now());
             }
             let claimed = self.claim_once(has_suspect).await;
             // After the claim: a job of a queue that is known does not wait for the list of queues.
@@ -86,12 +83,12 @@ impl Fetch {
                 }
                 Ok(None) => reconnect.reset(),
                 Err(error) => {
-                    tracing::warn!(%error, worker = %self.worker, "no work can be claimed");
-                    let pause = reconnect.next(self.windlass.random());
-                    tokio::select! { () = stop.cancelled() => return, () = self.windlass.clock().sleep(pause) => continue }
+                    tracing::warn!(%error, worker = %self.claimer.worker, "no work can be claimed");
+                    let pause = reconnect.next(self.windlass().random());
+                    tokio::select! { () = stop.cancelled() => return, () = self.windlass().clock().sleep(pause) => continue }
                 }
             }
-            let now = self.windlass.clock().now();
+            let now = self.windlass().clock().now();
             if now >= next_poll {
                 next_poll = now + self.poll;
             }
@@ -108,7 +105,7 @@ impl Fetch {
     }
 
     async fn wait(&mut self, stop: &CancellationToken, next_poll: Timestamp) -> Woken {
-        let clock = self.windlass.clock().clone();
+        let clock = self.windlass().clock().clone();
         let next_due = self.fair_share.next_due.filter(|due| *due < next_poll);
         tokio::select! {
             () = stop.cancelled() => Woken::Stopped,
@@ -122,8 +119,8 @@ impl Fetch {
 
     /// Reads which queues there are. Whether any is new.
     async fn find_queues(&mut self) -> bool {
-        let result = self.windlass.store().queues().await;
-        self.windlass.record_contact(&result);
+        let result = self.windlass().store().queues().await;
+        self.windlass().record_contact(&result);
         let queues = match result {
             Ok(queues) => queues,
             Err(error) => {
@@ -151,7 +148,8 @@ impl Fetch {
         }
         let finished: Vec<u64> = self.groups.iter().map(|group| group.finished()).collect();
         let limit = shares.iter().map(|share| share.slots + share.ahead).sum::<u32>().min(MAX_CLAIM);
-        let claimed = self.claim(shares.clone(), limit, u32::from(!has_suspect)).await?;
+        let suspects = if has_suspect { 0 } else { MAX_SUSPECTS };
+        let claimed = self.claim(shares.clone(), limit, suspects).await?;
         self.fair_share.learn(&shares, limit, &claimed);
         let demand = if claimed.jobs.len() as u32 == limit { Demand::More } else { Demand::Met };
         for (group, before) in self.groups.iter().zip(finished) {
@@ -163,58 +161,49 @@ impl Fetch {
     }
 
     async fn claim(&mut self, shares: Vec<Share>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
-        let lease = LeaseId::draw(self.windlass.random());
-        let claim = Claim {
-            worker: self.worker.clone(),
-            leases: Leases::Shared(lease),
-            lease_for: self.lease_for,
-            shares,
-            limit,
-            suspects,
-        };
-        let result = self.windlass.store().claim(claim).await;
-        self.windlass.record_contact(&result);
-        match result {
-            Err(StoreError::Unknown(cause)) => {
-                tracing::warn!(error = %cause, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
-                let jobs = self.held_under(lease).await;
-                if jobs.is_empty() {
-                    self.doubts.push((lease, self.windlass.clock().now() + self.lease_for));
-                }
-                Ok(Claimed { jobs, next_due: None })
-            }
-            Ok(_) | Err(_) => result,
+        let lease = LeaseId::draw(self.windlass().random());
+        match self.claimer.claim(Leases::Shared(lease), shares, limit, suspects).await {
+            Ok(claimed) => Ok(claimed),
+            Err(ClaimFailure::Refused(error)) => Err(error),
+            Err(ClaimFailure::Unknown(doubt, _)) => Ok(Claimed { jobs: self.resolve(doubt).await, next_due: None }),
         }
     }
 
     /// What a claim of unknown outcome brought, asked until the store knows.
-    async fn held_under(&self, lease: LeaseId) -> Vec<ClaimedJob> {
+    async fn resolve(&mut self, mut doubt: Doubt) -> Vec<ClaimedJob> {
         let mut reconnect = Reconnect::default();
         loop {
-            let result = self.windlass.store().held(vec![lease]).await;
-            self.windlass.record_contact(&result);
-            match result {
-                Ok(jobs) => return jobs,
-                Err(error) => tracing::warn!(%error, worker = %self.worker, "the store does not say what is held"),
+            match doubt.ask(self.windlass()).await {
+                Ok(Found::Jobs(jobs)) => return jobs,
+                Ok(Found::Nothing) => return Vec::new(),
+                Ok(Found::NotYet) => {
+                    self.doubts.push(doubt);
+                    return Vec::new();
+                }
+                Err(error) => {
+                    tracing::warn!(%error, worker = %self.claimer.worker, "the store does not say what is held");
+                }
             }
-            reconnect.wait(self.windlass.clock(), self.windlass.random()).await;
+            reconnect.wait(self.windlass().clock(), self.windlass().random()).await;
         }
     }
 
-    /// Asks once more what claims in doubt have brought: a database may finish one after its connection was lost, and that
-    /// must not cost its jobs an attempt.
+    /// Asks once more what claims in doubt have brought.
     async fn ask_again(&mut self) {
-        let now = self.windlass.clock().now();
+        let now = self.windlass().clock().now();
         let mut doubts = std::mem::take(&mut self.doubts);
-        doubts.retain(|(_, until)| now < *until);
-        for (lease, until) in doubts {
-            let result = self.windlass.store().held(vec![lease]).await;
-            self.windlass.record_contact(&result);
-            match result {
-                Ok(jobs) if !jobs.is_empty() => self.deliver(jobs),
-                Ok(_) | Err(_) => self.doubts.push((lease, until)),
+        doubts.retain(|doubt| !doubt.is_over(now));
+        for mut doubt in doubts {
+            match doubt.ask(self.windlass()).await {
+                Ok(Found::Jobs(jobs)) => self.deliver(jobs),
+                Ok(Found::Nothing) => {}
+                Ok(Found::NotYet) | Err(_) => self.doubts.push(doubt),
             }
         }
+    }
+
+    fn windlass(&self) -> &Windlass {
+        &self.claimer.windlass
     }
 
     fn deliver(&self, jobs: Vec<ClaimedJob>) {

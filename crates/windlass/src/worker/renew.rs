@@ -5,13 +5,12 @@ use super::commit::end_leases;
 use super::dispatch::Group;
 use crate::client::windlass::Windlass;
 use crate::leases::held_leases::HeldLeases;
+use crate::leases::limits::RENEW_AGAIN;
+use crate::leases::renew::renew;
 use crate::store::{WorkerId, WorkerReport};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
-
-/// A renewal that failed is tried again after a quarter of the time between two, and after this at the latest.
-const SOON: Millis = Millis::from_secs(1);
 
 pub(crate) struct Renewer {
     pub windlass: Windlass,
@@ -28,7 +27,7 @@ pub(crate) struct Renewer {
 impl Renewer {
     pub(crate) async fn run(self, stop: CancellationToken) {
         let every = Millis::new((self.lease_for.get() / 3).max(1));
-        let soon = Millis::new((every.get() / 4).max(1)).min(SOON);
+        let soon = Millis::new((every.get() / 4).max(1)).min(RENEW_AGAIN);
         let mut pause = every;
         self.report().await;
         loop {
@@ -49,9 +48,7 @@ impl Renewer {
         if leases.is_empty() {
             return true;
         }
-        let result = self.windlass.store().renew(&self.worker, leases, self.lease_for).await;
-        self.windlass.record_contact(&result);
-        let renewed = match result {
+        let renewed = match renew(&self.windlass, &self.worker, leases, self.lease_for).await {
             Ok(renewed) => renewed,
             Err(error) => {
                 // Leases end when they are reaped, not when their time is over: go on, and try again soon.

@@ -2,7 +2,6 @@
 
 use super::commit::{Committer, Writer};
 use super::dispatch::{DispatchContext, Group};
-use super::fair_share::FairShare;
 use super::fetch::Fetch;
 use super::identity::Identity;
 use super::renew::Renewer;
@@ -12,6 +11,8 @@ use crate::attempt::Shared;
 use crate::client::windlass::Windlass;
 use crate::event::Reporter;
 use crate::executor::Execute;
+use crate::leases::claim::Claimer;
+use crate::leases::fair_share::FairShare;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::reconnect::until_answered;
 use crate::upkeep::Keeper;
@@ -130,9 +131,7 @@ impl Running {
         let (done, outcomes) = mpsc::unbounded_channel();
         let shared = Shared { windlass: windlass.clone(), worker: id.0.clone(), state: worker.state };
         let fetch = Fetch {
-            windlass: windlass.clone(),
-            worker: id.clone(),
-            lease_for: worker.lease,
+            claimer: Claimer { windlass: windlass.clone(), worker: id.clone(), lease_for: worker.lease },
             poll: worker.poll,
             subscriptions: worker.subscriptions.clone(),
             groups: self.groups.clone(),

@@ -1,43 +1,41 @@
-//! The default policy of a program.
+//! Named policies: presets and the operator's own.
 
-use serde::{Deserialize, Serialize};
-use windlass::core::policy::Partial;
-use windlass::store::SettingKey;
-use windlass::{JobKind, OpenError, Policy, Windlass};
+use super::world;
+use crate::client;
+use serde_json::json;
+use windlass::PolicyFault;
+use windlass::core::Millis;
 
-#[derive(Serialize, Deserialize, JobKind)]
-struct Plain;
-
-#[derive(Serialize, Deserialize, JobKind)]
-#[job(retry = "once")]
-struct Careful;
-
-async fn policy_of<J: JobKind>(windlass: &Windlass, job: J) -> Policy {
-    let id = windlass.enqueue(job).await.unwrap();
-    (*windlass.job(id).await.unwrap().unwrap().policy).clone()
+#[tokio::test]
+async fn a_named_policy_is_kept_previewed_and_used() {
+    let w = world().await;
+    let windlass = client(&w);
+    let policies = windlass.policies();
+    let presets = policies.list().await.unwrap();
+    assert!(presets.iter().all(windlass::NamedPolicy::is_preset));
+    policies.put("gentle", "fixed:base=10s,jitter=none,cap=none,retries=3").await.unwrap();
+    let all = policies.list().await.unwrap();
+    assert_eq!((all.len(), all.last().unwrap().name.as_str()), (presets.len() + 1, "gentle"));
+    let preview = policies.preview("gentle", None).await.unwrap();
+    assert_eq!(preview.delays.iter().map(|one| one.total).max(), Some(Millis::from_secs(30)));
+    assert_eq!(policies.explain("gentle").await.unwrap(), policies.get("gentle").await.unwrap().unwrap().explain());
+    let id = windlass.enqueue_kind("email", &json!({})).retry("gentle").await.unwrap();
+    assert_eq!(windlass.job(id).await.unwrap().unwrap().policy.max_retries, 3);
+    assert!(policies.remove("gentle").await.unwrap());
+    assert!(!policies.remove("gentle").await.unwrap());
+    assert!(policies.get("gentle").await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn jobs_that_name_no_policy_use_the_programs_default() {
-    let windlass = Windlass::builder("memory:").default_policy("steps:7s/8s").open().await.unwrap();
-    assert_eq!(policy_of(&windlass, Plain).await.max_retries, 2);
-    assert_eq!(policy_of(&windlass, Careful).await.max_retries, 0);
-    let typed = Partial { max_retries: Some(9), ..Partial::parse_line("full-jitter").unwrap() };
-    let windlass = Windlass::builder("memory:").default_policy(typed).open().await.unwrap();
-    assert_eq!(policy_of(&windlass, Plain).await.max_retries, 9);
-}
-
-#[tokio::test]
-async fn a_default_that_the_operator_keeps_in_the_store_wins() {
-    let windlass = Windlass::builder("memory:").default_policy("steps:7s/8s").open().await.unwrap();
-    let key = SettingKey::Server { name: "defaults".into() };
-    windlass.put_setting(&key, Some(r#"{"policy":"steps:1s/2s/3s"}"#)).await.unwrap();
-    assert_eq!(policy_of(&windlass, Plain).await.max_retries, 3);
-}
-
-#[tokio::test]
-async fn a_wrong_default_policy_is_refused_when_opening() {
-    let error = Windlass::builder("memory:").default_policy("no-such-policy").open().await.unwrap_err();
-    assert!(matches!(error, OpenError::Policy(_)), "{error:?}");
-    assert!(error.to_string().contains("no-such-policy"), "{error}");
+async fn presets_stay_and_wrong_policies_are_refused() {
+    let w = world().await;
+    let windlass = client(&w);
+    let policies = windlass.policies();
+    let error = policies.put("full-jitter", "stepped").await.unwrap_err();
+    assert!(matches!(error, PolicyFault::Preset(_)), "{error}");
+    assert!(matches!(policies.remove("stepped").await.unwrap_err(), PolicyFault::Preset(_)));
+    let error = policies.put("mine", "fixed:bse=1s").await.unwrap_err();
+    assert!(matches!(error, PolicyFault::Policy(_)), "{error}");
+    assert!(matches!(policies.preview("no-such", None).await.unwrap_err(), PolicyFault::Policy(_)));
+    assert!(windlass.settings().all().await.unwrap().is_empty());
 }

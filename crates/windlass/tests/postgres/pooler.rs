@@ -69,7 +69,7 @@ async fn workers_work_through_a_pooler() {
     let w = World::at(&pgbouncer_url()).await;
     let open = || async { Windlass::open_with(&pgbouncer_url(), options(&w.schema)).await.unwrap() };
     let (producer, one, two) = (open().await, open().await, open().await);
-    // Both ask for one name: the lock of it is one transaction's, which a pooler keeps on one server connection.
+    // Both ask for one name: its lock belongs to one transaction, which a pooler keeps on one server connection.
     let done = tokio::sync::Notify::new();
     let work = |windlass: &Windlass| {
         Worker::new(windlass).handle(say).id("w1").queue("default", 2).run(async { done.notified().await })

@@ -1,4 +1,4 @@
-//! Retention: what is past it goes by whole partitions, and nobody who reads meanwhile waits for long.
+//! Retention: what is past it is removed by whole partitions, and readers do not wait long meanwhile.
 
 use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
@@ -64,7 +64,7 @@ async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
     let reader = plain().await;
     let read = format!("BEGIN; SELECT count(*) FROM {}.archive", w.schema);
     reader.batch_execute(&read).await.unwrap();
-    // While the drop asks for its lock, others come who want to read and to finish jobs.
+    // While the drop waits for its lock, others read and finish jobs.
     let began = Stopwatch::start();
     let others = async {
         for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! Deltas are folded soon, by anyone, and no count is lost; depths come from them.
+//! Deltas are folded soon, by any node, and no count is lost; depths are computed from them.
 
 use crate::world::{World, claim, job, options, url};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use windlass::store::postgres::PostgresStore;
 use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share};
 use windlass::tally::Tally;
 
-/// Longer than folding takes, shorter than a person's patience.
+/// Longer than folding takes, shorter than a user would wait.
 const SOON: Duration = Duration::from_secs(30);
 const DELTAS: &str = "SELECT count(*) FROM {s}.tally_deltas";
 /// More jobs than depths count before they try the other part.
@@ -71,7 +71,7 @@ async fn many_deltas_are_folded_at_once_by_whichever_node_and_no_count_is_lost()
     assert_eq!(depth(&w.store).await, (1600, 0, 0));
     let folded = async {
         while w.count(DELTAS).await >= 250 {
-            // Reading is enough: it tells the node that there are many.
+            // Reading is enough: the node notices that there are many.
             assert_eq!(sum(&w.store).await.enqueued, 1600);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -136,5 +136,5 @@ async fn works_when_asked_to() {
         .state(marks)
         .id(id)
         .queue("default", 4);
-    worker.lease(Duration::from_secs(1)).run(std::future::pending()).await.unwrap();
+    worker.lease(Duration::from_secs(1)).run(std::future::pending::<()>()).await.unwrap();
 }

@@ -23,7 +23,7 @@ async fn waits_when_asked_to() {
     let home = Home::reported();
     let windlass = home.open().await;
     let worker = Worker::new(&windlass).handle(mark).state(home.marks()).queue("default", 4).poll(POLL);
-    worker.run(std::future::pending()).await.unwrap();
+    worker.run(std::future::pending::<()>()).await.unwrap();
 }
 
 fn start(home: &Home) -> tokio::process::Child {

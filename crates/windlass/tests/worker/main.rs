@@ -6,5 +6,6 @@ mod families;
 mod faults;
 mod handlers;
 mod lines;
+mod remote;
 mod stopping;
 mod world;

@@ -1,16 +1,12 @@
-//! Remote workers: take jobs under leases, extend them, tell how attempts ended. Any language can work.
+//! Remote workers over HTTP: requests are read, handed to the library's `Remote`, and its answers shown.
 
 mod answer;
-mod claim;
-mod held;
 mod read;
 mod take;
 
 use super::app::App;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-
-pub(crate) use held::Leased;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()

@@ -5,46 +5,16 @@ use crate::http::input::fields::{Faults, Fields, is_clean};
 use crate::http::output::problem::Problem;
 use serde_json::value::RawValue;
 use windlass::job::{LeaseId, Payload};
-use windlass::store::WorkerId;
+use windlass::remote::{
+    AttemptResult, DEFAULT_LEASE, HeldAttempt, MAX_ITEMS, MAX_LEASE, MAX_RESULT, MAX_WAIT, MIN_LEASE, RemoteWorker,
+    TakeRequest, WorkScope,
+};
 use windlass_core::failure::ERROR;
 use windlass_core::job::QueueName;
 use windlass_core::{Advice, Failure, JobId, Millis, Outcome, Progress};
 
-/// The most jobs taken or answered at once.
-pub(super) const MAX_ITEMS: usize = 1000;
-/// Longest wait for work.
-const MAX_WAIT: Millis = Millis::from_secs(60);
-const DEFAULT_LEASE: Millis = Millis::from_secs(30);
-const MIN_LEASE: Millis = Millis::from_secs(1);
-const MAX_LEASE: Millis = Millis::from_secs(12 * 3600);
 /// Longest worker name.
 const MAX_NAME: usize = 128;
-/// Largest result of a job, in bytes of JSON text.
-const MAX_RESULT: usize = 64 * 1024;
-/// Longest note kept, in characters.
-const MAX_NOTE: usize = 4096;
-
-/// A worker's request for jobs.
-#[derive(Debug)]
-pub(super) struct Subscription {
-    pub(super) worker: WorkerId,
-    /// Empty: any queue.
-    pub(super) queues: Vec<QueueName>,
-    pub(super) max: u32,
-    pub(super) wait: Millis,
-    pub(super) lease_for: Millis,
-}
-
-/// One result a worker tells.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) job: JobId,
-    pub(super) attempt: u32,
-    pub(super) lease: LeaseId,
-    pub(super) outcome: Outcome,
-    pub(super) note: Option<String>,
-    pub(super) result: Option<Payload>,
-}
 
 /// The kind of results a request holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +24,7 @@ pub(super) enum LeaseAction {
     Fail,
 }
 
-pub(super) fn subscription(body: &Body) -> Result<Subscription, Problem> {
+pub(super) fn take_request(body: &Body, scope: WorkScope) -> Result<TakeRequest, Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
     fields.refuse_unknown(&["worker", "queues", "max", "waitMs", "leaseMs"]);
@@ -64,11 +34,12 @@ pub(super) fn subscription(body: &Body) -> Result<Subscription, Problem> {
     let wait = Millis::new(fields.whole("waitMs", 0..=MAX_WAIT.get()).unwrap_or(0));
     let lease_for = lease_for(&fields);
     faults.finish()?;
-    Ok(Subscription { worker: worker.ok_or_else(|| faults.problem())?, queues, max, wait, lease_for })
+    let worker = RemoteWorker::new(worker.ok_or_else(|| faults.problem())?, scope);
+    Ok(TakeRequest { worker, queues, max, wait, lease_for })
 }
 
 /// Worker, lease length and items of a request.
-pub(super) fn items(body: &Body, action: LeaseAction) -> Result<(WorkerId, Millis, Vec<Item>), Problem> {
+pub(super) fn items(body: &Body, action: LeaseAction) -> Result<(String, Millis, Vec<AttemptResult>), Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
     let known: &[&str] = match action {
@@ -79,16 +50,16 @@ pub(super) fn items(body: &Body, action: LeaseAction) -> Result<(WorkerId, Milli
     let worker = worker(&fields);
     let lease_for = lease_for(&fields);
     let raw = fields.needed("results", fields.list("results", MAX_ITEMS), "a list of {id, attempt, lease, …}");
-    let items: Vec<Item> =
+    let items: Vec<AttemptResult> =
         raw.unwrap_or_default().into_iter().enumerate().filter_map(|(i, raw)| item(raw, i, action, &faults)).collect();
     faults.finish()?;
     Ok((worker.ok_or_else(|| faults.problem())?, lease_for, items))
 }
 
-fn worker(fields: &Fields<'_>) -> Option<WorkerId> {
+fn worker(fields: &Fields<'_>) -> Option<String> {
     let name = fields.parsed("worker", |text| {
         let is_name = !text.is_empty() && text.len() <= MAX_NAME && !text.chars().any(char::is_control);
-        if is_name { Ok(WorkerId::new(text)) } else { Err(format!("must be 1 to {MAX_NAME} bytes of plain text")) }
+        if is_name { Ok(text.to_owned()) } else { Err(format!("must be 1 to {MAX_NAME} bytes of plain text")) }
     });
     fields.needed("worker", name, "the worker's name")
 }
@@ -97,7 +68,7 @@ fn lease_for(fields: &Fields<'_>) -> Millis {
     fields.whole("leaseMs", MIN_LEASE.get()..=MAX_LEASE.get()).map_or(DEFAULT_LEASE, Millis::new)
 }
 
-fn item(raw: &RawValue, index: usize, action: LeaseAction, faults: &Faults) -> Option<Item> {
+fn item(raw: &RawValue, index: usize, action: LeaseAction, faults: &Faults) -> Option<AttemptResult> {
     let fields = Fields::open(raw, format!("/results/{index}"), faults)?;
     let known: &[&str] = match action {
         LeaseAction::Extend => &["id", "attempt", "lease"],
@@ -127,9 +98,10 @@ fn item(raw: &RawValue, index: usize, action: LeaseAction, faults: &Faults) -> O
         LeaseAction::Extend | LeaseAction::Complete => Outcome::Succeeded,
         LeaseAction::Fail => outcome(&fields),
     };
-    let note = fields.lossy_text("note").map(|note| note.chars().take(MAX_NOTE).collect());
+    let note = fields.lossy_text("note");
     let result = result(&fields);
-    Some(Item { job: JobId(job? as i64), attempt: attempt? as u32, lease: lease?, outcome, note, result })
+    let held = HeldAttempt { job: JobId(job? as i64), attempt: attempt? as u32, lease: lease? };
+    Some(AttemptResult { held, outcome, note, result })
 }
 
 fn result(fields: &Fields<'_>) -> Option<Payload> {

@@ -1,7 +1,6 @@
 //! POST /leases: take jobs, waiting for them if there are none.
 
-use super::claim::{claim, queues_of};
-use super::read::{self, Subscription};
+use super::read;
 use crate::http::app::App;
 use crate::http::auth::{May, Work};
 use crate::http::input::body::Body;
@@ -13,13 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::job::ClaimedJob;
-use windlass::store::WorkerReport;
-use windlass_core::{Millis, Timestamp};
-
-/// A waiting worker looks at least this often: a wake-up may get lost.
-const POLL: Millis = Millis::from_secs(1);
-/// How often a worker is reported to the store.
-const REPORT_EVERY: Millis = Millis::from_secs(10);
+use windlass_core::Millis;
 
 /// A request for jobs.
 #[derive(Debug, ToSchema)]
@@ -50,7 +43,7 @@ pub(crate) struct LeasedJobs {
 pub(crate) struct LeasedJob {
     id: i64,
     attempt: u32,
-    /// With the attempt, the right to tell how it ended.
+    /// With the attempt, the right to report how it ended.
     lease: String,
     tenant_id: String,
     queue: String,
@@ -73,66 +66,15 @@ pub(crate) struct LeasedJob {
 
 /// Take up to `max` due jobs.
 ///
-/// Waits up to `waitMs` for the first. Each job comes under a lease of its own; extend it while the job runs, and tell the
+/// Waits up to `waitMs` for the first. Each job comes under a lease of its own; extend it while the job runs, and report the
 /// result before it ends.
 #[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
-pub(crate) async fn take(State(app): State<App>, _caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
-    let subscription = read::subscription(&body)?;
-    let deadline = app.now() + subscription.wait;
-    // Before the wait: a worker that waits for work is there.
-    report(&app, &subscription).await?;
-    let jobs = wait_for(&app, &subscription, deadline).await?;
-    Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, subscription.lease_for)).collect() }))
-}
-
-async fn wait_for(app: &App, subscription: &Subscription, deadline: Timestamp) -> Result<Vec<ClaimedJob>, Problem> {
-    let store = app.store();
-    let mut waker = store.wake().subscribe();
-    loop {
-        if app.draining().is_cancelled() {
-            return Ok(Vec::new());
-        }
-        let queues = queues_of(subscription, store.queues().await?, app);
-        let mut next_due = None;
-        if !queues.is_empty() {
-            let claimed = claim(app, subscription, &queues).await?;
-            if !claimed.jobs.is_empty() {
-                return Ok(claimed.jobs);
-            }
-            next_due = claimed.next_due;
-        }
-        let now = app.now();
-        if now >= deadline {
-            return Ok(Vec::new());
-        }
-        let until = [Some(now + POLL), next_due, Some(deadline)].into_iter().flatten().min().unwrap_or(deadline);
-        // All three only say when to look again.
-        tokio::select! {
-            () = waker.rung() => {}
-            () = store.clock().sleep_until(until) => {}
-            () = app.draining().cancelled() => {}
-        }
-    }
-}
-
-async fn report(app: &App, subscription: &Subscription) -> Result<(), Problem> {
-    let now = app.now();
-    if !app.leased().to_report(&subscription.worker.0, now, REPORT_EVERY) {
-        return Ok(());
-    }
-    let queues = subscription.queues.iter().map(|name| (name.to_string(), subscription.max)).collect();
-    let report = WorkerReport {
-        worker: subscription.worker.clone(),
-        host: "remote".into(),
-        version: String::new(),
-        queues,
-        // What it holds is its leases' business; nobody counts them here.
-        running: 0,
-        started_at: now,
-        seen_at: now,
-    };
-    Ok(app.store().report_worker(&report).await?)
+pub(crate) async fn take(State(app): State<App>, caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
+    let request = read::take_request(&body, caller.work_scope())?;
+    let lease_for = request.lease_for;
+    let jobs = app.remote().take(request).await?;
+    Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, lease_for)).collect() }))
 }
 
 impl LeasedJob {

@@ -11,7 +11,7 @@ use tracing::callsite::rebuild_interest_cache;
 use tracing::subscriber::set_global_default;
 use windlass::event::{AttemptLog, EventKind};
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::store::Registry;
+use windlass::low_level::Registry;
 use windlass::{Attempt, Failure, JobKind, Worker};
 use windlass_core::Executor;
 

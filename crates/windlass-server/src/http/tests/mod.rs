@@ -11,4 +11,5 @@ mod prometheus;
 mod queues;
 mod reference;
 mod schedules;
+mod work_scope;
 mod world;

@@ -57,6 +57,20 @@ pub struct Page {
     pub order: Order,
 }
 
+impl Page {
+    /// The first page of the newest.
+    #[must_use]
+    pub const fn newest(limit: u32) -> Self {
+        Self { after: None, limit, order: Order::NewestFirst }
+    }
+
+    /// The first page of the oldest.
+    #[must_use]
+    pub const fn oldest(limit: u32) -> Self {
+        Self { after: None, limit, order: Order::OldestFirst }
+    }
+}
+
 /// Dead letters that failed alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadGroup {

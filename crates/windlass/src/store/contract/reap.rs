@@ -74,6 +74,7 @@ impl Spared {
     }
 
     /// The bounds, for a database: lengths between a lower and the upper one beside it, both excluded, are spared.
+    #[cfg(feature = "postgres")]
     pub(crate) fn bounds(&self) -> (Vec<i64>, Vec<i64>) {
         let bound = |millis: Millis| i64::try_from(millis.get()).unwrap_or(i64::MAX);
         self.0.iter().map(|span| (bound(span.from), bound(span.to))).unzip()

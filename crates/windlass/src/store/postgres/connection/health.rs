@@ -15,29 +15,26 @@ const STRAY_AFTER: i64 = 10 * 60_000;
 const POOLER: &str = "a pooler stands before the server, or prepared=off was set: statements are not prepared, which is \
      slower, and wake-ups from other processes may not arrive";
 
-impl Inner {
-    pub(in crate::store::postgres) async fn health(&self) -> Result<Health, StoreError> {
-        let before = self.clock.now();
-        let beat = self.write(Sql::Pulse, &[&self.fixed()]).await?;
-        let now = beat.first().map_or_else(|| Ok(before), |row| Columns::new(row).moment("now"))?;
-        let rows = self.read(Sql::Server, &[&self.fixed(), &STRAY_AFTER]).await?;
-        let row = rows.first().ok_or_else(|| StoreError::unavailable("the server says nothing of itself"))?;
-        let c = Columns::new(row);
-        let version = c.text("version")?;
-        let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
-        let mut warnings = durability(c)?;
-        warnings.extend(clock_warning(before, now));
-        if !self.pool.get().await?.prepares() {
-            warnings.push(POOLER.to_owned());
-        }
-        let strays: i64 = c.get("stray_leases")?;
-        if strays > 0 {
-            warnings
-                .push(format!("{strays} leases ran out long ago and were not reaped: is any node's upkeep running?"));
-        }
-        self.clock.follow(now);
-        Ok(Health { engine, schema: SCHEMA as u32, warnings })
+pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, StoreError> {
+    let before = store.clock.now();
+    let beat = store.write(Sql::Pulse, &[&store.fixed()]).await?;
+    let now = beat.first().map_or_else(|| Ok(before), |row| Columns::new(row).moment("now"))?;
+    let rows = store.read(Sql::Server, &[&store.fixed(), &STRAY_AFTER]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::unavailable("the server says nothing of itself"))?;
+    let c = Columns::new(row);
+    let version = c.text("version")?;
+    let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
+    let mut warnings = durability(c)?;
+    warnings.extend(clock_warning(before, now));
+    if !store.pool.get().await?.prepares() {
+        warnings.push(POOLER.to_owned());
     }
+    let strays: i64 = c.get("stray_leases")?;
+    if strays > 0 {
+        warnings.push(format!("{strays} leases ran out long ago and were not reaped: is any node's upkeep running?"));
+    }
+    store.clock.follow(now);
+    Ok(Health { engine, schema: SCHEMA as u32, warnings })
 }
 
 fn durability(c: Columns<'_>) -> Result<Vec<String>, StoreError> {

@@ -42,33 +42,31 @@ const fn latest(migrations: &[Migration]) -> i32 {
     migrations[migrations.len() - 1].number
 }
 
-impl Inner {
-    /// Brings the schema up to date.
-    pub(in crate::store::postgres) async fn migrate(&self) -> Result<(), StoreError> {
-        let lent = self.pool.get().await?;
-        let (begun, done) = join!(lent.begin(), run(&lent, self.pool.texts(), MIGRATIONS));
-        lent.conclude(begun, done).await
-    }
+/// Brings the schema up to date.
+pub(in crate::store::postgres) async fn migrate(store: &Inner) -> Result<(), StoreError> {
+    let lent = store.pool.get().await?;
+    let (begun, done) = join!(lent.begin(), run(&lent, store.pool.texts(), MIGRATIONS));
+    lent.conclude(begun, done).await
+}
 
-    /// Refuses a schema this program cannot work with.
-    pub(in crate::store::postgres) async fn check_schema(&self) -> Result<(), StoreError> {
-        let lent = self.pool.get().await?;
-        let texts = self.pool.texts();
-        let rows = match lent.client().query_typed(texts.get(Sql::Migrations), &[]).await {
-            Ok(rows) => rows,
-            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
-            Err(error) => return Err(before(error)),
-        };
-        let applied = applied(&rows)?;
-        check(&applied, texts.schema(), MIGRATIONS)?;
-        let at = applied.iter().map(|row| row.number).max().unwrap_or(0);
-        if at < SCHEMA {
-            return Err(StoreError::Schema(format!(
-                "the schema is at {at}, this program needs {SCHEMA}: run `windlass migrate`"
-            )));
-        }
-        Ok(())
+/// Refuses a schema this program cannot work with.
+pub(in crate::store::postgres) async fn check_schema(store: &Inner) -> Result<(), StoreError> {
+    let lent = store.pool.get().await?;
+    let texts = store.pool.texts();
+    let rows = match lent.client().query_typed(texts.get(Sql::Migrations), &[]).await {
+        Ok(rows) => rows,
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
+        Err(error) => return Err(before(error)),
+    };
+    let applied = applied(&rows)?;
+    check(&applied, texts.schema(), MIGRATIONS)?;
+    let at = applied.iter().map(|row| row.number).max().unwrap_or(0);
+    if at < SCHEMA {
+        return Err(StoreError::Schema(format!(
+            "the schema is at {at}, this program needs {SCHEMA}: run `windlass migrate`"
+        )));
     }
+    Ok(())
 }
 
 struct Applied {

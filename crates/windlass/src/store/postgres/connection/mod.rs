@@ -8,3 +8,8 @@ pub(super) mod listen;
 pub(super) mod migrate;
 pub(super) mod pool;
 pub(super) mod pooler;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls;

@@ -2,5 +2,4 @@
 
 pub(super) mod depths;
 pub(super) mod read;
-pub(super) mod records;
 pub(super) mod tallies;

@@ -4,18 +4,21 @@
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 gone AS (
     DELETE FROM {schema}.jobs j
-    USING clock, unnest($2::bigint[], $3::integer[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::integer[],
-                 $11::integer[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[], $18::boolean[],
-                 $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[])
+    USING clock,
+          unnest($2::bigint[], $3::integer[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::bigint[],
+                 $10::integer[], $11::integer[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[],
+                 $18::boolean[], $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[])
           AS i (id, attempt, lease_id, stands, class, state, reason, finished_at, failures, crashes, error_class, error, result,
                 fingerprint, message, keep, has_attempt, status, retry, started_at, worker, why, note)
-    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id AND (i.stands OR NOT j.cancel_requested)
+    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id
+      AND (i.stands OR NOT j.cancel_requested)
     RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
               j.start_by, j.timeout_ms, j.schedule_id, j.parent_id, j.attempt, j.replays, j.priority, j.at_most_once,
               j.cancel_requested, j.kind, j.payload, j.idempotency_key, j.http, j.webhook, j.traceparent, j.retry_line,
-              coalesce(i.error_class, j.error_class) AS last_class, CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END AS last_error,
-              i.class, i.state, i.reason, clock.now AS finished_at, i.finished_at AS ended_at, i.failures, i.crashes, i.error_class, i.error, i.result, i.fingerprint,
-              i.message, i.keep, i.has_attempt, i.status, i.retry, i.started_at, i.worker, i.why, i.note
+              coalesce(i.error_class, j.error_class) AS last_class,
+              CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END AS last_error,
+              i.class, i.state, i.reason, clock.now AS finished_at, i.finished_at AS ended_at, i.failures, i.crashes, i.error_class,
+              i.error, i.result, i.fingerprint, i.message, i.keep, i.has_attempt, i.status, i.retry, i.started_at, i.worker, i.why, i.note
 ),
 archived AS (
     INSERT INTO {schema}.archive (class, id, queue_id, due_at, created_at, finished_at, policy_id, claimed_at, first_attempt_at,
@@ -100,12 +103,14 @@ SELECT g.id, g.schedule_id FROM gone g
 -- cancel was requested.
 WITH waiting AS (
     UPDATE {schema}.jobs j
-    SET state = i.state, due_at = i.due_at, failures = i.failures, crashes = i.crashes, previous_delay = coalesce(i.backoff, j.previous_delay), lease_id = NULL,
-        error_class = coalesce(i.error_class, j.error_class), error = CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END
+    SET state = i.state, due_at = i.due_at, failures = i.failures, crashes = i.crashes, lease_id = NULL,
+        previous_delay = coalesce(i.remembered_delay, j.previous_delay), error_class = coalesce(i.error_class, j.error_class),
+        error = CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END
     FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[],
-                $9::text[], $10::text[], $11::text[], $12::integer[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[], $18::bigint[])
+                $9::text[], $10::text[], $11::text[], $12::integer[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[],
+                $18::bigint[])
          AS i (id, attempt, lease_id, state, due_at, delay, failures, crashes, error_class, error, status, retry, started_at,
-               finished_at, worker, why, note, backoff)
+               finished_at, worker, why, note, remembered_delay)
     WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND NOT j.cancel_requested
     RETURNING j.id, i.attempt, i.lease_id, i.due_at, i.delay, i.error_class, i.error, i.status, i.retry, i.started_at, i.finished_at,
         i.worker, i.why, i.note

@@ -23,13 +23,13 @@ FROM (
 ) h
 
 -- name: key_find
--- The keys that stand for a job now, with its kind and payload if the job is still kept.
-SELECT k.tenant, k.key, k.job_id, coalesce(j.kind, a.kind) AS kind, coalesce(j.payload, a.payload) AS payload
+-- What these keys stood for last, with the kind and payload of the job if it is still kept.
+SELECT k.tenant, k.key, k.job_id, k.expires_at, j.id IS NOT NULL AS is_live, {now} AS now,
+       coalesce(j.kind, a.kind) AS kind, coalesce(j.payload, a.payload) AS payload
 FROM unnest($2::text[], $3::text[]) AS i (tenant, key)
 JOIN {schema}.keys k ON k.tenant = i.tenant AND k.key = i.key
 LEFT JOIN {schema}.jobs j ON j.id = k.job_id
 LEFT JOIN {schema}.archive a ON a.id = k.job_id
-WHERE k.expires_at > {now} OR (k.expires_at IS NULL AND j.id IS NOT NULL)
 
 -- name: key_put
 -- From now on these keys stand for these jobs.

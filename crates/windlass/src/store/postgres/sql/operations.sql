@@ -19,27 +19,31 @@ FOR UPDATE OF j
 UPDATE {schema}.jobs SET cancel_requested = true WHERE id = ANY ($1::bigint[]) AND NOT cancel_requested
 
 -- name: run_now
--- Waiting jobs become due now, if they are not.
-UPDATE {schema}.jobs SET due_at = least(due_at, $2::bigint) WHERE id = ANY ($1::bigint[]) AND state <> 'running'
+-- Waiting jobs become due at these times.
+UPDATE {schema}.jobs j SET due_at = i.due_at
+FROM unnest($1::bigint[], $2::bigint[]) AS i (id, due_at)
+WHERE j.id = ANY (ARRAY[i.id]) AND j.state <> 'running'
 
 -- name: replay
 -- Archived jobs become live again under their own ids, with their attempts and a fresh allowance.
 WITH taken AS (
     DELETE FROM {schema}.archive a
-    USING unnest($1::bigint[], $2::bigint[]) AS i (id, due_at)
+    USING unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $5::bigint[], $6::bigint[])
+          AS i (id, due_at, failures, crashes, previous_delay, start_by)
     WHERE a.id = ANY (ARRAY[i.id])
-    RETURNING a.class, a.finished_at, a.id, a.queue_id, i.due_at, a.created_at, a.policy_id, a.claimed_at, a.start_by, a.timeout_ms,
-        a.schedule_id, a.parent_id, a.attempt, a.replays, a.priority, a.at_most_once, a.kind, a.payload, a.idempotency_key,
+    RETURNING a.class, a.finished_at, a.id, a.queue_id, i.due_at, i.failures, i.crashes, i.previous_delay, i.start_by, a.created_at,
+        a.policy_id, a.claimed_at, a.timeout_ms, a.schedule_id, a.parent_id, a.attempt, a.replays, a.priority, a.at_most_once, a.kind,
+        a.payload, a.idempotency_key,
         a.error_class, a.error, a.http, a.webhook, a.traceparent, a.retry_line, a.last_retry, a.last_started_at, a.last_finished_at,
         a.last_lease_id, a.last_worker
 ),
 back AS (
     INSERT INTO {schema}.jobs (id, queue_id, due_at, created_at, policy_id, claimed_at, start_by, timeout_ms, schedule_id, parent_id,
-        attempt, replays, priority, at_most_once, state, kind, payload, idempotency_key, error_class, error, http, webhook, traceparent,
-        retry_line)
-    SELECT t.id, t.queue_id, t.due_at, t.created_at, t.policy_id, t.claimed_at, CASE WHEN t.start_by > $3::bigint THEN t.start_by END,
-        t.timeout_ms, t.schedule_id, t.parent_id, t.attempt, t.replays + 1, t.priority, t.at_most_once, 'queued', t.kind, t.payload,
-        t.idempotency_key, t.error_class, t.error, t.http, t.webhook, t.traceparent, t.retry_line
+        attempt, failures, crashes, previous_delay, replays, priority, at_most_once, state, kind, payload, idempotency_key,
+        error_class, error, http, webhook, traceparent, retry_line)
+    SELECT t.id, t.queue_id, t.due_at, t.created_at, t.policy_id, t.claimed_at, t.start_by, t.timeout_ms,
+        t.schedule_id, t.parent_id, t.attempt, t.failures, t.crashes, t.previous_delay, t.replays + 1, t.priority, t.at_most_once,
+        'queued', t.kind, t.payload, t.idempotency_key, t.error_class, t.error, t.http, t.webhook, t.traceparent, t.retry_line
     FROM taken t
 ),
 ledger AS (
@@ -64,15 +68,15 @@ moved AS (
 SELECT t.id FROM taken t
 
 -- name: discard
--- Dead letters that an operator has dealt with. The first reason stands.
+-- Dead letters that an operator has dealt with.
 UPDATE {schema}.archive
-SET discarded_at = {now}, discard_reason = $3::text
+SET discarded_at = $1::bigint, discard_reason = $3::text
 WHERE id = ANY ($2::bigint[]) AND state = 'failed' AND discarded_at IS NULL
 RETURNING id
 
 -- name: amend
 -- Changes a waiting job.
 UPDATE {schema}.jobs
-SET priority = coalesce($2::smallint, priority), due_at = coalesce($3::bigint, due_at)
+SET priority = $2::smallint, due_at = $3::bigint
 WHERE id = $1::bigint AND state <> 'running'
 RETURNING id

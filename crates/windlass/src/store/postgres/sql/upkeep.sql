@@ -7,7 +7,7 @@ FROM clock
 CROSS JOIN LATERAL (
     SELECT {live}
     FROM {schema}.jobs j
-    WHERE j.start_by <= clock.now AND j.state = 'queued' AND j.first_attempt_at IS NULL
+    WHERE j.start_by <= clock.now AND j.state <> 'running' AND j.first_attempt_at IS NULL
     ORDER BY j.start_by
     LIMIT $2::bigint
     FOR UPDATE OF j SKIP LOCKED

@@ -5,11 +5,11 @@ pub(in crate::store::postgres) type Gathered<'p> = Vec<&'p (dyn tokio_postgres::
 
 /// Defines a struct of arrays; `params` lists them in the order of its fields.
 macro_rules! arrays {
-    ($(#[$doc:meta])* $name:ident<$life:lifetime> { $($field:ident: $type:ty),+ $(,)? }) => {
+    ($(#[$doc:meta])* $name:ident<$life:lifetime> { $($(#[$about:meta])* $field:ident: $type:ty),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub(in crate::store::postgres) struct $name<$life> {
-            $(pub(in crate::store::postgres) $field: Vec<$type>,)+
+            $($(#[$about])* pub(in crate::store::postgres) $field: Vec<$type>,)+
             of: std::marker::PhantomData<&$life ()>,
         }
 

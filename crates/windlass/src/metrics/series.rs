@@ -1,12 +1,12 @@
 //! What is counted of each queue and kind, and how an event counts.
 
-use super::labels::{Place, Told};
+use super::labels::{Labelled, Place};
+use crate::event::{Event, EventKind};
+use crate::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use windlass::event::{Event, EventKind};
-use windlass::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use windlass_core::{Millis, Reason};
 
 /// Time in backoff: from half a second (full jitter) to the hour that the usual policies stop at, and a day beyond.
@@ -21,8 +21,8 @@ type Times = Family<Place, Histogram, fn() -> Histogram>;
 /// The metrics there are of each queue and kind.
 #[derive(Debug)]
 pub(super) struct Families {
-    attempts: Family<Told, Counter>,
-    jobs: Family<Told, Counter>,
+    attempts: Family<Labelled, Counter>,
+    jobs: Family<Labelled, Counter>,
     retries: Family<Place, Counter>,
     exhausted: Family<Place, Counter>,
     backoff: Times,
@@ -57,7 +57,7 @@ impl Families {
 
     /// The metrics of one place, all at zero, so that a rate sees the first event too.
     pub(super) fn series(&self, place: &Place) -> Series {
-        let reported = |label, word| Told { place: place.clone(), label, word };
+        let reported = |label, word| Labelled { place: place.clone(), label, word };
         let attempts = |word| self.attempts.get_or_create_owned(&reported("try", word));
         let jobs = |word| self.jobs.get_or_create_owned(&reported("outcome", word));
         Series {

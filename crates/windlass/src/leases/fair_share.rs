@@ -1,16 +1,22 @@
-//! Turns: which queues to ask next and for how much, so that no queue and no tenant starves another. Pure.
+//! Fair share: which queues to ask next and for how much, so that no queue and no tenant starves another. Pure.
 
-use super::dispatch::Room;
 use crate::job::QueueId;
 use crate::store::{Claimed, Share};
 use std::collections::HashMap;
 use windlass_core::Timestamp;
 
+/// How many jobs can be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Room {
+    pub slots: u32,
+    pub ahead: u32,
+}
+
 /// The queues a worker serves, in the order they are asked.
 #[derive(Debug, Default)]
 pub(crate) struct FairShare {
     members: Vec<Member>,
-    /// Who is asked first next time.
+    /// Which one is asked first next time.
     next: usize,
     /// When the queues that had nothing more will have something.
     pub next_due: Option<Timestamp>,
@@ -35,6 +41,12 @@ enum Supply {
 }
 
 impl FairShare {
+    /// Queues of one group, of which the one at `first` is asked first.
+    pub(crate) fn starting_at(first: usize, queues: impl Iterator<Item = QueueId>) -> Self {
+        let members: Vec<Member> = queues.map(|queue| Member { queue, group: 0, supply: Supply::Unknown }).collect();
+        Self { next: first % members.len().max(1), members, next_due: None }
+    }
+
     /// Takes over a list of queues with their groups; what is known of the ones that stay is kept. Whether any is new.
     pub(crate) fn set(&mut self, queues: &[(QueueId, usize)]) -> bool {
         self.members.retain(|m| queues.contains(&(m.queue, m.group)));
@@ -98,6 +110,19 @@ impl FairShare {
         shares
     }
 
+    /// Whom to ask for how much when only the whole claim is bounded, by `limit`: every queue that may have work, for an equal
+    /// part and one at least. A queue without work then costs no claim of its own.
+    pub(crate) fn plan_within(&mut self, limit: u32) -> Vec<Share> {
+        let count = self.members.len();
+        let may_have = |member: &&Member| member.supply != Supply::None;
+        let asked = self.members.iter().filter(may_have).count() as u32;
+        let slots = limit.div_ceil(asked.max(1));
+        let in_order = (0..count).map(|step| &self.members[(self.next + step) % count]);
+        let shares = in_order.filter(may_have).map(|member| Share { queue: member.queue, slots, ahead: 0 }).collect();
+        self.next = (self.next + 1) % count.max(1);
+        shares
+    }
+
     /// Learns from what a claim of `shares` brought.
     pub(crate) fn learn(&mut self, shares: &[Share], limit: u32, claimed: &Claimed) {
         self.next_due = [self.next_due, claimed.next_due].into_iter().flatten().min();
@@ -115,7 +140,7 @@ impl FairShare {
     }
 }
 
-/// A turn that was not filled is over; but while only its part ahead of the slots fell short, an at-most-once job may be
+/// A share that was not filled is over; but while only its part ahead of the slots fell short, an at-most-once job may be
 /// waiting for a slot.
 fn supply(share: Share, taken: u32) -> Supply {
     if taken >= share.slots + share.ahead {
@@ -147,7 +172,7 @@ impl Askers {
         }
     }
 
-    /// An equal part of what is left, rounded up: the first ones get the odd slots.
+    /// An equal part of what is left, rounded up: the first ones get what does not divide.
     fn share(&mut self, member: &Member, room: Room) -> Share {
         let slots = (room.slots - self.given.slots).div_ceil(self.slots.max(1));
         self.slots -= 1;
@@ -204,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_shared_out_whole_and_the_odd_ones_go_round() {
+    fn room_is_shared_out_whole_and_what_does_not_divide_goes_round() {
         let mut shares = shares(3);
         let room = [Room { slots: 5, ahead: 4 }];
         assert_eq!(asked(&shares.plan(&room)), [(1, 2, 2), (2, 2, 1), (3, 1, 1)]);
@@ -224,13 +249,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_that_fell_short_only_ahead_of_its_slots_is_asked_again_for_slots() {
+    async fn a_share_that_fell_short_only_ahead_of_its_slots_is_asked_again_for_slots() {
         let mut shares = shares(1);
         let plan = shares.plan(&[Room { slots: 1, ahead: 5 }]);
         let claimed = Claimed { jobs: vec![job_of(QueueId(1)).await], next_due: None };
         shares.learn(&plan, 6, &claimed);
         assert_eq!(asked(&shares.plan(&[Room { slots: 0, ahead: 5 }])), []);
         assert_eq!(asked(&shares.plan(&[Room { slots: 1, ahead: 5 }])), [(1, 1, 0)]);
+    }
+
+    #[tokio::test]
+    async fn a_bounded_claim_asks_every_queue_and_then_those_that_have_more() {
+        let mut shares = FairShare::starting_at(4, (1..=3).map(QueueId));
+        let plan = shares.plan_within(4);
+        assert_eq!(asked(&plan), [(2, 2, 0), (3, 2, 0), (1, 2, 0)]);
+        let claimed = Claimed { jobs: vec![job_of(QueueId(3)).await, job_of(QueueId(3)).await], next_due: None };
+        shares.learn(&plan, 4, &claimed);
+        assert_eq!(asked(&shares.plan_within(2)), [(3, 2, 0)]);
+        assert_eq!(asked(&FairShare::starting_at(0, (1..=3).map(QueueId)).plan_within(1)).len(), 3);
+        assert!(FairShare::starting_at(7, [].into_iter()).plan_within(9).is_empty());
     }
 
     #[test]

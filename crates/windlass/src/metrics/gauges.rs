@@ -2,15 +2,16 @@
 
 use super::MAX_LABEL_SETS;
 use super::labels::{OTHER, TenantLabel};
+use crate::alert::NOTICE_QUEUE;
+use crate::client::windlass::Windlass;
+use crate::store::{Alert, AlertStatus, Depth, Queue, StoreError};
+use crate::tally::Tally;
+use crate::webhook::DELIVERY_QUEUE;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use windlass::alert::NOTICE_QUEUE;
-use windlass::store::{Alert, AlertStatus, Depth, Queue, Scope, Store, StoreError};
-use windlass::tally::Tally;
-use windlass::webhook::DELIVERY_QUEUE;
 use windlass_core::job::Kind;
 use windlass_core::{Executor, Millis, Timestamp};
 
@@ -31,13 +32,12 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    pub(super) async fn read(store: &dyn Store) -> Result<Self, StoreError> {
-        let since = store.clock().now() - WINDOW;
+    pub(super) async fn read(windlass: &Windlass) -> Result<Self, StoreError> {
         Ok(Self {
-            queues: store.queues().await?,
-            depths: store.depths(&Scope::All).await?,
-            recent: store.tallies(&Scope::All, Some(since)).await?,
-            alerts: store.alerts().await?,
+            queues: windlass.queues().rows().await?,
+            depths: windlass.queues().depths().await?,
+            recent: windlass.stats().by_queue_and_kind(WINDOW).await?,
+            alerts: windlass.alerts().list().await?,
         })
     }
 

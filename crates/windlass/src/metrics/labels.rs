@@ -1,8 +1,8 @@
 //! Labels: where something happened. Bounded, so that no caller can fill a scraper's memory.
 
+use crate::event::Event;
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 use std::fmt;
-use windlass::event::Event;
 use windlass_core::job::{Kind, QueueName, Tenant};
 
 /// What everything is called that has no label set of its own.
@@ -10,8 +10,10 @@ pub(super) const OTHER: &str = "other";
 
 /// Whether metrics tell tenants apart. Off unless asked for: it multiplies the label sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum TenantLabel {
+pub enum TenantLabel {
+    /// Every series of a queue has the label `tenant`.
     On,
+    /// Tenants are counted together.
     #[default]
     Off,
 }
@@ -56,13 +58,13 @@ impl EncodeLabelSet for Place {
 
 /// A place, and one of a few words about what happened there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Told {
+pub(super) struct Labelled {
     pub(super) place: Place,
     pub(super) label: &'static str,
     pub(super) word: &'static str,
 }
 
-impl EncodeLabelSet for Told {
+impl EncodeLabelSet for Labelled {
     fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> fmt::Result {
         EncodeLabelSet::encode(&self.place, encoder)?;
         (self.label, self.word).encode(encoder.encode_label())

@@ -1,0 +1,53 @@
+//! Claim: take jobs under leases. A claim of unknown outcome is a doubt, which its claimer must resolve.
+
+use super::doubt::Doubt;
+use crate::client::windlass::Windlass;
+use crate::job::LeaseId;
+use crate::store::{Claim, Claimed, Leases, Share, StoreError, WorkerId};
+use windlass_core::Millis;
+
+/// Who claims, and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Claimer {
+    pub windlass: Windlass,
+    pub worker: WorkerId,
+    pub lease_for: Millis,
+}
+
+/// Why a claim brought nothing.
+#[derive(Debug)]
+pub(crate) enum ClaimFailure {
+    /// Nothing was claimed.
+    Refused(StoreError),
+    /// Jobs may have been claimed, or may be yet.
+    Unknown(Doubt, StoreError),
+}
+
+impl Claimer {
+    pub(crate) async fn claim(
+        &self,
+        leases: Leases,
+        shares: Vec<Share>,
+        limit: u32,
+        suspects: u32,
+    ) -> Result<Claimed, ClaimFailure> {
+        let (worker, lease_for) = (self.worker.clone(), self.lease_for);
+        let drawn: Vec<LeaseId> = match &leases {
+            Leases::Shared(lease) => vec![*lease],
+            Leases::Each(leases) => leases.clone(),
+        };
+        let claim = Claim { worker: worker.clone(), leases, lease_for, shares, limit, suspects };
+        let result = self.windlass.store().claim(claim).await;
+        self.windlass.record_contact(&result);
+        result.map_err(|error| match error {
+            StoreError::Unknown(_) => {
+                tracing::warn!(%error, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
+                ClaimFailure::Unknown(Doubt::new(worker, drawn, lease_for), error)
+            }
+            StoreError::Unavailable(_)
+            | StoreError::Corrupt { .. }
+            | StoreError::Schema(_)
+            | StoreError::Invalid(_) => ClaimFailure::Refused(error),
+        })
+    }
+}

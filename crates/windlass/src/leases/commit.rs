@@ -1,0 +1,72 @@
+//! Commit: outcomes and the end of lease rows, as every holder of leases writes them.
+
+use super::transition::{Trace, commit_of};
+use crate::client::windlass::Windlass;
+use crate::event::{Ended, Reporter};
+use crate::job::{ClaimedJob, LeaseId};
+use crate::store::{Commit, Committed, Scope, StoreError};
+use std::collections::HashMap;
+use windlass_core::{JobId, Next, Outcome, Progress, Roll, Timestamp};
+
+/// Whether an operator has requested the job's end since it was claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    NotRequested,
+    Requested,
+}
+
+/// The commit of an outcome, knowing of a cancel. Deciding again with the same roll gives the same delay.
+pub(crate) fn decide(job: &ClaimedJob, cancel: Cancel, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
+    match cancel {
+        Cancel::Requested if !job.cancel_requested => commit_of(&job.with_cancel_requested(), outcome, trace, roll),
+        Cancel::Requested | Cancel::NotRequested => commit_of(job, outcome, trace, roll),
+    }
+}
+
+/// The commit of a job that nobody started and nobody will run here.
+pub(crate) fn release(windlass: &Windlass, worker: &str, job: &ClaimedJob) -> Commit {
+    let now = windlass.clock().now();
+    let started_at = job.claimed_at.unwrap_or(now);
+    let trace = Trace { started_at, finished_at: now, worker: worker.to_owned(), ..Trace::default() };
+    commit_of(job, &Outcome::Released(Progress::NotStarted), trace, windlass.random().roll())
+}
+
+/// Leases that end with these commits: those whose last jobs are among them, as `is_last` says of a lease and a number of its
+/// jobs. One whose job may have to be decided again because of a late cancel is ended by a later commit: its row must outlive
+/// its jobs.
+pub(crate) fn ending(commits: &[Commit], is_last: impl Fn(LeaseId, usize) -> bool) -> Vec<LeaseId> {
+    let mut counts: HashMap<LeaseId, (usize, bool)> = HashMap::new();
+    for commit in commits {
+        let (count, is_sure) = counts.entry(commit.lease).or_insert((0, true));
+        *count += 1;
+        *is_sure &= commit.stands_despite_cancel();
+    }
+    let ends = counts.into_iter().filter(|(lease, (count, is_sure))| *is_sure && is_last(*lease, *count));
+    ends.map(|(lease, _)| lease).collect()
+}
+
+/// Writes outcomes, and deletes the rows of ended leases.
+pub(crate) async fn commit(
+    windlass: &Windlass,
+    commits: Vec<Commit>,
+    ended: Vec<LeaseId>,
+) -> Result<Vec<Committed>, StoreError> {
+    let result = windlass.store().commit(commits, ended).await;
+    windlass.record_contact(&result);
+    result
+}
+
+/// Tells logs and subscribers how an attempt ended, with the next firing of a schedule whose run failed.
+pub(crate) async fn report(windlass: &Windlass, reporter: &Reporter, ended: Ended<'_>) {
+    let next_firing = match (ended.transition.next, ended.job.schedule) {
+        (Next::Failed(_), Some(schedule)) => next_firing(windlass, schedule).await,
+        (Next::Failed(_) | Next::Succeeded | Next::Cancelled | Next::Wait { .. }, _) => None,
+    };
+    reporter.ended(&Ended { next_firing, ..ended });
+}
+
+/// When a schedule fires next, for the log: unknown if the store does not answer.
+pub(crate) async fn next_firing(windlass: &Windlass, schedule: JobId) -> Option<Timestamp> {
+    let schedule = windlass.store().schedule(&Scope::All, schedule).await;
+    schedule.ok().flatten().and_then(|schedule| schedule.next_at)
+}

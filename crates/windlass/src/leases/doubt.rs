@@ -1,0 +1,75 @@
+//! Doubt: a claim of unknown outcome. A database may finish one after its connection was lost, and after it was asked about it:
+//! the store is asked again for the length of the lease, so that the loss of a connection costs no job an attempt.
+
+use super::renew::renew;
+use crate::client::windlass::Windlass;
+use crate::job::{ClaimedJob, LeaseId};
+use crate::store::{StoreError, WorkerId};
+use windlass_core::{Millis, Timestamp};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Doubt {
+    worker: WorkerId,
+    leases: Vec<LeaseId>,
+    lease_for: Millis,
+    /// How long to ask; counted from the store's first answer.
+    until: Option<Timestamp>,
+}
+
+/// What the store says about a claim in doubt.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// It happened, and brought these.
+    Jobs(Vec<ClaimedJob>),
+    /// It has not happened; it still might.
+    NotYet,
+    /// It will not happen any more.
+    Nothing,
+}
+
+impl Doubt {
+    pub(crate) fn new(worker: WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Self {
+        Self { worker, leases, lease_for, until: None }
+    }
+
+    /// Asks once.
+    pub(crate) async fn ask(&mut self, windlass: &Windlass) -> Result<Found, StoreError> {
+        // Renewing keeps others from reaping what is there before it is given to somebody.
+        renew(windlass, &self.worker, self.leases.clone(), self.lease_for).await?;
+        let held = windlass.store().held(self.leases.clone()).await;
+        windlass.record_contact(&held);
+        Ok(self.judge(held?, windlass.clock().now()))
+    }
+
+    /// Whether the time to ask is over.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        self.until.is_some_and(|until| now >= until)
+    }
+
+    fn judge(&mut self, jobs: Vec<ClaimedJob>, now: Timestamp) -> Found {
+        self.until.get_or_insert(now + self.lease_for);
+        if !jobs.is_empty() {
+            Found::Jobs(jobs)
+        } else if self.is_over(now) {
+            Found::Nothing
+        } else {
+            Found::NotYet
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_is_asked_for_the_length_of_the_lease_from_its_first_answer_on() {
+        let mut doubt = Doubt::new(WorkerId::new("w1"), vec![LeaseId(1)], Millis::new(100));
+        let at = Timestamp::from_millis;
+        assert!(!doubt.is_over(at(1_000_000)), "while the store is away, no time passes");
+        assert!(matches!(doubt.judge(Vec::new(), at(50)), Found::NotYet));
+        assert!(matches!(doubt.judge(Vec::new(), at(149)), Found::NotYet));
+        assert!(matches!(doubt.judge(Vec::new(), at(150)), Found::Nothing));
+        assert!(doubt.is_over(at(150)));
+    }
+}

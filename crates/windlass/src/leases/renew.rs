@@ -1,0 +1,18 @@
+//! Renew: keep leases in use from being reaped.
+
+use crate::client::windlass::Windlass;
+use crate::job::LeaseId;
+use crate::store::{Renewed, StoreError, WorkerId};
+use windlass_core::Millis;
+
+/// Renews leases in one call. While workers cannot renew, no lease may be taken for lost: the result counts as contact.
+pub(crate) async fn renew(
+    windlass: &Windlass,
+    worker: &WorkerId,
+    leases: Vec<LeaseId>,
+    lease_for: Millis,
+) -> Result<Renewed, StoreError> {
+    let renewed = windlass.store().renew(worker, leases, lease_for).await;
+    windlass.record_contact(&renewed);
+    renewed
+}

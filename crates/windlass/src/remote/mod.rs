@@ -1,0 +1,62 @@
+//! Remote workers: jobs for handlers outside this process, in any language and over any protocol. A protocol translates; what
+//! a worker may take, and what becomes of its results, is decided here with the same engine (`leases`) as the worker of this
+//! process.
+
+mod background;
+mod handed_out;
+mod results;
+mod scope;
+mod take;
+mod undelivered;
+
+pub use crate::leases::limits::{MAX_ITEMS, MAX_LEASE, MAX_WAIT, MIN_LEASE};
+pub use crate::leases::text::MAX_RESULT;
+pub use crate::worker::DEFAULT_LEASE;
+pub use results::{Answer, AttemptResult, HeldAttempt};
+pub use scope::{RemoteWorker, WorkScope};
+pub use take::TakeRequest;
+
+use crate::client::windlass::Windlass;
+use background::Background;
+use handed_out::HandedOut;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// The way in for remote workers: [`Remote::take`] jobs, [`Remote::extend`] their leases, [`Remote::finish`] them. Clones are
+/// the same; a server keeps one, and stops it with [`Remote::stop`] and [`Remote::drained`].
+#[derive(Debug, Clone)]
+pub struct Remote(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    windlass: Windlass,
+    handed_out: HandedOut,
+    background: Background,
+    /// Which queue the next claim asks first.
+    next_queue: AtomicUsize,
+}
+
+impl Windlass {
+    /// Serves workers outside this process.
+    #[must_use]
+    pub fn remote(&self) -> Remote {
+        Remote(Arc::new(Inner {
+            windlass: self.clone(),
+            handed_out: HandedOut::default(),
+            background: Background::default(),
+            next_queue: AtomicUsize::new(0),
+        }))
+    }
+}
+
+impl Remote {
+    /// Ends waiting requests at once. Jobs that nobody received are still given back, if the store can be reached.
+    pub fn stop(&self) {
+        self.0.background.stop();
+    }
+
+    /// Waits until nothing is left to give back. After [`Remote::stop`].
+    pub async fn drained(&self) {
+        self.0.background.drained().await;
+    }
+}
