@@ -3,8 +3,8 @@
 
     python3 examples/python_worker.py --server http://127.0.0.1:9463 --queue email
 
-It leases jobs, runs the handler of each job's kind on a thread, extends the leases while they run, and tells how each attempt
-ended. On SIGTERM or Ctrl-C it takes no new jobs, lets running ones finish for a while and hands back the rest.
+It leases jobs, runs the handler of each job's kind on a thread, extends the leases while jobs run, and reports the outcome of
+each attempt. On SIGTERM or Ctrl-C it takes no new jobs, gives running jobs some time to finish, and gives back the rest.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 
 class Failure(Exception):
-    """Raised by a handler to say more than "it failed": class, permanent, retryAfter, retryIn, snooze."""
+    """Raised by a handler to fail with details: class, permanent, retryAfter, retryIn, snooze."""
 
     def __init__(self, message, **advice):
         super().__init__(message)
@@ -28,10 +28,10 @@ class Failure(Exception):
 
 
 class Cancelled(Exception):
-    """Raised by a handler that noticed it was asked to stop."""
+    """Raised by a handler that stopped because its stop event was set."""
 
 
-# Handlers, by kind. Each gets the job and an event that is set when it should stop. What it returns is kept as the result.
+# Handlers, by kind. Each gets the job and an event that is set when it should stop. Its return value is stored as the result.
 
 
 def echo(job, stop):
@@ -59,7 +59,7 @@ HANDLERS = {"echo": echo, "slow": slow, "flaky": flaky, "invalid": invalid}
 
 
 class Server:
-    """The few calls a worker makes. Trouble with the network or a 503 is waited out: every call may be repeated."""
+    """The calls a worker makes. After a network error or a 503 a call is repeated: every call is safe to repeat."""
 
     def __init__(self, url, token, worker):
         self.url, self.token, self.worker = url.rstrip("/"), token, worker
@@ -75,8 +75,8 @@ class Server:
         with urllib.request.urlopen(request, timeout=timeout) as response:
             return json.load(response)
 
-    def insist(self, path, body, give_up):
-        """Repeats a call until it gets through, or `give_up` says that it is too late."""
+    def call_until_answered(self, path, body, give_up):
+        """Repeats a call until the server answers, or until `give_up` returns true."""
         pause = 0.1
         while True:
             try:
@@ -123,7 +123,7 @@ class Worker:
         body = {"max": free, "waitMs": 2000, "leaseMs": self.lease_ms}
         if self.queues:
             body["queues"] = self.queues
-        jobs = self.server.insist("", body, self.stopping.is_set).get("jobs", [])
+        jobs = self.server.call_until_answered("", body, self.stopping.is_set).get("jobs", [])
         with self.changed:
             for job in jobs:
                 self.running[job["lease"]] = (job, threading.Event())
@@ -136,15 +136,15 @@ class Worker:
         try:
             if handler is None:
                 raise Failure(f"no handler for {job['kind']}", **{"class": "UnknownKind"})
-            path, told = "/complete", {"result": handler(job, stop)}
+            path, report = "/complete", {"result": handler(job, stop)}
         except Cancelled:
-            # Asked to stop: by a cancel (then the job ends cancelled) or because this process stops (then it goes back).
-            path, told = "/fail", {"release": True}
+            # Stopped by a cancel (then the job ends cancelled) or because this process stops (then the job is given back).
+            path, report = "/fail", {"release": True}
         except Failure as failure:
-            path, told = "/fail", {"message": str(failure), **failure.advice}
-        except Exception as error:  # a handler's mistake is a failed attempt, not a dead worker
-            path, told = "/fail", {"class": type(error).__name__, "message": str(error)}
-        answer = self.server.insist(path, {"results": [{**fence, **told}]}, self.too_late)
+            path, report = "/fail", {"message": str(failure), **failure.advice}
+        except Exception as error:  # a bug in a handler fails the attempt, not the worker
+            path, report = "/fail", {"class": type(error).__name__, "message": str(error)}
+        answer = self.server.call_until_answered(path, {"results": [{**fence, **report}]}, self.too_late)
         for result in answer["results"]:
             print(f"job {job['id']} attempt {job['attempt']} {path[1:]}: {result['result']}", flush=True)
         with self.changed:
@@ -152,7 +152,7 @@ class Worker:
             self.changed.notify_all()
 
     def extend(self):
-        """Renews all leases three times in their length, and passes on cancels."""
+        """Renews all leases every third of their length, and passes cancels to the handlers."""
         while True:
             time.sleep(self.lease_ms / 3000)
             with self.changed:
@@ -160,7 +160,8 @@ class Worker:
             if not held:
                 continue
             items = [{"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]} for job, _ in held]
-            answer = self.server.insist("/extend", {"results": items, "leaseMs": self.lease_ms}, self.too_late)
+            body = {"results": items, "leaseMs": self.lease_ms}
+            answer = self.server.call_until_answered("/extend", body, self.too_late)
             for (job, stop), result in zip(held, answer["results"]):
                 if result["result"] != "ok":
                     print(f"job {job['id']}: {result['result']}, stopping it", flush=True)
@@ -177,7 +178,7 @@ class Worker:
         return self.deadline is not None and time.monotonic() > self.deadline + 5
 
     def drain(self):
-        """Lets attempts finish within the grace time, then asks them to stop; they are handed back."""
+        """Lets attempts finish within the grace time, then asks the rest to stop; those are given back."""
         with self.changed:
             while self.running and time.monotonic() < self.deadline:
                 self.changed.wait(max(0.05, min(1, self.deadline - time.monotonic())))
@@ -190,7 +191,7 @@ def main():
     parser.add_argument("--server", default=os.environ.get("WINDLASS_SERVER", "http://127.0.0.1:9463"))
     parser.add_argument("--token", default=os.environ.get("WINDLASS_TOKEN"))
     parser.add_argument("--queue", action="append", default=[], help="may be repeated; any queue if absent")
-    parser.add_argument("--slots", type=int, default=4, help="jobs at once")
+    parser.add_argument("--slots", type=int, default=4, help="how many jobs run at once")
     parser.add_argument("--lease-ms", type=int, default=30_000)
     parser.add_argument("--grace", type=float, default=10, help="seconds that running jobs may take after a stop")
     args = parser.parse_args()

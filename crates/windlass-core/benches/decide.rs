@@ -41,7 +41,7 @@ fn report(name: &str, policy: &Policy) {
     println!("{name:<52} {:>14} {:>14}", per_second(ROUND, took), format!("{allocations}/1000"));
 }
 
-/// Decides failures of jobs at every retry the policy has, with ever other rolls.
+/// Decides failures of jobs at every retry the policy has, each with a different roll.
 fn decisions(policy: &Policy, outcome: &Outcome, count: u64) {
     let retries = u64::from(policy.max_retries.clamp(1, 10));
     for i in 0..count {
@@ -59,7 +59,7 @@ fn decisions(policy: &Policy, outcome: &Outcome, count: u64) {
     }
 }
 
-/// The quickest of several rounds: the others were disturbed.
+/// The fastest of several rounds: other work disturbed the slower ones.
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures time")]
 fn best(mut work: impl FnMut()) -> Duration {
     let rounds = (0..ROUNDS).map(|_| {

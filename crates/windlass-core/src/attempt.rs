@@ -1,4 +1,4 @@
-//! Attempt: one claim-and-execution of a job, as the ledger keeps it.
+//! Attempt: one claim-and-execution of a job, as its history records it.
 
 use crate::decide::Why;
 use crate::job::words;
@@ -6,7 +6,7 @@ use crate::time::{Millis, Timestamp};
 use std::fmt;
 
 words! {
-    /// How an attempt ended. One that was lost or cancelled reads `FAILED`, with a class that says so.
+    /// How an attempt ended. A lost or cancelled attempt has the status `FAILED`, and its class says which.
     Status {
         Succeeded = "SUCCESS",
         Failed = "FAILED",
@@ -15,12 +15,12 @@ words! {
     }
 }
 
-/// One line of a job's ledger.
+/// One line of a job's history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     /// Numbered from 1 without gaps; grows with every claim.
     pub number: u32,
-    /// Failures counted before this attempt: 0 is the initial try, k is retry #k.
+    /// Failures counted before this attempt: 0 is the first attempt, k is retry #k.
     pub retry: u32,
     pub status: Status,
     pub started_at: Timestamp,
@@ -32,12 +32,12 @@ pub struct Attempt {
     /// When the next attempt is due, if the policy or the handler asked for one.
     pub next_run_at: Option<Timestamp>,
     pub delay: Option<Millis>,
-    /// Why the job went where it went, in words.
+    /// The reason for the job's next state, in words.
     pub why: String,
 }
 
 impl Attempt {
-    /// `Initial`, `Retry #1`, …; `Snoozed` and `Released` attempts count for nothing and say so.
+    /// `Initial`, `Retry #1`, …; `Snoozed` or `Released` for attempts that count no failure.
     #[must_use]
     pub fn label(&self) -> String {
         label(self.retry, self.status)
@@ -49,7 +49,7 @@ impl Attempt {
     }
 }
 
-/// The label people read in an execution log.
+/// The label of an attempt in an execution log.
 #[must_use]
 pub fn label(retry: u32, status: Status) -> String {
     match (status, retry) {

@@ -1,5 +1,5 @@
-//! Backoff: how long to wait before retry n, before jitter and cap. Pure arithmetic.
-//! Knows nothing of jobs, stores or clocks; spreading the delay is `jitter`'s work.
+//! Backoff: how long to wait before retry n, before jitter and cap. Pure arithmetic, without jobs, stores or clocks.
+//! `jitter` spreads the delay.
 
 use crate::time::Millis;
 use std::fmt;
@@ -15,7 +15,7 @@ pub enum Backoff {
     Fixed { base: Millis },
     /// `base · fib(n)`: 1, 1, 2, 3, 5, …
     Fibonacci { base: Millis },
-    /// One delay after another; the last repeats. Never empty: [`crate::policy::Partial::resolve`] refuses that.
+    /// One delay after another; the last repeats. [`crate::policy::Partial::resolve`] refuses an empty list.
     Steps(Vec<Millis>),
 }
 
@@ -36,14 +36,14 @@ impl Backoff {
         }
     }
 
-    /// The smallest delay the backoff starts from; what decorrelated jitter calls its base.
+    /// The first delay of the backoff; decorrelated jitter uses it as its base.
     #[must_use]
     pub fn base(&self) -> Millis {
         self.delay(1)
     }
 }
 
-/// Bits kept behind the point while a fractional factor is raised to a power.
+/// Fraction bits kept while a fractional factor is raised to a power.
 const FRACTION_BITS: u32 = 32;
 
 fn exponential(base: Millis, factor: Ratio, power: u32) -> Millis {
@@ -62,7 +62,7 @@ fn exponential(base: Millis, factor: Ratio, power: u32) -> Millis {
         if value >= limit {
             return Millis::MAX;
         }
-        // Only a factor below one gets here, which no checked policy has; it must not take for ever either.
+        // Only a factor below one gets here. No checked policy has one, but the loop must still end soon.
         if value == 0 {
             break;
         }
@@ -73,14 +73,14 @@ fn exponential(base: Millis, factor: Ratio, power: u32) -> Millis {
 
 fn fibonacci(n: u32) -> u64 {
     let (mut a, mut b) = (0_u64, 1_u64);
-    // fib(93) is the last that fits; later ones saturate, far above any delay.
+    // fib(93) is the last that fits in 64 bits; later values saturate, far above any delay.
     for _ in 0..n.min(100) {
         (a, b) = (b, a.saturating_add(b));
     }
     a
 }
 
-/// A non-negative decimal with up to six places, kept exactly: equal texts are equal values.
+/// A non-negative decimal number with up to six places, stored exactly: equal texts are equal values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u32);
 

@@ -1,5 +1,5 @@
-//! The decision: a running job and the outcome of its attempt become a transition. Pure and total.
-//! This is the one place where a job's state changes after a claim.
+//! The decision: turns a running job and the outcome of its attempt into a transition. Pure and total.
+//! This is the only place where a job's state changes after a claim.
 
 use crate::attempt::Status;
 use crate::failure::{Advice, Failure, WORKER_LOST};
@@ -8,12 +8,12 @@ use crate::job::{Delivery, Reason, State};
 use crate::policy::Policy;
 use crate::time::{Millis, Timestamp};
 
-/// A running job, as far as the decision needs to know it.
+/// The parts of a running job that the decision needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Running<'a> {
-    /// Failures the policy has counted so far, this attempt not included.
+    /// Failures the policy has counted so far, without this attempt.
     pub failures: u32,
-    /// Lost leases in a row, this attempt not included.
+    /// Lost leases in a row, without this attempt.
     pub crashes: u32,
     /// When the first attempt of this allowance started.
     pub first_attempt_at: Timestamp,
@@ -24,7 +24,7 @@ pub struct Running<'a> {
     pub policy: &'a Policy,
 }
 
-/// What an attempt came to.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Succeeded,
@@ -39,7 +39,7 @@ pub enum Outcome {
     Lost,
 }
 
-/// How far a released attempt had come. An at-most-once job may only be given back if it never started.
+/// Whether a released attempt had started. An at-most-once job may be given back only if it had not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     NotStarted,
@@ -54,12 +54,12 @@ pub struct Transition {
     pub failures: u32,
     /// The new count of lost leases in a row.
     pub crashes: u32,
-    /// How this attempt goes into the ledger.
+    /// The status recorded for this attempt.
     pub status: Status,
     pub why: Why,
 }
 
-/// Where a job goes.
+/// The next state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     Succeeded,
@@ -103,11 +103,11 @@ impl Next {
     }
 }
 
-/// Why a transition is what it is; recorded with the attempt.
+/// The reason for a transition; recorded with the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     Succeeded,
-    /// The policy chose the delay; `base` is it before jitter.
+    /// The policy chose the delay; `base` is the delay before jitter.
     Backoff {
         retry: u32,
         of: u32,
@@ -131,10 +131,10 @@ pub enum Why {
     GaveUp(Reason),
 }
 
-/// Decides what becomes of a running job.
+/// Decides the next state of a running job.
 ///
-/// Success is success, whatever else was asked. A requested cancel ends everything else. Snooze and
-/// release wait and count nothing, unless the job may start only once. Any other outcome is a failure, and the
+/// Success always succeeds. After any other outcome, a requested cancel cancels the job. Snooze and
+/// release wait and count no failure, unless the job may start only once. Any other outcome is a failure, and the
 /// first rule that applies decides: at-most-once, permanent, crash loop, exhausted, deadline, retry.
 ///
 /// ```
@@ -228,7 +228,7 @@ impl Running<'_> {
         self.end(Next::Failed(reason), status, Why::GaveUp(reason))
     }
 
-    /// Ends or pauses the job without counting a failure. Whatever happened, the worker was not lost.
+    /// Ends or postpones the job without counting a failure. The worker was not lost, so `crashes` starts again at 0.
     fn end(&self, next: Next, status: Status, why: Why) -> Transition {
         Transition { next, failures: self.failures, crashes: 0, status, why }
     }

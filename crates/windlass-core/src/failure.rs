@@ -1,4 +1,4 @@
-//! Failure: why an attempt failed, and what it asks of the retry policy.
+//! Failure: why an attempt failed, and what it requests from the retry policy.
 
 use crate::time::Millis;
 
@@ -6,9 +6,9 @@ use crate::time::Millis;
 pub const WORKER_LOST: &str = "WorkerLost";
 /// Class of a handler that panicked.
 pub const PANIC: &str = "Panic";
-/// Class of an attempt that took longer than its timeout, on either side of the network.
+/// Class of an attempt that took longer than its timeout, locally or on the other side of the network.
 pub const TIMEOUT: &str = "Timeout";
-/// Class of a job whose kind no handler of this worker knows; retried, because a rolling deploy may bring one.
+/// Class of a job for whose kind this worker has no handler; retried, because a rolling deploy may add one.
 pub const UNKNOWN_KIND: &str = "UnknownKind";
 /// Class of a payload its handler cannot decode; permanent.
 pub const BAD_PAYLOAD: &str = "BadPayload";
@@ -16,17 +16,17 @@ pub const BAD_PAYLOAD: &str = "BadPayload";
 /// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// A plain name such as `Timeout` or `ValidationError`: what policies match on.
+    /// A name such as `Timeout` or `ValidationError`; policies match on it.
     pub class: String,
-    /// What happened, for people.
+    /// What happened, as text for the operator.
     pub message: String,
-    /// The HTTP status, where there was one: policies match on it too.
+    /// The HTTP status, if there was one; policies match on it too.
     pub status: Option<u16>,
-    /// What the failure asks of the policy.
+    /// What the failure requests from the policy.
     pub advice: Advice,
 }
 
-/// `class: message`, so that `?` carries a failure through code that speaks of errors.
+/// `class: message`, so that a failure can be used with `?` like any other error.
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.class, self.message)
@@ -35,21 +35,21 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What a failure asks of the retry policy.
+/// What a failure requests from the retry policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Advice {
-    /// Nothing: the policy alone decides.
+    /// No request: the policy alone decides.
     #[default]
     None,
     /// Never try again.
     Permanent,
-    /// Wait at least this long (bounded by the policy's `maxRetryAfter`).
+    /// Wait at least this long (limited by the policy's `maxRetryAfter`).
     RetryAfter(Millis),
     /// Wait exactly this long.
     RetryIn(Millis),
 }
 
-/// The class of a failure that names none.
+/// The default class of a failure.
 pub const ERROR: &str = "Error";
 
 impl Failure {
@@ -63,7 +63,7 @@ impl Failure {
         Self { advice: Advice::Permanent, ..Self::new(message) }
     }
 
-    /// Names its class, which the policy's `giveUpOn` and `retryOn` match on.
+    /// Sets its class, which the policy's `giveUpOn` and `retryOn` match on.
     #[must_use]
     pub fn class(mut self, class: impl Into<String>) -> Self {
         self.class = class.into();

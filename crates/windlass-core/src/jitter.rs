@@ -1,10 +1,10 @@
-//! Jitter: a delay becomes a window, and a roll picks a moment in it. Pure.
+//! Jitter: turns a delay into a window and picks a delay in it with a roll. Pure.
 
 use crate::backoff::Ratio;
 use crate::time::Millis;
 use std::fmt;
 
-/// How a delay is spread, so that jobs that failed together do not come back together.
+/// How a delay is spread, so that jobs that failed at the same time do not all retry at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Jitter {
     /// No spread.
@@ -21,7 +21,7 @@ pub enum Jitter {
     Additive(Ratio),
 }
 
-/// A random number drawn outside core: all of `u64`, evenly.
+/// A random number drawn outside core, uniform over all of `u64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Roll(pub u64);
 
@@ -37,7 +37,7 @@ impl Window {
         Self { min: delay, max: delay }
     }
 
-    /// The delay this roll picks: even over whole milliseconds, both ends included.
+    /// The delay this roll picks: uniform over whole milliseconds, both ends included.
     #[must_use]
     pub fn pick(self, roll: Roll) -> Millis {
         let choices = u128::from(self.width()) + 1;
@@ -50,7 +50,7 @@ impl Window {
         self.max.get() - self.min.get()
     }
 
-    /// Shifted up whole until its bottom is `floor`: a wait that was asked for is kept, and still spreads.
+    /// The whole window shifted up until its bottom is `floor`: the requested wait is kept, and delays still spread.
     #[must_use]
     pub(crate) fn above(self, floor: Millis) -> Self {
         let lift = floor - self.min;
@@ -58,8 +58,8 @@ impl Window {
     }
 }
 
-/// The window from `min` to `max`, shifted down whole until its top is `cap`, never below zero: the cap is a
-/// promise, and delays at the cap still spread.
+/// The window from `min` to `max`, shifted down as a whole until its top is `cap`, never below zero. So no delay
+/// exceeds the cap, and delays at the cap still spread.
 fn shifted_under(cap: Millis, min: u64, max: u64) -> Window {
     let excess = max.saturating_sub(cap.get());
     Window { min: Millis::new(min.saturating_sub(excess)), max: Millis::new(max - excess) }
@@ -88,7 +88,7 @@ impl Jitter {
         spread.or_else(|| share("additive", Self::MAX_ADDITIVE).map(Self::Additive))
     }
 
-    /// The window around the capped delay `d`. `base` and `previous` matter to decorrelated jitter only.
+    /// The window around the capped delay `d`. Only decorrelated jitter uses `base` and `previous`.
     #[must_use]
     pub(crate) fn window(self, d: Millis, cap: Millis, base: Millis, previous: Millis) -> Window {
         let ms = d.get();

@@ -1,10 +1,10 @@
-//! The words of a job: ids, names, priority, delivery, states and reasons. Closed sets are enums;
-//! names are parsed once, at the edge, into types that cannot hold a wrong one.
+//! The basic types of a job: ids, names, priority, delivery, states and reasons. Closed sets are enums.
+//! Names are parsed once, on input, into types that cannot hold an invalid name.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The number of a job or schedule. Made by the store, never reused.
+/// The number of a job or schedule. Assigned by the store, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub i64);
 
@@ -14,7 +14,7 @@ impl fmt::Display for JobId {
     }
 }
 
-/// A text that is not a name, and what one looks like.
+/// A text that is not a valid name, and the form of a valid one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} `{text}` is not a name; names match {form}")]
 pub struct NameError {
@@ -30,10 +30,10 @@ macro_rules! name {
         pub struct $type(std::sync::Arc<str>);
 
         impl $type {
-            /// Takes a text that is a name.
+            /// Checks a text and makes it a name.
             ///
             /// # Errors
-            /// What a name looks like.
+            /// The form of a valid name.
             pub fn new(text: &str) -> Result<Self, NameError> {
                 if is_name(text, $also) {
                     Ok(Self(text.into()))
@@ -83,7 +83,7 @@ name!(
 );
 
 impl Default for Tenant {
-    /// The tenant of whoever names none: `default`.
+    /// The tenant of callers that name none: `default`.
     fn default() -> Self {
         Self("default".into())
     }
@@ -102,7 +102,7 @@ fn is_name(text: &str, also: fn(u8) -> bool) -> bool {
     text.len() <= 64 && text.bytes().next().is_some_and(first) && text.bytes().all(rest)
 }
 
-/// Defines an enum whose variants each have one word, used in SQL, JSON, logs and on the command line alike.
+/// Defines an enum whose variants each have one word, the same in SQL, JSON, logs and on the command line.
 macro_rules! words {
     ($(#[$doc:meta])* $type:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -112,7 +112,7 @@ macro_rules! words {
         impl $type {
             pub const ALL: &[Self] = &[$(Self::$variant),+];
 
-            /// The one word for it, everywhere.
+            /// Its word.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
@@ -135,25 +135,25 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// Where a job stands.
+    /// The state of a job.
     State {
         /// Waiting for its time, now or later.
         Queued = "queued",
-        /// Claimed; an attempt is under way.
+        /// Claimed; an attempt is in progress.
         Running = "running",
         /// An attempt failed; waiting for the next one.
         Retrying = "retrying",
         /// Done.
         Succeeded = "succeeded",
-        /// Given up; final for the machine, a dead letter for people.
+        /// Given up; a dead letter until an operator replays or discards it.
         Failed = "failed",
-        /// Ended by a person, the caller or the handler.
+        /// Ended by an operator, the caller or the handler.
         Cancelled = "cancelled",
     }
 }
 
 impl State {
-    /// Live jobs are still to be worked on; the others are in the archive.
+    /// Live jobs have not finished; the others are in the archive.
     #[must_use]
     pub const fn is_live(self) -> bool {
         match self {
@@ -166,7 +166,7 @@ impl State {
 words! {
     /// Why a job was given up.
     Reason {
-        /// The failure said so, or its class is given up on.
+        /// The failure was marked permanent, or the policy gives up on its class.
         Permanent = "permanent",
         /// The policy's retries are used up.
         Exhausted = "exhausted",
@@ -184,9 +184,9 @@ words! {
 words! {
     /// How often a job may start.
     Delivery {
-        /// Until it succeeds or the policy gives up; a crash may repeat an effect.
+        /// It runs until it succeeds or the policy gives up; a crash may repeat an effect.
         AtLeastOnce = "AT_LEAST_ONCE",
-        /// Once, whatever happens; only a person's replay starts it again.
+        /// It starts at most once; only an operator's replay starts it again.
         AtMostOnce = "AT_MOST_ONCE",
     }
 }
@@ -194,7 +194,7 @@ words! {
 words! {
     /// Who carries out a queue's attempts.
     Executor {
-        /// Whoever works the queue: an in-process handler or a remote worker.
+        /// A worker of the queue: an in-process handler or a remote worker.
         Worker = "worker",
         /// Windlass itself, by calling a URL.
         Http = "http",

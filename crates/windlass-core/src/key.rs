@@ -1,21 +1,21 @@
-//! Idempotency keys: what a second enqueue under a key gets. Pure.
+//! Idempotency keys: the answer to a second enqueue with the same key. Pure.
 
 use crate::job::{JobId, Kind};
 use crate::time::Timestamp;
 use serde_json::Value;
 
-/// What a key stands for.
+/// A used key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyHolder {
     /// The job that was stored under it.
     pub job: JobId,
-    /// Until when it stands; `None`: as long as its job is live.
+    /// Until when it is valid; `None`: as long as its job is live.
     pub until: Option<Timestamp>,
     /// Whether its job is live.
     pub is_live: bool,
 }
 
-/// What an enqueue under a key that stands for a job gets.
+/// The answer to an enqueue with a key that belongs to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyVerdict {
     /// The same request: it gets the first job.
@@ -40,7 +40,7 @@ impl<'a> Request<'a> {
         Self { kind: kind.as_str(), payload }
     }
 
-    /// Whether both ask for the same job: the same kind, and payloads that are the same JSON value.
+    /// Whether both requests are for the same job: the same kind, and payloads that are the same JSON value.
     #[must_use]
     pub fn is_same(self, other: Request<'_>) -> bool {
         self.kind == other.kind && is_same_json(self.payload, other.payload)
@@ -48,21 +48,21 @@ impl<'a> Request<'a> {
 }
 
 impl KeyHolder {
-    /// Whether the key still stands for its job.
+    /// Whether the key is still valid.
     #[must_use]
     pub fn stands(&self, now: Timestamp) -> bool {
         self.until.map_or(self.is_live, |until| until > now)
     }
 
-    /// What a request under this key gets; `None` if the key is free again. `first` is the stored request, `None` if its job is
-    /// no longer kept: it was accepted once, so it must not be accepted again.
+    /// The answer to a request with this key; `None` if the key is free again. `first` is the stored request. It is `None`
+    /// if its job is no longer kept: it was accepted once, so it must not be accepted again.
     #[must_use]
     pub fn verdict(&self, first: Option<Request<'_>>, request: Request<'_>, now: Timestamp) -> Option<KeyVerdict> {
         self.stands(now).then(|| judge(self.job, first, request))
     }
 }
 
-/// What a request gets under a key that stands for `job`.
+/// The answer to a request with a key that belongs to `job`.
 #[must_use]
 pub fn judge(job: JobId, first: Option<Request<'_>>, request: Request<'_>) -> KeyVerdict {
     if first.is_none_or(|first| first.is_same(request)) { KeyVerdict::Existing(job) } else { KeyVerdict::Conflict(job) }

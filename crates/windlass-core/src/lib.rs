@@ -1,7 +1,7 @@
 //! The rules of Windlass: when to try again, when to give up, when a schedule fires.
 //!
 //! Everything here is pure. Nothing reads a clock, draws a random number or does I/O: `now` and `roll`
-//! come in as values, so whatever happened can be computed again from what was recorded.
+//! are passed in as values, so every decision can be computed again from the recorded inputs.
 //!
 //! Start with [`decide()`]: it says what becomes of a job after an attempt. [`verdict`] says what operators' actions do to it,
 //! [`pick`] which due jobs a claim takes.
@@ -35,6 +35,6 @@ pub use job::{Delivery, Executor, JobId, NameError, Priority, Reason, State};
 pub use policy::{Policy, PolicyError};
 pub use preview::{Preview, preview};
 pub use retention::{Keep, Retention, RetentionLevel};
-pub use schedule::{Cadence, CadenceError};
+pub use schedule::{Cadence, CadenceError, NextFiring, Timing};
 pub use signature::Secret;
 pub use time::{Millis, Timestamp};

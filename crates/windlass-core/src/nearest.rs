@@ -1,9 +1,9 @@
-//! The nearest known word to a misspelt one, for errors that help.
+//! The known word nearest to a misspelt one, for helpful error messages.
 
-/// The word in `known` that `word` was most likely meant to be; none if nothing comes close.
+/// The word in `known` that `word` was most likely meant to be; none if no word is close.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    // Longer words are no slip of the pen, and comparing them would cost their square.
+    // A longer word is not a typo, and the cost of comparing grows with the square of its length.
     const LONGEST: usize = 64;
     if word.len() > LONGEST {
         return None;
@@ -19,7 +19,7 @@ pub(crate) fn hint(word: &str, known: &[&str]) -> String {
     nearest(word, known).map_or_else(String::new, |k| format!(" (did you mean `{k}`?)"))
 }
 
-/// How many letters must be changed, added, dropped or swapped with a neighbour to get from `a` to `b`.
+/// How many letters must be changed, added, removed or swapped with a neighbour to get from `a` to `b`.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_nonsense_finds_none() {
+    fn a_typo_finds_its_word_and_nonsense_finds_none() {
         let known = ["base", "factor", "maxDelay", "maxRetries"];
         assert_eq!(nearest("bsae", &known), Some("base"));
         assert_eq!(nearest("maxretries", &known), Some("maxRetries"));

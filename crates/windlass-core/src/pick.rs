@@ -1,5 +1,5 @@
 //! Picking: which due jobs a claim takes, and in what order. Pure.
-//! A store offers the due jobs of each queue in order; this says which of them to take.
+//! A store offers the due jobs of each queue in order; the picker says which of them to take.
 
 use crate::job::{Delivery, JobId, Priority};
 use crate::time::Timestamp;
@@ -11,12 +11,12 @@ pub const fn order(priority: Priority, due_at: Timestamp, id: JobId) -> (Reverse
     (Reverse(priority), due_at, id)
 }
 
-/// What picking depends on in a due job.
+/// The parts of a due job that picking depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
     /// How often it may start.
     pub delivery: Delivery,
-    /// Whether it has lost a worker before: it may be what killed it.
+    /// Whether it has lost a worker before; it may have caused that.
     pub is_suspect: bool,
 }
 
@@ -38,11 +38,11 @@ pub struct Picker {
     room: u32,
     /// Suspects that the whole claim may still take.
     suspects: u32,
-    /// Free slots of the present queue.
+    /// Free slots of the current queue.
     slots: u32,
-    /// Jobs asked of the present queue, slots and ahead.
+    /// Jobs requested from the current queue, for slots and ahead.
     asked: u32,
-    /// Jobs to take from the present queue, as far as there is room.
+    /// Jobs that may still be taken from the current queue.
     wanted: u32,
     taken: u32,
 }
@@ -54,7 +54,7 @@ impl Picker {
         Self { room: limit, suspects, slots: 0, asked: 0, wanted: 0, taken: 0 }
     }
 
-    /// Goes on to the next queue: `slots` jobs can start at once, `ahead` more may wait for a slot.
+    /// Continues with the next queue: `slots` jobs can start at once, `ahead` more may wait for a slot.
     pub const fn next_queue(&mut self, slots: u32, ahead: u32) {
         self.slots = slots;
         self.asked = slots.saturating_add(ahead);
@@ -76,12 +76,12 @@ impl Picker {
         Pick::Take
     }
 
-    /// How many jobs like this one could still be taken from the queue, if all the others were passed over.
+    /// How many jobs like this one could still be taken from the queue if all others were skipped.
     #[must_use]
     pub fn most(&self, job: Candidate) -> u32 {
         let mut most = self.wanted - self.taken;
         if job.delivery == Delivery::AtMostOnce {
-            // It must not wait for a slot: a worker that dies meanwhile would have used up its only attempt.
+            // It must not wait for a slot: if the worker died meanwhile, its only attempt would be used up.
             most = most.min(self.slots.saturating_sub(self.taken));
         }
         if job.is_suspect {
@@ -91,7 +91,7 @@ impl Picker {
         most
     }
 
-    /// Whether the queue gave all that was asked of it.
+    /// Whether the queue gave all the jobs that were requested.
     #[must_use]
     pub const fn is_filled(&self) -> bool {
         self.taken == self.asked

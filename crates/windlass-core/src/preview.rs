@@ -1,5 +1,4 @@
-//! Preview: what a policy will do, before it does it. The same arithmetic as the decision, so what is
-//! previewed is what happens.
+//! Preview: what a policy will do. It uses the same arithmetic as the decision, so the preview is exact.
 
 use crate::jitter::{Jitter, Window};
 use crate::policy::Policy;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 /// The most retries a preview shows: as many as a policy can allow.
 pub const MAX_PREVIEW: u32 = crate::policy::MAX_RETRIES;
 
-/// The retries of a policy, one after another.
+/// The retries of a policy, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     pub delays: Vec<Delay>,
@@ -20,11 +19,11 @@ pub struct Preview {
 pub struct Delay {
     /// 1 is the first retry.
     pub retry: u32,
-    /// The wait before it, before jitter. Decorrelated jitter has no such number: the middle of its window.
+    /// The delay before jitter. Decorrelated jitter has no such delay, so this is the middle of its window.
     pub delay: Millis,
-    /// What jitter can make of it. Decorrelated: the widest it can be, every delay before having been the longest.
+    /// The possible delays with jitter. For decorrelated jitter the widest window: every earlier delay was the longest.
     pub window: Window,
-    /// The delays so far, this one included.
+    /// The sum of all delays so far, including this one.
     pub total: Millis,
 }
 
@@ -58,7 +57,7 @@ pub fn preview(policy: &Policy, count: u32) -> Preview {
 }
 
 impl Preview {
-    /// The longest all these waits can take together.
+    /// The longest possible sum of all these waits.
     #[must_use]
     pub fn longest(&self) -> Millis {
         self.delays.iter().fold(Millis::ZERO, |sum, d| sum + d.window.max)

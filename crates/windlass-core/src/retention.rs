@@ -26,7 +26,7 @@ pub struct Retention {
     pub failed: Keep,
 }
 
-/// What one setting says about retention. `None` leaves a field to the next level.
+/// The retention in one setting. For `None` the next level decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetentionLevel {
     /// Of jobs that succeeded.
@@ -78,7 +78,7 @@ impl Keep {
         }
     }
 
-    /// Whether a job that finished at that time may go now.
+    /// Whether a job that finished at that time may be removed now.
     #[must_use]
     pub fn is_past(self, finished_at: Timestamp, now: Timestamp) -> bool {
         match self {

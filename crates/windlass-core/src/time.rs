@@ -12,12 +12,12 @@ pub struct Timestamp(i64);
 pub struct Millis(u64);
 
 impl Timestamp {
-    /// The latest moment: RFC 3339 can write it in every time zone, so that every stored time can be shown.
+    /// The latest moment. RFC 3339 can express it in every time zone, so every stored time can be shown.
     pub const MAX: Self = Self(253_402_207_200_000);
-    /// The earliest moment Windlass deals with.
+    /// The earliest moment Windlass uses.
     pub const EPOCH: Self = Self(0);
 
-    /// A moment from milliseconds since the epoch, clamped to what can be shown.
+    /// A moment from milliseconds since the epoch, clamped to the range that can be shown.
     #[must_use]
     pub const fn from_millis(ms: i64) -> Self {
         if ms < 0 {
@@ -54,11 +54,27 @@ impl Timestamp {
     }
 }
 
-/// RFC 3339 in UTC, with milliseconds only where there are any.
+/// RFC 3339 in UTC, with milliseconds only if they are not zero.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = self.to_jiff();
         if self.0 % 1000 == 0 { write!(f, "{moment:.0}") } else { write!(f, "{moment:.3}") }
+    }
+}
+
+/// Clamped to what can be shown: a time before 1970 is 1970.
+impl From<std::time::SystemTime> for Timestamp {
+    fn from(time: std::time::SystemTime) -> Self {
+        match time.duration_since(std::time::UNIX_EPOCH) {
+            Ok(since) => Self::EPOCH + Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
+            Err(_) => Self::EPOCH,
+        }
+    }
+}
+
+impl From<Timestamp> for std::time::SystemTime {
+    fn from(moment: Timestamp) -> Self {
+        Self::UNIX_EPOCH + std::time::Duration::from_millis(moment.0.unsigned_abs())
     }
 }
 
@@ -113,7 +129,7 @@ impl Millis {
     /// Reads `500ms`, `30s`, `1m30s`, `2h`, `1d`, or a bare number of milliseconds.
     ///
     /// # Errors
-    /// A sentence naming the accepted forms.
+    /// Names the accepted forms.
     pub fn parse(text: &str) -> Result<Self, DurationError> {
         parse_duration(text.trim()).ok_or_else(|| DurationError(text.chars().take(40).collect()))
     }
@@ -127,6 +143,12 @@ pub struct DurationError(String);
 impl From<std::time::Duration> for Millis {
     fn from(span: std::time::Duration) -> Self {
         Self::new(u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl From<Millis> for std::time::Duration {
+    fn from(span: Millis) -> Self {
+        span.to_std()
     }
 }
 
@@ -159,7 +181,7 @@ fn parse_duration(text: &str) -> Option<Millis> {
         let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
         let (unit, tail) = tail.split_at(letters);
         let (_, size) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        // Units run from large to small, each once: `30s1m` is more likely a slip than a wish.
+        // Units go from large to small, each once: `30s1m` is more likely a mistake than intended.
         if *size >= finest {
             return None;
         }
@@ -229,6 +251,16 @@ mod tests {
         assert_eq!(Timestamp::parse("2026-01-01T13:00:00+01:00"), Some(noon));
         assert_eq!(Timestamp::MAX.to_string(), "9999-12-30T22:00:00Z");
         assert_eq!(Timestamp::parse("1960-01-01T00:00:00Z"), None);
+    }
+
+    #[test]
+    fn times_of_the_standard_library_are_taken_to_the_millisecond() {
+        use std::time::{Duration, SystemTime, UNIX_EPOCH};
+        let time = UNIX_EPOCH + Duration::from_micros(1_767_268_800_000_999);
+        assert_eq!(Timestamp::from(time), Timestamp::from_millis(1_767_268_800_000));
+        assert_eq!(SystemTime::from(Timestamp::from(time)), UNIX_EPOCH + Duration::from_millis(1_767_268_800_000));
+        assert_eq!(Timestamp::from(UNIX_EPOCH - Duration::from_secs(1)), Timestamp::EPOCH);
+        assert_eq!(Timestamp::from(UNIX_EPOCH + Duration::from_secs(1 << 40)), Timestamp::MAX);
     }
 
     #[test]

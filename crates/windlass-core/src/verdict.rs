@@ -1,10 +1,10 @@
 //! Verdicts: what cancel, replay, discard, amend and expire do to a job in a given state. Pure.
-//! Stores look a job up, ask here, and apply the answer. The decision after an attempt is `decide`'s work.
+//! Stores read a job, call these functions, and apply the answer. `decide` makes the decision after an attempt.
 
 use crate::job::{Priority, State};
 use crate::time::{Millis, Timestamp};
 
-/// A job as far as a verdict depends on it.
+/// The parts of a job that a verdict depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Its state.
@@ -15,9 +15,9 @@ pub struct Standing {
     pub priority: Priority,
     /// When it is, or was last, due.
     pub due_at: Timestamp,
-    /// The time by which it has to start.
+    /// The time by which it must start.
     pub start_by: Option<Timestamp>,
-    /// Whether the present allowance has had an attempt.
+    /// Whether it has had an attempt since it was stored or last replayed.
     pub has_started: bool,
 }
 
@@ -32,31 +32,31 @@ pub enum CancelVerdict {
     Finished(State),
 }
 
-/// Which jobs a replay is about.
+/// Which jobs a replay applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayOnly {
     /// Archived jobs go back to `queued`; waiting ones become due now.
     Any,
-    /// Dead letters alone: repeating the request finds none left and changes nothing.
+    /// Only dead letters: repeating the request finds none left and changes nothing.
     DeadLetters,
 }
 
 /// What a replay does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayVerdict {
-    /// It had finished: it goes back to `queued` with a fresh allowance, and `replays` grows by one.
+    /// It had finished: it goes back to `queued` with all retries available again, and `replays` grows by one.
     Requeue(Allowance),
     /// It is waiting: it becomes due at this time, which is never later than before.
     RunNow(Timestamp),
-    /// It is waiting and only dead letters were asked for: change nothing.
+    /// It is waiting and only dead letters were requested: change nothing.
     LeaveWaiting,
     /// It is running: change nothing.
     Running,
-    /// It finished and is not a dead letter, and only those were asked for: change nothing.
+    /// It finished and is not a dead letter, and only those were requested: change nothing.
     NotDead,
 }
 
-/// What a replayed job starts anew with. Its result, reason, discard and cancel request are forgotten.
+/// The initial values of a replayed job. Its result, reason, discard and cancel request are cleared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
     /// When it is due.
@@ -74,7 +74,7 @@ pub struct Allowance {
 /// What a discard does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscardVerdict {
-    /// A dead letter: it is dealt with from now on.
+    /// A dead letter: it is marked as dealt with.
     Discard,
     /// It was discarded before: keep the first time and reason.
     AlreadyDiscarded,
@@ -115,7 +115,7 @@ pub const fn cancel(state: State) -> CancelVerdict {
     }
 }
 
-/// What replaying a job does. `due_at` is when it is to be due if it goes back to its queue.
+/// What replaying a job does. `due_at` is when it will be due if it goes back to its queue.
 #[must_use]
 pub fn replay(job: &Standing, only: ReplayOnly, due_at: Timestamp, now: Timestamp) -> ReplayVerdict {
     match job.state {

@@ -1,4 +1,4 @@
-//! The retry path allocates nothing, so that a busy committer decides at memory speed.
+//! The retry path allocates nothing, so that deciding many jobs stays fast.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

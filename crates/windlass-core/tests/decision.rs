@@ -48,7 +48,7 @@ fn every_outcome_but_success() -> [Outcome; 7] {
 }
 
 #[test]
-fn success_is_success_whatever_else_was_asked() {
+fn success_is_success_whatever_else_was_requested() {
     let p = policy("once");
     let base = Running { failures: 9, crashes: 9, cancel_requested: true, delivery: Delivery::AtMostOnce, ..job(&p) };
     let step = run(&base, &Outcome::Succeeded);
@@ -146,7 +146,7 @@ fn a_job_that_loses_its_worker_too_often_in_a_row_is_quarantined() {
     assert_eq!((lost(0).next.state(), lost(0).crashes, lost(0).failures), (State::Retrying, 1, 1));
     assert_eq!((lost(1).next.state(), lost(1).crashes), (State::Retrying, 2));
     assert_eq!((lost(2).next, lost(2).crashes), (Next::Failed(Reason::CrashLoop), 3));
-    // Any other outcome breaks the row.
+    // Any other outcome resets the count.
     assert_eq!(run(&Running { crashes: 2, ..job(&p) }, &failed("Error")).crashes, 0);
 }
 
@@ -194,7 +194,7 @@ fn retry_after_raises_the_delay_up_to_its_bound_and_keeps_the_jitters_width() {
 }
 
 #[test]
-fn a_retry_after_that_is_not_believed_is_not_named_as_the_reason() {
+fn a_retry_after_that_is_ignored_is_not_named_as_the_reason() {
     let p = policy("http:maxRetryAfter=0");
     let step = run(&job(&p), &Outcome::Failed(Failure::new("no").retry_after(Millis::from_secs(90))));
     assert_eq!(step.why, Why::Backoff { retry: 1, of: 3, base: Millis::from_secs(1) });
@@ -215,7 +215,7 @@ fn retry_in_is_followed_exactly_and_still_counts() {
     );
 }
 
-/// A job to which every rule applies at once; taking the first away leaves the next in force.
+/// A job to which every rule applies at once; without the first rule, the next one decides.
 #[test]
 fn the_rules_apply_in_their_order() {
     let p = policy("http:retries=0,maxCrashes=1,maxElapsed=0,giveUpOn=WorkerLost");

@@ -1,4 +1,4 @@
-//! Each jitter spreads evenly over its window. A fixed seed, so that a failure is a change and not bad luck.
+//! Each jitter spreads evenly over its window. The seed is fixed, so that a failure means a change and not chance.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -29,7 +29,7 @@ fn draw(policy: &Policy, previous_delay: Millis, random: &mut StdRng) -> u64 {
     step.next.wait().expect("a retryable failure is retried").1.get()
 }
 
-/// Pearson's statistic over equal bins; above this, chance alone does it once in a thousand.
+/// Pearson's statistic over equal bins; chance alone exceeds this once in a thousand runs.
 const CHI_SQUARED_19: f64 = 43.82;
 
 fn assert_even(line: &str, previous: Millis, min: u64, max: u64) {
@@ -52,7 +52,7 @@ fn assert_even(line: &str, previous: Millis, min: u64, max: u64) {
 
 #[test]
 fn each_jitter_spreads_evenly_over_its_window() {
-    // The second retry of a base of 50 s: 100 s before jitter. Windows hold a multiple of the bins.
+    // The second retry with a base of 50 s: 100 s before jitter. The window's size is a multiple of the bins.
     for (jitter, min, max) in [
         ("full", 0, 100_000),
         ("equal", 50_000, 100_000),
@@ -77,7 +77,7 @@ fn no_jitter_is_one_delay() {
     assert!((0..1000).all(|_| draw(&p, Millis::ZERO, &mut random) == 100_000));
 }
 
-/// Decorrelated delays walk: each window grows from the delay drawn before.
+/// Decorrelated delays depend on each other: each window grows from the previous delay.
 #[test]
 fn decorrelated_delays_stay_between_base_and_cap_and_use_both_ends() {
     let p = policy("exponential:base=1s,cap=60s,jitter=decorrelated");

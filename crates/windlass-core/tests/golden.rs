@@ -1,4 +1,4 @@
-//! The reference table of the presets, literally, and the whole way of each to its give-up.
+//! The reference table of the presets, literally, and all attempts of each until it gives up.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -44,7 +44,7 @@ fn every_preset_is_in_the_table_and_has_its_numbers() {
     }
 }
 
-/// The windows of the first ten retries; a single number is a window of no width.
+/// The windows of the first ten retries; a single number is a window without width.
 const WINDOWS: [(&str, &str); 10] = [
     ("stepped", "30s 60s 120s 120s 120s 120s 120s 120s 120s 120s"),
     ("full-jitter", "0-500ms 0-1s 0-2s 0-4s 0-8s 0-16s 0-30s 0-30s 0-30s 0-30s"),
@@ -68,7 +68,7 @@ const WINDOWS: [(&str, &str); 10] = [
 ];
 
 #[test]
-fn every_presets_windows_are_as_written_down() {
+fn the_windows_of_every_preset_match_the_table() {
     for (name, windows) in WINDOWS {
         let shown: Vec<_> =
             preview(&policy(name), 10).delays.iter().map(|d| (d.window.min.get(), d.window.max.get())).collect();
@@ -81,8 +81,8 @@ fn every_presets_windows_are_as_written_down() {
     }
 }
 
-/// Runs a job that always fails, each attempt ending at once, and tells when attempts started (in
-/// milliseconds since the first) and why it was given up.
+/// Runs a job that always fails at once, and returns when attempts started (in milliseconds since the first)
+/// and why it was given up.
 fn life(policy: &Policy, roll: Roll) -> (Vec<u64>, Reason) {
     let start = Timestamp::from_millis(1_767_268_800_000);
     let (mut now, mut failures, mut previous_delay) = (start, 0, Millis::ZERO);

@@ -1,4 +1,4 @@
-//! What holds for every policy, job, outcome, time and roll. Failing cases print the seed that repeats them.
+//! Properties of every policy, job, outcome, time and roll. Failing cases print the seed that repeats them.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use windlass_core::{
     preview,
 };
 
-/// Mostly everyday spans, sometimes the extremes.
+/// Mostly common spans, sometimes extreme ones.
 fn span() -> impl Strategy<Value = Millis> {
     prop_oneof![4 => 0..10_000_000_u64, 1 => Just(0), 1 => 0..=Millis::MAX.get()].prop_map(Millis::new)
 }
@@ -106,7 +106,7 @@ fn delay_of(job: &Running<'_>, roll: Roll) -> Millis {
     step.next.wait().expect("a retryable failure is retried").1
 }
 
-/// What jitter would span if there were no cap.
+/// The width of the window without a cap.
 fn natural_width(policy: &Policy, n: u32) -> u128 {
     let d = u128::from(policy.delay(n).get());
     let share = |f: Ratio| d * u128::from(f.millionths()) / 1_000_000;
@@ -159,7 +159,7 @@ proptest! {
         let mut previous = Millis::ZERO;
         let mut total = Millis::ZERO;
         for shown in preview(&p, 40).delays {
-            // The longest delay each time gives decorrelated jitter its widest next window.
+            // After the longest delay, decorrelated jitter has its widest next window.
             let job = failing(&p, shown.retry - 1, previous);
             prop_assert_eq!(delay_of(&job, Roll(0)), shown.window.min);
             prop_assert_eq!(delay_of(&job, Roll(u64::MAX)), shown.window.max);
@@ -196,7 +196,7 @@ proptest! {
         prop_assert_eq!(p.max_retries, retries.iter().flatten().next().copied().unwrap_or(3));
         let cap = caps.iter().flatten().next().copied().unwrap_or(Some(Millis::from_secs(300)));
         prop_assert_eq!(p.max_delay, cap);
-        // Merging two neighbours first changes nothing.
+        // Merging two neighbouring levels first changes nothing.
         let merged = levels[0].clone().over(&levels[1]);
         let shorter: Vec<Partial> = std::iter::once(merged).chain(levels[2..].iter().cloned()).collect();
         prop_assert_eq!(Partial::resolve(&shorter, &[]), Ok(p));

@@ -56,7 +56,7 @@ fn candidates() -> impl Strategy<Value = Candidate> {
 
 proptest! {
     #[test]
-    fn a_cancel_ends_what_waits_asks_what_runs_and_leaves_what_finished(state in states()) {
+    fn a_cancel_ends_waiting_jobs_asks_running_jobs_and_leaves_finished_jobs(state in states()) {
         match verdict::cancel(state) {
             CancelVerdict::EndNow => prop_assert!(state.is_live() && state != State::Running),
             CancelVerdict::AskToStop => prop_assert_eq!(state, State::Running),
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn an_amend_changes_what_it_names_of_waiting_jobs_alone(
+    fn an_amend_changes_only_the_named_fields_of_waiting_jobs(
         job in standings(), priority in proptest::option::of(priorities()), run_at in proptest::option::of(moments()),
     ) {
         let waits = job.state.is_live() && job.state != State::Running;
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn what_expires_waits_and_has_not_started_in_time(job in standings(), now in moments()) {
+    fn only_waiting_jobs_that_have_not_started_in_time_expire(job in standings(), now in moments()) {
         if verdict::expires(&job, now) {
             prop_assert!(job.state.is_live() && job.state != State::Running && !job.has_started);
             prop_assert!(job.start_by.is_some_and(|by| by <= now));
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn a_claim_keeps_its_bounds_and_takes_all_it_can(
+    fn a_claim_keeps_its_limits_and_takes_all_it_can(
         limit in 0..20_u32, suspects in 0..3_u32,
         queues in proptest::collection::vec((0..5_u32, 0..5_u32, proptest::collection::vec(candidates(), 0..12)), 0..4),
     ) {
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_goes_when_its_time_is_over_and_reads_back(keep in keeps(), at in moments(), now in moments()) {
+    fn retention_ends_after_its_time_and_reads_back(keep in keeps(), at in moments(), now in moments()) {
         prop_assert_eq!(Keep::parse(&keep.to_string()), Some(keep));
         match keep {
             Keep::Drop => prop_assert!(keep.is_past(at, now)),
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn a_key_stands_for_its_window_or_as_long_as_its_job_is_live(
+    fn a_key_is_valid_for_its_window_or_as_long_as_its_job_is_live(
         until in proptest::option::of(moments()), is_live in any::<bool>(), now in moments(),
     ) {
         let holder = KeyHolder { job: JobId(1), until, is_live };

@@ -1,4 +1,4 @@
-//! What holds for every simulated scenario and policy. Failing cases print the seed that repeats them.
+//! Properties of every simulated scenario and policy. Failing cases print the seed that repeats them.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -154,7 +154,7 @@ fn a_herd_without_jitter_comes_back_as_one() {
     let scenario = Scenario { jobs: 1000, arrival: Millis::ZERO, target: down(100, 0, 5) };
     let (herd, _) = run(&scenario, &policy("fixed:base=8s,retries=9,jitter=none"), 1);
     assert_eq!((herd.peak_after.calls, herd.peak_after.at), (1000, Millis::from_secs(8)));
-    // Hundred of those left are served at 8 s, 16 s, … 72 s, and then the retries are used up.
+    // A hundred of the rest are served at 8 s, 16 s, … 72 s; then the retries are used up.
     assert_eq!((herd.succeeded, herd.given_up()), (900, 100));
     assert_eq!(herd.drain, Some(Millis::from_secs(67)));
 
@@ -180,7 +180,7 @@ fn the_figures_of_a_small_run_are_those_worked_out_by_hand() {
 
 #[test]
 fn only_calls_since_the_recovery_make_the_peak_after_it() {
-    // A call each 100 ms: five find it down and five up, in the same second.
+    // A call every 100 ms: in the same second, five find the target down and five find it up.
     let target = Target { down_for: Millis::new(500), ..up(10) };
     let scenario = Scenario { jobs: 10, arrival: Millis::new(1000), target };
     let (run, _) = run(&scenario, &policy("fixed:base=1s,retries=0"), 1);
@@ -196,7 +196,7 @@ fn a_policy_may_give_up_on_a_busy_target() {
 }
 
 #[test]
-fn a_run_ends_at_its_bound_and_says_what_was_left() {
+fn a_run_ends_at_its_limit_and_reports_the_unfinished_jobs() {
     let scenario = Scenario { jobs: 7, arrival: Millis::ZERO, target: down(1, 0, MAX_SPAN.get() / 1000) };
     let (run, _) = run(&scenario, &policy("fixed:base=2d,cap=none,retries=9,jitter=none"), 1);
     assert_eq!((run.unfinished, run.calls), (7, 28));

@@ -5,9 +5,7 @@ mod cli;
 mod config;
 mod http;
 mod logs;
-mod metrics;
 mod serve;
-mod store;
 mod token;
 
 use clap::Parser;

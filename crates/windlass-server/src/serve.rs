@@ -2,16 +2,16 @@
 
 use crate::config::{Config, Source, write_to_store};
 use crate::http::{self, Access, App};
-use crate::metrics::TenantLabel;
-use crate::{logs, store};
+use crate::logs;
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use windlass::Options;
+use windlass::TenantLabel;
 use windlass::event::AttemptLog;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
-use windlass::store::Options;
 use windlass::{Windlass, Worker};
 use windlass_core::Executor;
 
@@ -61,7 +61,7 @@ pub(crate) async fn open(config: &Config) -> anyhow::Result<Windlass> {
         ..Options::default()
     };
     let shown = crate::config::without_password(url);
-    store::open(url, options).await.with_context(|| format!("the store {shown} cannot be opened"))
+    Windlass::open_with(url, options).await.with_context(|| format!("the store {shown} cannot be opened"))
 }
 
 async fn work(
@@ -116,7 +116,7 @@ async fn answer(
 /// Binds the address, unless that would let anyone in.
 async fn listen(config: &Config, windlass: &Windlass) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let address: SocketAddr = config.text("listen").parse().context("listen")?;
-    if !address.ip().is_loopback() && windlass.store().tokens().await?.is_empty() {
+    if !address.ip().is_loopback() && windlass.tokens().list().await?.is_empty() {
         bail!(
             "{address} can be reached from other machines and there is no token yet, so anyone could use the server. \
              Create one first (windlass token create NAME --scope admin --store …), or listen on 127.0.0.1"
@@ -165,7 +165,7 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
             "windlass works without an API: it runs HTTP jobs, schedules and upkeep on {store}"
         ),
     }
-    let has_no_token = windlass.store().tokens().await.is_ok_and(|tokens| tokens.is_empty());
+    let has_no_token = windlass.tokens().list().await.is_ok_and(|tokens| tokens.is_empty());
     if address.is_some() && has_no_token {
         tracing::info!(
             "there is no token, so anyone on this machine may call the API, and nobody else can: it listens on loopback only"
@@ -176,7 +176,7 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
         let from = if *from == Source::Default { String::new() } else { format!(" ({from})") };
         tracing::warn!("calls may reach loopback and private networks{from}");
     }
-    if let Ok(health) = windlass.store().health().await {
+    if let Ok(health) = windlass.health().await {
         for warning in health.warnings {
             tracing::warn!("{}: {warning}", health.engine);
         }

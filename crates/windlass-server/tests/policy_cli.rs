@@ -1,4 +1,4 @@
-//! `windlass policy`, as people see it: golden output, exit codes, width and colour.
+//! `windlass policy` as users see it: golden output, exit codes, width and colour.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -15,7 +15,7 @@ fn stdout(columns: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What went wrong; all bad input ends with exit code 2 and prints nothing else.
+/// The error message; all bad input ends with exit code 2 and prints nothing else.
 fn refusal(args: &[&str]) -> String {
     let output = windlass("100", args);
     assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -99,7 +99,7 @@ fn no_line_is_wider_than_the_terminal() {
 }
 
 #[test]
-fn where_there_is_no_room_the_numbers_stand_alone() {
+fn a_narrow_terminal_shows_only_the_numbers() {
     let text = stdout("44", &["policy", "preview", "queue-worker"]);
     assert!(!text.contains('●') && text.contains("1s300ms"), "{text}");
 }

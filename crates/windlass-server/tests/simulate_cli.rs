@@ -1,4 +1,4 @@
-//! `windlass simulate`, as people see it: golden output, exit codes, width and colour.
+//! `windlass simulate` as users see it: golden output, exit codes, width and colour.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -17,7 +17,7 @@ fn stdout(columns: &str, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What went wrong; all bad input ends with exit code 2 and prints nothing else.
+/// The error message; all bad input ends with exit code 2 and prints nothing else.
 fn refusal(args: &[&str]) -> String {
     let output = windlass("100", args);
     assert_eq!(output.status.code(), Some(2), "{args:?}");
@@ -77,7 +77,7 @@ fn the_same_seed_gives_the_same_output_and_another_seed_another() {
 }
 
 #[test]
-fn what_else_is_compared_changes_nothing_for_a_policy() {
+fn other_policies_do_not_change_the_figures_of_a_policy() {
     let item = |policies: &[&str]| {
         let flags: Vec<&str> = policies.iter().flat_map(|p| ["--policy", p]).collect();
         let report: Value =
@@ -129,7 +129,7 @@ fn no_escape_sequences_reach_a_pipe() {
 }
 
 #[test]
-fn jobs_left_at_the_bound_are_reported() {
+fn jobs_left_at_the_limit_are_reported() {
     let forever = ["--jobs", "3", "--outage", "7d", "--policy", "fixed:base=1d,cap=none,retries=100"];
     let text = stdout("100", &forever);
     assert!(text.contains("3 jobs were still live"), "{text}");

@@ -6,12 +6,9 @@ use serde::{Deserialize, Serialize};
 use windlass::testing::TestKit;
 use windlass::{Attempt, Delivery, Failure, JobKind};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "launch")]
 struct LaunchRocket;
-
-impl JobKind for LaunchRocket {
-    const KIND: &'static str = "launch";
-}
 
 async fn launch(_: LaunchRocket, attempt: Attempt) -> Result<(), Failure> {
     println!("attempt {}: ignition", attempt.number());

@@ -5,13 +5,10 @@ use serde::{Deserialize, Serialize};
 use windlass::testing::TestKit;
 use windlass::{Attempt, Failure, HandlerError, JobKind, Millis, Outcome, cancel, snooze};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "fetch")]
 struct Fetch {
     case: String,
-}
-
-impl JobKind for Fetch {
-    const KIND: &'static str = "fetch";
 }
 
 /// Any error is a retryable failure; its class is the name of its type.

@@ -5,13 +5,10 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "work")]
 struct Work {
     millis: u64,
-}
-
-impl JobKind for Work {
-    const KIND: &'static str = "work";
 }
 
 async fn work(job: Work, attempt: Attempt) -> Result<(), Failure> {
@@ -32,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let shutdown = async {
         tokio::select! {
             _ = tokio::signal::ctrl_c() => println!("interrupted"),
-            () = windlass.clock().sleep(Duration::from_secs(2).into()) => println!("two seconds are over"),
+            () = windlass.clock().sleep(Duration::from_secs(2)) => println!("two seconds are over"),
         }
     };
     Worker::new(&windlass).handle(work).grace(Duration::from_secs(1)).run(shutdown).await?;

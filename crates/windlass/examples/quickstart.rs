@@ -4,13 +4,10 @@
 use serde::{Deserialize, Serialize};
 use windlass::{Attempt, Failure, JobKind, Priority, Windlass, Worker};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "email")]
 struct SendEmail {
     to: String,
-}
-
-impl JobKind for SendEmail {
-    const KIND: &'static str = "email";
 }
 
 /// A handler is a plain async function. What it returns is kept with the job.

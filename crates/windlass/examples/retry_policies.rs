@@ -6,12 +6,9 @@ use windlass::core::policy::Partial;
 use windlass::testing::TestKit;
 use windlass::{Attempt, Failure, JobKind};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "charge")]
 struct Charge;
-
-impl JobKind for Charge {
-    const KIND: &'static str = "charge";
-}
 
 async fn charge(_: Charge, _: Attempt) -> Result<(), Failure> {
     Err(Failure::new("the bank does not answer"))

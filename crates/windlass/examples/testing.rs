@@ -5,13 +5,10 @@ use serde::{Deserialize, Serialize};
 use windlass::testing::TestKit;
 use windlass::{Attempt, EnqueueError, Failure, JobId, JobKind, Millis, State, Windlass};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "welcome")]
 struct Welcome {
     user: String,
-}
-
-impl JobKind for Welcome {
-    const KIND: &'static str = "welcome";
 }
 
 /// The code under test.

@@ -6,13 +6,10 @@ use tokio::sync::Mutex;
 use tokio_postgres::{Client, NoTls};
 use windlass::{Attempt, HandlerError, JobKind, Windlass, Worker};
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JobKind)]
+#[job(kind = "ship")]
 struct Ship {
     order: i64,
-}
-
-impl JobKind for Ship {
-    const KIND: &'static str = "ship";
 }
 
 async fn ship(job: Ship, attempt: Attempt) -> Result<(), HandlerError> {

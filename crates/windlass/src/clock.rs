@@ -44,6 +44,7 @@ impl Clock {
         Self(Source::Manual(Arc::new(Manual { now: watch::Sender::new(start), started: start })))
     }
 
+    /// The time now.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -79,7 +80,8 @@ impl Clock {
     }
 
     /// Waits until `moment`. Cancel-safe.
-    pub async fn sleep_until(&self, moment: Timestamp) {
+    pub async fn sleep_until(&self, moment: impl Into<Timestamp>) {
+        let moment = moment.into();
         match &self.0 {
             Source::System(_) => loop {
                 let left = moment.since(self.now());
@@ -98,12 +100,13 @@ impl Clock {
     }
 
     /// Waits for `span` to pass. Cancel-safe.
-    pub async fn sleep(&self, span: Millis) {
-        self.sleep_until(self.now() + span).await;
+    pub async fn sleep(&self, span: impl Into<Millis>) {
+        self.sleep_until(self.now() + span.into()).await;
     }
 
-    /// Turns a manual clock forward. Does nothing to the machine's clock.
-    pub fn advance(&self, span: Millis) {
+    /// Moves a manual clock forward. Does nothing to the machine's clock.
+    pub fn advance(&self, span: impl Into<Millis>) {
+        let span = span.into();
         if let Source::Manual(manual) = &self.0 {
             manual.now.send_modify(|now| *now = *now + span);
         }
@@ -119,11 +122,13 @@ fn lock(origin: &Mutex<Timestamp>) -> MutexGuard<'_, Timestamp> {
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
+    /// Starts to measure.
     #[must_use]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
+    /// The time since the start.
     #[must_use]
     pub fn elapsed(&self) -> std::time::Duration {
         self.0.elapsed()

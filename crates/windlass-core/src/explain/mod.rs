@@ -1,4 +1,4 @@
-//! A policy in words, for people who would rather read than calculate.
+//! A policy in words.
 
 use crate::backoff::Ratio;
 use crate::jitter::Jitter;
@@ -6,17 +6,17 @@ use crate::policy::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, Policy};
 use crate::preview::preview;
 use crate::time::Millis;
 
-/// More delays than this are told by their beginning and end.
-const TOLD: usize = 6;
+/// Longer lists of delays are shortened to their beginning and end.
+const MAX_LISTED: usize = 6;
 
-/// The policy in one sentence: how often, when, what it gives up on, and the worst case.
+/// The policy in one sentence: how many attempts, when, what it gives up on, and the worst case.
 #[must_use]
 pub fn explain(policy: &Policy) -> String {
     let mut parts = vec![attempts(policy)];
     if policy.max_retries > 0 {
         parts.extend(classes(policy));
         if let Some(limit) = policy.max_elapsed {
-            parts.push(format!("gives up if the next would start more than {} after the first", span(limit)));
+            parts.push(format!("gives up if the next attempt would start more than {} after the first", span(limit)));
         }
         if policy.max_crashes != DEFAULT_MAX_CRASHES {
             parts.push(match policy.max_crashes {
@@ -32,7 +32,7 @@ pub fn explain(policy: &Policy) -> String {
     parts.join("; ")
 }
 
-/// When the last attempt starts at the latest, not counting the time attempts themselves take.
+/// The latest start of the last attempt, not counting how long attempts take.
 fn worst_case(policy: &Policy) -> Millis {
     let longest = preview(policy, policy.max_retries).longest();
     policy.max_elapsed.map_or(longest, |limit| longest.min(limit))
@@ -49,7 +49,7 @@ fn attempts(policy: &Policy) -> String {
         Jitter::Full => format!("at most {waits} later (anywhere from 0)"),
         Jitter::Equal => format!("at most {waits} later (anywhere from half of it)"),
         Jitter::Decorrelated => {
-            format!("about {waits} later (anywhere from {} to three times the wait before)", span(policy.delay(1)))
+            format!("about {waits} later (anywhere from {} to three times the previous wait)", span(policy.delay(1)))
         }
         Jitter::Spread(f) => format!("about {waits} later, ±{}", percent(f)),
         Jitter::Additive(f) => format!("{waits} later, up to {} longer", percent(f)),
@@ -88,7 +88,7 @@ fn series(delays: &[Millis]) -> String {
         return format!("{} each", words[0]);
     }
     match words.as_slice() {
-        [first @ .., last] if words.len() > TOLD => format!("{}, … {last}", first[..TOLD - 1].join(", ")),
+        [first @ .., last] if words.len() > MAX_LISTED => format!("{}, … {last}", first[..MAX_LISTED - 1].join(", ")),
         _ => join(&words, "and"),
     }
 }
@@ -106,7 +106,7 @@ fn percent(share: Ratio) -> String {
     format!("{hundredths} %")
 }
 
-/// A span as people say it: `1 min`, `8 min 24 s`, `500 ms`; exact, and `0 s` for none.
+/// A span in words: `1 min`, `8 min 24 s`, `500 ms`; exact, and `0 s` for zero.
 #[must_use]
 pub fn span(span: Millis) -> String {
     let mut rest = span.get();

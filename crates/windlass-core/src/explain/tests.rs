@@ -38,14 +38,14 @@ fn policies_are_reported_in_words() {
             "queue-worker:retries=8,maxElapsed=1m,maxCrashes=1,maxRetryAfter=5s",
             Role::Http,
             "up to 9 attempts: at once, then 1 s, 2 s, 4 s, 8 s, 16 s, … 1 min later, up to 30 % longer, \
-             but never more than 1 min; retries every failure; gives up if the next would start more than 1 min after \
-             the first; quarantined if its worker is lost once; a server's Retry-After is followed up to 5 s; \
+             but never more than 1 min; retries every failure; gives up if the next attempt would start more than 1 min \
+             after the first; quarantined if its worker is lost once; a server's Retry-After is followed up to 5 s; \
              worst case after 1 min",
         ),
         (
             "linear:base=1s,jitter=decorrelated,retries=2",
             Role::Http,
-            "up to 3 attempts: at once, then about 1 s and 2 s later (anywhere from 1 s to three times the wait before); \
+            "up to 3 attempts: at once, then about 1 s and 2 s later (anywhere from 1 s to three times the previous wait); \
              retries every failure; worst case after 4 s",
         ),
         ("once", Role::Handler, "one attempt, no retry"),

@@ -1,20 +1,20 @@
-//! Per-queue limits from the environment: `MAX_EMAIL_RETRY_ATTEMPTS=5` lets jobs of the queue `email` have
+//! Per-queue limits from the environment: `MAX_EMAIL_RETRY_ATTEMPTS=5` gives jobs of the queue `email`
 //! five attempts. The environment itself is passed in.
 
 use super::{MAX_RETRIES, Partial, PolicyError};
 use crate::job::QueueName;
 
-/// Attempts of the queues that nearly everybody has, under the `queue-worker` policy.
+/// Attempts of common queues under the `queue-worker` policy.
 const USUAL: [(&str, u32); 3] = [("email", 5), ("payments", 5), ("reports", 3)];
 
-/// How many attempts jobs of this queue have by custom where the `queue-worker` policy is in force.
+/// How many attempts jobs of this queue have by default under the `queue-worker` policy.
 #[must_use]
 pub fn usual_attempts(queue: &QueueName) -> Option<u32> {
     USUAL.iter().find(|(name, _)| *name == queue.as_str()).map(|(_, attempts)| *attempts)
 }
 
-/// What the environment says about a queue: a level with `maxRetries`, if `MAX_<QUEUE>_RETRY_ATTEMPTS` is set.
-/// The name may be singular or plural; signs other than letters and digits are written `_`.
+/// The settings of a queue in the environment: a level with `maxRetries`, if `MAX_<QUEUE>_RETRY_ATTEMPTS` is set.
+/// The name may be singular or plural; characters other than letters and digits are written `_`.
 ///
 /// # Errors
 /// The variable whose value is not a number of attempts, or that contradicts its other form.
@@ -37,7 +37,7 @@ pub fn attempts_from_environment(
     Ok(found.map(|(_, attempts)| Partial { max_retries: Some(attempts - 1), ..Partial::default() }))
 }
 
-/// The queue's own name first, then its other number.
+/// The variable with the queue's own name, then the one with its plural or singular.
 fn variables(queue: &QueueName) -> [String; 2] {
     let own: String =
         queue.as_str().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_or_contradicting_limit_is_refused_by_its_name() {
+    fn an_error_names_the_wrong_or_contradicting_variable() {
         for value in ["", "0", "-1", "five", "1002", "1.5"] {
             let error = retries("email", &[("MAX_EMAIL_RETRY_ATTEMPTS", value)]).unwrap_err();
             assert_eq!(error.field, "MAX_EMAIL_RETRY_ATTEMPTS", "{value}");

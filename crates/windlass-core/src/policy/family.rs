@@ -1,5 +1,5 @@
 //! The field names of other systems, accepted on input so that their users can keep their settings.
-//! Each family's names, where no policy or strategy is named beside them, start from that family's preset.
+//! If an object with a family's names names no policy or strategy, it starts from that family's preset.
 
 use super::field::Field;
 use super::{Partial, PolicyError, Preset, Strategy};
@@ -8,7 +8,7 @@ use crate::jitter::Jitter;
 use serde_json::{Map, Value};
 
 /// All names of the other families. `maxRetries` is a native name too; it is listed because one family
-/// writes it beside its own, at the top level of a job.
+/// writes it together with its own names, at the top level of a job.
 pub const FAMILY_FIELDS: &[&str] = &[
     "MaxRetries",
     "RetryBackoffBaseMS",
@@ -24,7 +24,7 @@ pub const FAMILY_FIELDS: &[&str] = &[
     "maxRetries",
 ];
 
-/// Where a name comes from.
+/// The system that a name comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     /// `MaxRetries`, `RetryBackoffBaseMS`, …
@@ -36,7 +36,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// The family that alone uses this name.
+    /// The only family that uses this name.
     pub(super) fn of(name: &str) -> Option<Self> {
         match name {
             "MaxRetries" | "RetryBackoffBaseMS" | "RetryBackoffMaxMS" => Some(Self::Library),
@@ -62,7 +62,7 @@ impl Family {
     }
 }
 
-/// What the foreign names in an object say, as a level of its own, and which family they belong to.
+/// The level that the foreign names in an object define, and the family they belong to.
 ///
 /// # Errors
 /// The name whose value is wrong, or that contradicts another.
@@ -73,7 +73,10 @@ pub(super) fn read(object: &Map<String, Value>) -> Result<Option<(Family, Partia
         let Some(family) = Family::of(name) else { continue };
         if let Some((first, earlier)) = found.filter(|(first, _)| *first != family) {
             debug_assert_ne!(first, family);
-            return Err(PolicyError::new(name, format!("is another system's name than `{earlier}`; use one system's")));
+            return Err(PolicyError::new(
+                name,
+                format!("and `{earlier}` are names of different systems; use only one"),
+            ));
         }
         found = Some((family, name));
         let before = level.clone();
@@ -99,7 +102,7 @@ fn set(level: &mut Partial, object: &Map<String, Value>, name: &str, value: &Val
         "retryStrategy" => level.strategy = Some(strategy(name, value)?),
         "useExponentialBackoff" => {
             let wanted = flag(name, value)?;
-            // A strategy named beside the flag is the finer word, as long as the two agree.
+            // A named strategy is more precise than the flag, if the two agree.
             let named = object.get("retryStrategy").map(|v| strategy("retryStrategy", v)).transpose()?;
             if named.is_some_and(|s| (s == Strategy::Exponential) != wanted) {
                 return Err(PolicyError::new(name, "contradicts `retryStrategy`; give one of them"));
@@ -107,7 +110,7 @@ fn set(level: &mut Partial, object: &Map<String, Value>, name: &str, value: &Val
             let by_flag = if wanted { Strategy::Exponential } else { Strategy::Fixed };
             level.strategy = Some(named.unwrap_or(by_flag));
         }
-        // Both are read together, whichever comes first: a factor means nothing while jitter is off.
+        // Both fields are read together, in any order: the factor has no effect while jitter is off.
         _ => level.jitter = Some(jitter(object)?),
     }
     Ok(())

@@ -1,12 +1,12 @@
-//! The fields of a policy as people write them: their names, and how a value's text is read.
-//! `line` and `object` share this, so both accept the same values and refuse them in the same words.
+//! The fields of a policy as users write them: their names, and how the text of a value is read.
+//! `line` and `object` share this, so both accept the same values and report the same errors.
 
 use super::{Bound, MAX_RETRIES, Partial, Pattern, Strategy};
 use crate::backoff::Ratio;
 use crate::jitter::Jitter;
 use crate::time::Millis;
 
-/// One settable thing of a [`Partial`].
+/// One field of a [`Partial`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
     Strategy,
@@ -24,7 +24,7 @@ pub(super) enum Field {
     MaxRetryAfter,
 }
 
-/// The word that takes a limit away or empties a list.
+/// The word that removes a limit or empties a list.
 pub(super) const NONE: &str = "none";
 
 impl Field {
@@ -63,7 +63,7 @@ impl Field {
         }
     }
 
-    /// The name in the one-line form, which is short where people type most.
+    /// The name in the one-line form, which is short for the most common fields.
     pub(super) const fn key(self) -> &'static str {
         match self {
             Self::MaxDelay => "cap",
@@ -74,7 +74,7 @@ impl Field {
         }
     }
 
-    /// What a value of this field looks like; the second half of every refusal.
+    /// The accepted form of a value; the second half of every error message.
     pub(super) const fn form(self) -> &'static str {
         match self {
             Self::Strategy => "exponential, linear, fixed, fibonacci or steps",
@@ -95,7 +95,7 @@ impl Field {
         }
     }
 
-    /// What separates the items of a list in one text; none for a single value.
+    /// The separator of list items in one text; none for a single value.
     pub(super) const fn separator(self) -> Option<char> {
         if matches!(self, Self::Steps) {
             Some('/')
@@ -117,7 +117,7 @@ impl Field {
         }
     }
 
-    /// Whether the field means anything to a strategy.
+    /// Whether the field has an effect on a strategy.
     pub(super) const fn matters_to(self, strategy: Strategy) -> bool {
         let is_steps = matches!(strategy, Strategy::Steps);
         !(matches!(self, Self::Base) && is_steps
@@ -126,7 +126,7 @@ impl Field {
     }
 
     /// Reads the value and sets it. `items` is one text, or several for a list.
-    /// The error is a sentence with the accepted form.
+    /// The error names the accepted form.
     pub(super) fn set(self, partial: &mut Partial, items: &[&str]) -> Result<(), String> {
         self.read(partial, items).ok_or_else(|| {
             let shown: String = items.join(&self.separator().unwrap_or(',').to_string()).chars().take(60).collect();

@@ -1,6 +1,6 @@
 //! The one-line form: `full-jitter`, `exponential:base=1s,cap=5m,retries=5`, `steps:30s/60s/120s,retries=3`.
-//! A policy prints as its canonical line, which names every field, so that it means the same for ever:
-//! stores keep it, and a later change of a preset does not reach jobs already stored.
+//! A policy prints as its canonical line, which names every field, so that its meaning never changes:
+//! stores keep the line, and a later change of a preset does not affect jobs already stored.
 
 use super::field::{Field, NONE};
 use super::{PRESETS, Partial, Pattern, Policy, PolicyError, Preset, Strategy};
@@ -8,16 +8,16 @@ use crate::backoff::Backoff;
 use crate::nearest::hint;
 use std::fmt;
 
-/// Finds a policy that was defined under a name of its own, beside the presets.
+/// Finds a policy that was defined under a name, in addition to the presets.
 pub type Names<'a> = &'a dyn Fn(&str) -> Option<Partial>;
 
-/// No named policies but the presets.
+/// No named policies except the presets.
 #[must_use]
 pub fn no_names(_: &str) -> Option<Partial> {
     None
 }
 
-/// What a line may look like; the second half of a refusal.
+/// The accepted forms of a line; the second half of an error message.
 const FORMS: &str = "write a preset (stepped, full-jitter, exponential, linear, fixed, fibonacci, http, queue-worker, \
      financial, low-latency, once) or a line such as `exponential:base=1s,factor=2,cap=5m,jitter=full,retries=5`, \
      `steps:30s/60s/120s,retries=3`, `full-jitter:retries=5`";
@@ -39,7 +39,7 @@ const KEYS: [Field; 12] = [
 ];
 
 impl Partial {
-    /// Reads a preset's name or a line. Fields left out come from the preset of that name; `steps` has no
+    /// Reads a preset's name or a line. Omitted fields come from the preset of that name; `steps` has no
     /// jitter, no cap, and as many retries as steps.
     ///
     /// ```
@@ -119,7 +119,7 @@ fn join(items: &[impl fmt::Display], separator: char) -> String {
     texts.join(&separator.to_string())
 }
 
-/// A part of the line and the byte it starts at, blanks around it left out.
+/// A part of the line without surrounding blanks, and the byte it starts at.
 #[derive(Debug, Clone, Copy)]
 struct Piece<'a> {
     text: &'a str,
@@ -225,7 +225,7 @@ impl Items {
         };
         field.set(&mut self.partial, &items).map_err(|message| value.error(field.key(), message))?;
         if field.twin().is_some_and(|t| self.seen.contains(&t)) && before != self.partial.max_retries {
-            return Err(key.error(key.text, "disagrees: attempts are retries + 1; give one of them"));
+            return Err(key.error(key.text, "contradicts the other: attempts are retries + 1; give one of them"));
         }
         self.seen.push(field);
         Ok(())

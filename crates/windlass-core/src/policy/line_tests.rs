@@ -1,4 +1,4 @@
-//! What a line means, and how a wrong one is refused.
+//! The meaning of lines, and the errors for wrong ones.
 
 use super::*;
 use crate::backoff::Ratio;
@@ -24,7 +24,7 @@ fn a_presets_name_alone_is_the_preset() {
 }
 
 #[test]
-fn the_lines_of_the_manual_read_as_it_says() {
+fn the_lines_in_the_guide_have_the_documented_meaning() {
     let p = policy("exponential:base=1s,factor=2,cap=5m,jitter=full,retries=5");
     assert_eq!(p.backoff, Backoff::Exponential { base: Millis::from_secs(1), factor: Ratio::TWO });
     assert_eq!((p.max_delay, p.jitter, p.max_retries), (Some(Millis::from_secs(300)), Jitter::Full, 5));
@@ -44,7 +44,7 @@ fn steps_alone_retry_once_for_each_step() {
 }
 
 #[test]
-fn fields_left_out_come_from_the_preset_of_that_name() {
+fn omitted_fields_come_from_the_preset_of_that_name() {
     let level = Partial::parse_line("full-jitter:retries=5").unwrap();
     assert_eq!(level, Partial { max_retries: Some(5), ..Partial::parse_line("full-jitter").unwrap() });
 }
@@ -56,7 +56,7 @@ fn both_the_short_and_the_long_names_are_read() {
 }
 
 #[test]
-fn limits_and_lists_can_be_taken_away() {
+fn limits_and_lists_can_be_removed() {
     let p = policy("http:cap=none,maxElapsed=none,giveUpOn=none,retryOn=none");
     assert_eq!((p.max_delay, p.max_elapsed, p.give_up_on, p.retry_on), (None, None, vec![], Some(vec![])));
 }
@@ -70,7 +70,7 @@ fn lists_hold_classes_and_statuses() {
 }
 
 #[test]
-fn names_beside_the_presets_can_start_a_line_but_not_replace_a_preset() {
+fn other_names_can_start_a_line_but_not_replace_a_preset() {
     let own = Partial { max_retries: Some(7), max_delay: Some(Bound::None), ..Partial::default() };
     let names = |_: &str| Some(own.clone());
     assert_eq!(Partial::parse_line_with("night", &names), Ok(own.clone()));
@@ -150,7 +150,7 @@ fn a_wrong_line_is_refused_at_its_position() {
 }
 
 #[test]
-fn a_refusal_says_what_is_accepted_and_what_was_meant() {
+fn an_error_names_what_is_accepted_and_what_was_probably_meant() {
     let text = refusal("expnential").to_string();
     assert!(
         text.starts_with("at position 1: `expnential` is not a policy (did you mean `exponential`?); write"),

@@ -1,5 +1,5 @@
-//! Policy: the retry rules of a job, complete and checked. Levels of partial policies are merged in
-//! `partial`; `preset` holds the named ones; `line` and `object` read and print them.
+//! Policy: the retry rules of a job, complete and checked. `partial` merges levels of partial policies,
+//! `preset` has the named ones, and `line` and `object` read and print them.
 
 mod environment;
 mod family;
@@ -25,17 +25,17 @@ use std::fmt;
 pub const MAX_RETRIES: u32 = 1000;
 /// The most patterns in `giveUpOn` or `retryOn`.
 pub const MAX_PATTERNS: usize = 100;
-/// Lost leases in a row before a job is quarantined, unless the policy says otherwise: one crash is bad
-/// luck, two may be a deploy, three point at the job.
+/// Lost leases in a row before a job is quarantined, unless the policy says otherwise. One crash may be an
+/// accident and two may be a deploy, but three suggest that the job is the cause.
 pub const DEFAULT_MAX_CRASHES: u32 = 3;
-/// How far a server's Retry-After is believed, unless the policy says otherwise.
+/// The longest Retry-After that is honoured, unless the policy says otherwise.
 pub const DEFAULT_MAX_RETRY_AFTER: Millis = Millis::from_secs(3600);
 
 /// The complete retry rules of a job, frozen into it when it is first stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     pub backoff: Backoff,
-    /// No delay chosen by the policy, jitter included, exceeds this.
+    /// No delay chosen by the policy exceeds this, including jitter.
     pub max_delay: Option<Millis>,
     pub jitter: Jitter,
     pub max_retries: u32,
@@ -44,7 +44,7 @@ pub struct Policy {
     pub max_crashes: u32,
     /// Failures that are never retried.
     pub give_up_on: Vec<Pattern>,
-    /// If given, only these are retried.
+    /// If set, only these are retried.
     pub retry_on: Option<Vec<Pattern>>,
     pub max_retry_after: Millis,
 }
@@ -55,7 +55,7 @@ impl Policy {
         self.max_retries.saturating_add(1)
     }
 
-    /// The cap, or the longest span there is.
+    /// The cap, or the longest possible span.
     pub(crate) fn cap(&self) -> Millis {
         self.max_delay.unwrap_or(Millis::MAX)
     }
@@ -66,7 +66,7 @@ impl Policy {
         self.backoff.delay(n).min(self.cap())
     }
 
-    /// The delays retry `n` may get, given the delay before it.
+    /// The possible delays of retry `n`, given the previous delay.
     #[must_use]
     pub fn window(&self, n: u32, previous: Millis) -> Window {
         self.jitter.window(self.delay(n), self.cap(), self.backoff.base(), previous)
@@ -78,7 +78,7 @@ impl Policy {
         self.window(n, previous).above(asked.min(self.max_retry_after))
     }
 
-    /// Whether a failure of this class and status is one the policy gives up on at once.
+    /// Whether the policy gives up at once on a failure of this class and status.
     #[must_use]
     pub fn gives_up_on(&self, failure: &Failure) -> bool {
         self.gives_up(&failure.class, failure.status)
@@ -96,7 +96,7 @@ impl Policy {
     }
 }
 
-/// What a policy lists: an error class, an HTTP status, or a hundred of statuses.
+/// An entry of a policy's lists: an error class, an HTTP status, or a range of a hundred statuses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Pattern {
     Class(String),
@@ -106,7 +106,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// Reads `ValidationError`, `404` or `4xx`. `None` if it is none of them.
+    /// Reads `ValidationError`, `404` or `4xx`. `None` if the text has none of these forms.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
@@ -145,10 +145,10 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// A policy that cannot be: which field, where, and what would be accepted.
+/// An invalid policy: which field, where, and what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
-    /// The field as its writer spelled it, or empty if it is the policy as a whole.
+    /// The field as written in the input, or empty for the policy as a whole.
     pub field: String,
     /// Byte position in a one-line policy.
     pub position: Option<usize>,

@@ -12,10 +12,10 @@ const POLICY: &str = "policy";
 
 impl Partial {
     /// Reads a policy: a string is a name or a line, an object has fields. `names` finds policies defined
-    /// beside the presets; pass [`super::no_names`] where there are none.
+    /// in addition to the presets; pass [`super::no_names`] if there are none.
     ///
     /// # Errors
-    /// The field as its writer spelled it, what is wrong, and what is accepted.
+    /// The field as written in the input, what is wrong, and what is accepted.
     pub fn from_json(value: &Value, names: Names<'_>) -> Result<Self, PolicyError> {
         match value {
             Value::String(line) => Self::parse_line_with(line, names),
@@ -28,7 +28,7 @@ impl Partial {
         }
     }
 
-    /// The object form of this level: what it says and no more. [`Partial::from_json`] reads it back.
+    /// The object form of this level, with only the fields it sets. [`Partial::from_json`] reads it back.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
@@ -53,7 +53,7 @@ impl Partial {
         Value::Object(object)
     }
 
-    /// The first field that both levels set, and set differently.
+    /// The first field that both levels set to different values.
     pub(super) fn contradicts(&self, other: &Self) -> Option<&'static str> {
         fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
             matches!((a, b), (Some(a), Some(b)) if a != b)
@@ -68,7 +68,7 @@ impl Partial {
         fields.into_iter().find(|(_, differs)| *differs).map(|(field, _)| field.name())
     }
 
-    /// Drops the numbers of a policy that a nearer `strategy` has no use for.
+    /// Drops the numbers that have no effect on a `strategy` set by a nearer level.
     fn for_strategy(mut self, strategy: Strategy) -> Self {
         if !Field::Base.matters_to(strategy) {
             self.base = None;
@@ -106,7 +106,7 @@ fn from_object(object: &Map<String, Value>, names: Names<'_>) -> Result<Partial,
         Some(Value::String(line)) => Some(Partial::parse_line_with(line, names).map_err(|e| under(POLICY, &e))?),
         Some(_) => return Err(PolicyError::new(POLICY, "must be a string: a policy's name, or a line")),
     };
-    // Delays listed without a strategy can only be meant as one.
+    // A list of delays without a strategy can only mean the strategy `steps`.
     if base.is_none() && own.steps.is_some() && own.base.is_none() && own.factor.is_none() {
         own.strategy = own.strategy.or(Some(Strategy::Steps));
     }
@@ -154,7 +154,7 @@ fn unknown(name: &str) -> PolicyError {
     PolicyError::new(name, format!("is not a field of a policy{}; fields are {listed}", hint(name, &known)))
 }
 
-/// Reads one JSON value into a field; `name` is how its writer spelled it.
+/// Reads one JSON value into a field; `name` is the field as written in the input.
 pub(super) fn set(partial: &mut Partial, field: Field, name: &str, value: &Value) -> Result<(), PolicyError> {
     let refuse = || {
         let shown: String = value.to_string().chars().take(60).collect();
@@ -173,7 +173,7 @@ pub(super) fn set(partial: &mut Partial, field: Field, name: &str, value: &Value
         Value::Number(number) => vec![number.to_string()],
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return Err(refuse()),
     };
-    // A count in quotes is a slip that the next reader of the settings would trip over.
+    // A count in quotes is probably a mistake, and would confuse the next reader of the settings.
     let is_count = matches!(field, Field::MaxRetries | Field::MaxAttempts | Field::MaxCrashes);
     if is_count && value.is_string() {
         return Err(refuse());
@@ -190,7 +190,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// An error in the line of `field`, told where the field is.
+/// An error in the line of `field`, reported for that field.
 fn under(field: &str, error: &PolicyError) -> PolicyError {
     let what = if error.field.is_empty() { String::new() } else { format!("`{}` ", error.field) };
     PolicyError { field: field.into(), message: format!("{what}{}", error.message), position: error.position }

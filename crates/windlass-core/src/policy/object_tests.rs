@@ -1,4 +1,4 @@
-//! What an object means, and how a wrong one is refused.
+//! The meaning of objects, and the errors for wrong ones.
 
 use super::*;
 use crate::jitter::Jitter;
@@ -24,7 +24,7 @@ fn a_string_is_a_name_or_a_line() {
 }
 
 #[test]
-fn an_object_says_what_it_names_and_no_more() {
+fn an_object_sets_only_the_fields_it_names() {
     assert_eq!(level(&json!({})), Partial::default());
     assert_eq!(level(&json!({"maxRetries": 5})), Partial { max_retries: Some(5), ..Partial::default() });
     assert_eq!(level(&json!({"maxAttempts": 6})), Partial { max_retries: Some(5), ..Partial::default() });
@@ -32,7 +32,7 @@ fn an_object_says_what_it_names_and_no_more() {
 }
 
 #[test]
-fn a_policy_to_start_from_gives_all_fields_but_those_named() {
+fn a_named_policy_sets_all_fields_that_the_object_does_not_name() {
     assert_eq!(level(&json!({"policy": "stepped", "maxRetries": 5})), line("stepped:retries=5"));
     assert_eq!(level(&json!({"policy": "http", "base": 250, "maxDelay": "1m"})), line("http:base=250ms,cap=1m"));
 }
@@ -52,7 +52,7 @@ fn every_field_can_be_given() {
 }
 
 #[test]
-fn another_strategy_drops_the_numbers_it_has_no_use_for() {
+fn another_strategy_drops_the_numbers_without_effect_on_it() {
     let p = level(&json!({"policy": "exponential", "strategy": "linear"}));
     assert_eq!(Partial::resolve(&[p], &[]), Partial::resolve(&[line("linear")], &[]));
     let p = level(&json!({"policy": "stepped", "strategy": "fixed", "base": "5s"}));
@@ -79,7 +79,7 @@ fn whole_policies_and_single_levels_read_back_from_their_objects() {
 }
 
 #[test]
-fn a_wrong_object_is_refused_by_the_name_its_writer_used() {
+fn an_error_names_the_field_as_written_in_the_input() {
     for (value, field) in [
         (json!(7), ""),
         (json!(null), ""),
@@ -140,7 +140,7 @@ fn the_http_familys_name_selects_http() {
 }
 
 #[test]
-fn a_named_policy_or_strategy_beside_foreign_names_wins_over_their_preset() {
+fn a_named_policy_or_strategy_overrides_the_preset_of_foreign_names() {
     assert_eq!(level(&json!({"policy": "stepped", "maxRetryCount": 5})), line("stepped:retries=5"));
     let p = level(&json!({"strategy": "linear", "retryDelay": 1000}));
     assert_eq!(p, Partial { strategy: Some(Strategy::Linear), base: Some(Millis::from_secs(1)), ..Partial::default() });

@@ -1,11 +1,11 @@
-//! Partial policies: what one level (job, named policy, kind, queue, server) says, and how levels merge.
+//! Partial policies: what one level (job, named policy, kind, queue, server) sets, and how levels merge.
 
 use super::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, MAX_PATTERNS, MAX_RETRIES, Pattern, Policy, PolicyError};
 use crate::backoff::{Backoff, Ratio};
 use crate::jitter::Jitter;
 use crate::time::Millis;
 
-/// How delays grow; the word for a [`Backoff`] without its numbers.
+/// How delays grow: a [`Backoff`] without its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
     Exponential,
@@ -35,7 +35,7 @@ impl Strategy {
     }
 }
 
-/// An optional limit that a level can also take away.
+/// An optional limit that a level can also remove.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Bound {
     None,
@@ -57,7 +57,7 @@ impl From<Option<Millis>> for Bound {
     }
 }
 
-/// What one level says about retries. `None` means: ask the next level.
+/// What one level sets about retries. `None` means: the next level decides.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct Partial {
     pub strategy: Option<Strategy>,
@@ -75,7 +75,7 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// This level where it speaks, `below` where it is silent.
+    /// The fields of this level, and those of `below` where this level sets none.
     #[must_use]
     pub fn over(self, below: &Self) -> Self {
         Self {
@@ -94,11 +94,11 @@ impl Partial {
         }
     }
 
-    /// Merges levels, nearest first, and makes the policy whole. `give_up_by_default` fills `giveUpOn` when
-    /// no level has set it; a `retryOn` list replaces that default, because it says what to retry.
+    /// Merges levels, nearest first, into a complete policy. `give_up_by_default` is the `giveUpOn` list if
+    /// no level has set one; a `retryOn` list replaces that default, because it says what to retry.
     ///
     /// # Errors
-    /// The field that is missing, out of range, or without effect on the strategy in force.
+    /// The field that is missing, out of range, or without effect on the strategy.
     pub fn resolve(levels: &[Self], give_up_by_default: &[Pattern]) -> Result<Policy, PolicyError> {
         refuse_numbers_without_effect(levels)?;
         let all = levels.iter().fold(Self::default(), Partial::over);
@@ -167,8 +167,8 @@ impl From<&Policy> for Partial {
     }
 }
 
-/// A number given nearer than the strategy in force, but without a meaning for it, is a misunderstanding:
-/// `{"base":"5s"}` on a queue of `steps` would otherwise change nothing in silence.
+/// Refuses a number that has no effect on the strategy although its level is as near or nearer. Otherwise
+/// `{"base":"5s"}` on a queue of `steps` would silently change nothing.
 fn refuse_numbers_without_effect(levels: &[Partial]) -> Result<(), PolicyError> {
     let Some((depth, strategy)) = levels.iter().enumerate().find_map(|(i, level)| level.strategy.map(|s| (i, s)))
     else {
@@ -185,7 +185,7 @@ fn refuse_numbers_without_effect(levels: &[Partial]) -> Result<(), PolicyError> 
         if let Some(field) = stray {
             return Err(PolicyError::new(
                 field,
-                format!("has no effect on the strategy in force, {}; name a `strategy` too", strategy.as_str()),
+                format!("has no effect on the current strategy, {}; name a `strategy` too", strategy.as_str()),
             ));
         }
     }

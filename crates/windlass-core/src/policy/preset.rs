@@ -1,4 +1,4 @@
-//! The presets: named policies that people can choose, read and preview.
+//! The presets: built-in named policies.
 
 use super::{Bound, DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, Partial, Pattern, Strategy};
 use crate::backoff::Ratio;
@@ -79,7 +79,7 @@ impl Preset {
         PRESETS.iter().find(|p| p.name == name)
     }
 
-    /// The preset as a level: it sets every field but the lists of classes, which stay with whoever runs the job.
+    /// The preset as a level: it sets every field except the lists of classes, which depend on the executor.
     #[must_use]
     pub fn partial(&self) -> Partial {
         let is_steps = self.strategy == Strategy::Steps;
@@ -100,7 +100,7 @@ impl Preset {
     }
 }
 
-/// What a job is, as far as defaults go: each role has its own default policy and `giveUpOn`.
+/// The role of a job. Each role has its own default policy and `giveUpOn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Run by an in-process handler or a remote worker.
@@ -112,7 +112,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The preset of a job for which no level names another.
+    /// The preset of a job for which no level names one.
     #[must_use]
     pub fn default_policy(self) -> Partial {
         let name = match self {
@@ -123,8 +123,8 @@ impl Role {
         Preset::find(name).expect("the default presets are in the table").partial()
     }
 
-    /// What is given up on where `giveUpOn` is unset: handlers know their own errors, a URL's status may
-    /// be a passing fault of the service, and 410 asks a webhook's sender to stop.
+    /// The default of `giveUpOn`. Handlers know their own errors, a URL's status may be a temporary fault of
+    /// the service, and 410 asks a webhook's sender to stop.
     #[must_use]
     pub fn default_give_up_on(self) -> Vec<Pattern> {
         match self {

@@ -1,17 +1,20 @@
-//! Cadence: when a schedule fires. Pure: the next firing after a moment that is passed in.
+//! Cadence: when a schedule fires. Pure: it computes the next firing after a given moment.
 //!
 //! A cron line has 5 fields (minute, hour, day of month, month, day of week) or 6 (seconds first), with names
-//! (`MON`, `jan`), lists, ranges and steps; where both days are restricted, either is enough. `@hourly`, `@daily`,
-//! `@weekly`, `@monthly` and `@yearly` are short for the usual lines. It is read on the wall clock of its time zone.
+//! (`MON`, `jan`), lists, ranges and steps; if both days are restricted, either is enough. `@hourly`, `@daily`,
+//! `@weekly`, `@monthly` and `@yearly` are short for the usual lines. A line uses the wall clock of its time zone.
 //!
 //! When that clock is put forward or back:
 //! - A line whose seconds, minutes and hours are plain numbers or lists of them names **times of day**. Each fires
-//!   once a day: one that is skipped fires at the first moment after the gap (several together fire once), one that
-//!   comes twice fires the first time.
+//!   once a day. A skipped time fires at the first moment after the gap (several skipped times fire once). A time
+//!   that occurs twice fires the first time.
 //! - Any other line (a `*`, range or step in one of them) is **recurring** and follows the clock: skipped times
 //!   do not fire, repeated ones fire both times, so that `*/10 * * * *` keeps its pace.
 //!
-//! Time zone data is built in, so that all nodes agree. An interval counts from its anchor and knows no clock.
+//! Time zone data is built in, so that all nodes agree. An interval counts from its anchor and ignores the wall clock.
+
+mod text;
+mod timing;
 
 use crate::time::{Millis, Timestamp};
 use croner::Cron;
@@ -20,14 +23,16 @@ use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 use std::fmt;
 
-/// The shortest interval: a schedule is not a loop.
+pub use timing::{NextFiring, Timing};
+
+/// The shortest interval.
 pub const MIN_INTERVAL: Millis = Millis::from_secs(1);
-/// The most firings that are listed at once.
+/// The most firings that one call lists.
 pub const MAX_FIRINGS: usize = 1000;
-/// Longer texts than this are no cron line.
+/// The longest accepted cron line.
 const MAX_LINE: usize = 256;
 
-/// When a schedule fires. Built by [`Cadence::cron`] and [`Cadence::every`], which refuse what never would.
+/// When a schedule fires. Built by [`Cadence::cron`] and [`Cadence::every`], which refuse one that never fires.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cadence {
     Cron(CronLine),
@@ -51,14 +56,14 @@ pub struct Every {
     anchor: Timestamp,
 }
 
-/// What a change of the clock means to a line.
+/// How a line reacts to a change of the clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     TimesOfDay,
     Recurring,
 }
 
-/// A cadence that cannot be: which part of it, and what is accepted.
+/// An invalid cadence: which part is wrong, and what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CadenceError {
     #[error(
@@ -81,7 +86,7 @@ impl Cadence {
     ///
     /// let daily = Cadence::cron("30 2 * * *", Some("Europe/Berlin"))?;
     /// let eve = Timestamp::parse("2026-03-28T12:00:00Z").unwrap();
-    /// // 02:30 is skipped that night; the firing comes when the gap ends, at 03:00 summer time.
+    /// // 02:30 is skipped that night; the schedule fires when the gap ends, at 03:00 summer time.
     /// assert_eq!(daily.next_after(eve).unwrap().to_string(), "2026-03-29T01:00:00Z");
     /// # Ok::<(), windlass_core::CadenceError>(())
     /// ```
@@ -103,7 +108,7 @@ impl Cadence {
         Ok(Self::Every(Every { interval, anchor }))
     }
 
-    /// The first firing later than `moment`; none if time ends before it.
+    /// The first firing later than `moment`; none if it would be after the last possible time.
     #[must_use]
     pub fn next_after(&self, moment: Timestamp) -> Option<Timestamp> {
         match self {
@@ -158,7 +163,7 @@ impl CronLine {
         let cron = parser.parse(&fields.join(" ")).map(Box::new).map_err(|e| refuse(&e.to_string()))?;
         let zone =
             TimeZoneDatabase::bundled().get(zone).map_err(|_| CadenceError::Zone(zone.chars().take(80).collect()))?;
-        // Only a date that never comes has no firing in the three thousand years that are searched.
+        // Only a date that does not exist has no firing in the three thousand years that are searched.
         let some_day = DateTime::constant(2000, 1, 1, 0, 0, 0, 0);
         cron.find_next_occurrence(&some_day, true).map_err(|_| CadenceError::Never(shown()))?;
         let zone_name = zone.iana_name().unwrap_or("UTC").to_owned();
@@ -166,7 +171,7 @@ impl CronLine {
         Ok(Self { text, cron, zone, zone_name, kind })
     }
 
-    /// The line as written, blanks tidied.
+    /// The line as written, with single blanks.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -186,8 +191,8 @@ impl CronLine {
         Some(Timestamp::from_millis(found.as_millisecond())).filter(|t| *t > moment)
     }
 
-    /// Later times on the clock are later moments here (a skipped one counts as the end of its gap, a repeated
-    /// one as its first), so the first time whose moment has not passed is the answer.
+    /// Later wall clock times are later moments here (a skipped time maps to the end of its gap, a repeated
+    /// time to its first occurrence). So the first time whose moment is later than `moment` is the answer.
     fn next_time_of_day(&self, moment: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let mut clock = self.zone.to_datetime(moment);
         loop {
@@ -204,8 +209,8 @@ impl CronLine {
         match ambiguous.offset() {
             jiff::tz::AmbiguousOffset::Unambiguous { .. } => ambiguous.unambiguous().ok(),
             jiff::tz::AmbiguousOffset::Fold { .. } => ambiguous.earlier().ok(),
-            // Read with the offset before the gap, a skipped time lies after the change; the change itself
-            // is the last one up to there.
+            // With the offset from before the gap, a skipped time is after the change. So the change is the last
+            // one up to that moment.
             jiff::tz::AmbiguousOffset::Gap { before, .. } => {
                 let beyond = before.to_timestamp(clock).ok()?;
                 let just_after = beyond.checked_add(jiff::SignedDuration::from_nanos(1)).ok()?;
@@ -214,7 +219,7 @@ impl CronLine {
         }
     }
 
-    /// Between two changes of the clock it runs evenly, so each such stretch is searched by itself.
+    /// Between two changes the clock runs evenly, so each such period is searched separately.
     fn next_recurring(&self, moment: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let mut from = moment;
         let mut inclusive = false;
@@ -231,7 +236,7 @@ impl CronLine {
         }
     }
 
-    /// When the offset next differs; changes of name or law alone are passed over.
+    /// When the offset next changes; changes of only the name or the rule are ignored.
     fn next_change(&self, after: jiff::Timestamp, offset: Offset) -> Option<jiff::Timestamp> {
         self.zone.following(after).find(|change| change.offset() != offset).map(|change| change.timestamp())
     }

@@ -1,4 +1,4 @@
-//! Firings over changes of the clock in several zones, and against a search that looks at every minute.
+//! Firings across changes of the clock in several zones, compared with a search that checks every minute.
 
 use super::*;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn check(rows: &[Row]) {
 }
 
 #[test]
-fn plain_lines_fire_when_they_say() {
+fn plain_lines_fire_at_their_times() {
     check(&[
         ("*/10 * * * * *", "UTC", "2026-01-01T00:00:05Z", &["2026-01-01T00:00:10Z", "2026-01-01T00:00:20Z"]),
         ("*/10 * * * *", "UTC", "2026-01-01T00:10:00Z", &["2026-01-01T00:20:00Z"]),
@@ -53,7 +53,7 @@ fn a_skipped_time_of_day_fires_when_the_gap_ends() {
             &["2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"],
         ),
         ("0 0 * * *", "America/Sao_Paulo", "2018-11-03T12:00:00Z", &["2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"]),
-        // Samoa left out the whole of 30 December 2011.
+        // Samoa skipped all of 30 December 2011.
         ("0 12 * * *", "Pacific/Apia", "2011-12-29T23:00:00Z", &["2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"]),
     ]);
 }
@@ -62,7 +62,7 @@ fn a_skipped_time_of_day_fires_when_the_gap_ends() {
 fn a_repeated_time_of_day_fires_the_first_time_only() {
     check(&[
         ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
-        // Asked in the middle of the second pass, the day's firing is over.
+        // During the second pass, the firing of that day is already over.
         ("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", &["2026-10-26T01:30:00Z"]),
         ("0 30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", &["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"]),
         (
@@ -124,7 +124,7 @@ fn wrong_lines_are_refused_with_the_accepted_form() {
 }
 
 #[test]
-fn a_date_that_never_comes_is_refused_at_once() {
+fn a_date_that_does_not_exist_is_refused_at_once() {
     for line in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *", "0 0 0 30 2 *"] {
         assert_eq!(Cadence::cron(line, None), Err(CadenceError::Never(line.into())));
     }
@@ -184,7 +184,7 @@ struct Fields {
 impl Fields {
     fn line(&self) -> String {
         let list = |set: &[i8]| set.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        // A range of one is the same set, but no longer a plain number.
+        // A range of one value is the same set, but not a plain number.
         let minutes = if self.recurring {
             format!("{0}-{0},{1}", self.minutes[0], list(&self.minutes))
         } else {
@@ -201,7 +201,7 @@ impl Fields {
         self.minutes.contains(&clock.minute()) && self.hours.contains(&clock.hour()) && self.match_date(clock)
     }
 
-    /// Looks at every minute. A time of day fires in the first minute at which the clock shows it or later.
+    /// Checks every minute. A time of day fires in the first minute at which the clock shows it or a later time.
     fn next_by_looking(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let minute = jiff::SignedDuration::from_mins(1);
         let start = after.as_second().div_euclid(60) * 60;
@@ -243,7 +243,7 @@ fn fields() -> impl Strategy<Value = Fields> {
         .prop_map(|(minutes, hours, weekdays, recurring)| Fields { minutes, hours, weekdays, recurring })
 }
 
-/// Moments near the changes of the clock, where mistakes are.
+/// Moments near changes of the clock, where bugs are likely.
 fn moment_near_a_change(zone: &TimeZone, pick: u64, offset: i64) -> jiff::Timestamp {
     let from: jiff::Timestamp = "2005-01-01T00:00:00Z".parse().unwrap();
     let change = zone.following(from).nth((pick % 30) as usize).map_or(from, |t| t.timestamp());

@@ -1,4 +1,4 @@
-//! Signature: proves to a webhook's receiver who sent it and that nothing was changed. The Standard Webhooks
+//! Signature: proves to a webhook's receiver who sent it and that it was not changed. The Standard Webhooks
 //! scheme: HMAC-SHA256 over `id.timestamp.body`, in base64, after `v1,`.
 
 use base64::Engine as _;
@@ -8,19 +8,19 @@ use sha2::Sha256;
 use std::fmt;
 use subtle::ConstantTimeEq as _;
 
-/// How far a signature's time may lie from the receiver's, either way: what replays and slow clocks get.
+/// How far a signature's time may differ from the receiver's, in both directions: limits replays, allows wrong clocks.
 pub const TOLERANCE_SECS: i64 = 300;
 
 const PREFIX: &str = "whsec_";
 const VERSION: &str = "v1,";
-/// Shorter keys are guessable, longer ones than the hash's block add nothing.
+/// Shorter keys are guessable; keys longer than the hash's block add no security.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A webhook's signing key. It never shows itself: only [`Secret::to_text`] gives it away.
+/// A webhook's signing key. Debug output never contains it; only [`Secret::to_text`] returns it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
-/// Not a signing key. The text is not repeated: it may be a real one, mistyped.
+/// Not a signing key. The message does not repeat the text: it may be a real key with a typo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     #[error("a secret is `whsec_` followed by base64")]
@@ -29,12 +29,12 @@ pub enum SecretError {
     Length(usize),
 }
 
-/// Why a signature does not hold.
+/// Why a signature is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     #[error("the timestamp is more than 5 minutes from now")]
     Timestamp,
-    #[error("no signature fits")]
+    #[error("no signature matches")]
     Mismatch,
 }
 
@@ -56,7 +56,7 @@ impl Secret {
         if KEY_BYTES.contains(&bytes.len()) { Ok(Self(bytes.to_vec())) } else { Err(SecretError::Length(bytes.len())) }
     }
 
-    /// The key as `whsec_…`, for storing it and for handing it to a receiver.
+    /// The key as `whsec_…`, to store it or to give it to a receiver.
     #[must_use]
     pub fn to_text(&self) -> String {
         format!("{PREFIX}{}", STANDARD.encode(&self.0))
@@ -88,7 +88,7 @@ impl Secret {
             let given = signature.strip_prefix(VERSION).and_then(|text| STANDARD.decode(text).ok());
             given.is_some_and(|given| given.ct_eq(&expected).into())
         };
-        // Every one is compared, so that time tells nothing about which came close.
+        // All are compared, so that the time taken does not reveal which one was close.
         let any = header.split(' ').fold(false, |found, signature| fits(signature) | found);
         if any { Ok(()) } else { Err(SignatureError::Mismatch) }
     }

@@ -44,7 +44,7 @@ fn any_change_breaks_the_signature() {
 }
 
 #[test]
-fn one_fitting_signature_among_several_is_enough() {
+fn one_matching_signature_among_several_is_enough() {
     let (secret, id, at, body, signature) = VECTORS[0];
     let key = Secret::parse(secret).unwrap();
     let header = format!("v1a,abc v1,AAAA {signature} v1,BBBB");
@@ -52,7 +52,7 @@ fn one_fitting_signature_among_several_is_enough() {
 }
 
 #[test]
-fn a_signature_holds_for_five_minutes_either_way() {
+fn a_signature_is_valid_for_five_minutes_before_and_after() {
     let (secret, id, at, body, signature) = VECTORS[0];
     let key = Secret::parse(secret).unwrap();
     for (now, expected) in [
@@ -78,7 +78,7 @@ fn a_secret_has_24_to_64_bytes() {
 }
 
 #[test]
-fn a_secret_does_not_show_itself() {
+fn debug_output_does_not_contain_the_secret() {
     let key = Secret::from_bytes(&[65; 24]).unwrap();
     assert_eq!(format!("{key:?}"), "Secret(…)");
 }

@@ -1,26 +1,26 @@
-//! The agenda: which job calls when. One heap of a million jobs is slow, because each step of it misses the cache;
-//! here later seconds are plain lists, sorted when their second comes.
+//! The agenda: which job calls when. One heap of a million jobs is slow, because each step misses the cache.
+//! Here later seconds are plain lists that are sorted when their second begins.
 
 use crate::time::Millis;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Ordered by time and then by job: ties go to the job that came first, as in a queue.
+/// Ordered by time and then by job: on a tie the earlier job is first, as in a queue.
 type Entry = (Millis, u32);
 
 #[derive(Default)]
 pub(super) struct Agenda {
     later: BTreeMap<u64, Vec<Entry>>,
-    /// The second under way, latest first: the next entry is popped off its end.
+    /// The current second, latest first: the next entry is at its end.
     now: Vec<Entry>,
-    /// What was added to the second under way since it began.
+    /// Calls added to the current second since it began.
     added: BinaryHeap<Reverse<Entry>>,
     second: Option<u64>,
     len: usize,
 }
 
 impl Agenda {
-    /// Adds a call, never before the last one taken.
+    /// Adds a call. It must not be earlier than the last one taken.
     pub(super) fn add(&mut self, at: Millis, job: u32) {
         self.len += 1;
         let second = at.get() / 1000;

@@ -1,8 +1,8 @@
-//! Simulation: what a policy does to a service that is down for a while and then has only so much room.
+//! Simulation: what a policy does to a service that is down for a while and then has a limited capacity.
 //! Pure: the same scenario, policy and rolls give the same run. Every retry is the engine's own decision.
 //!
 //! The model is small on purpose. A target answers up to `capacity` calls in each whole second and refuses the
-//! rest; while it is down it answers none. Every due job calls at once, as though there were workers enough, and a
+//! rest; while it is down it answers none. Every due job calls at once, as if there were enough workers, and a
 //! refused call costs the target nothing. Real services get slower under overload, so a herd does more harm than
 //! is shown here.
 
@@ -20,19 +20,19 @@ use crate::time::{Millis, Timestamp};
 use agenda::Agenda;
 use run::Tally;
 
-/// The most jobs of a scenario: their agenda and states take some fifty megabytes.
+/// The most jobs in a scenario: their agenda and states take some fifty megabytes.
 pub const MAX_JOBS: u32 = 1_000_000;
-/// How far a simulation looks; jobs that are live after it are reported as unfinished.
+/// The longest simulated time; jobs that are still live then are reported as unfinished.
 pub const MAX_SPAN: Millis = Millis::from_secs(7 * 86_400);
-/// The most calls of one run, some seconds of computing; jobs that are live after them are reported as unfinished.
+/// The most calls in one run, some seconds of computing; jobs that are still live then are reported as unfinished.
 pub const MAX_CALLS: u64 = 50_000_000;
 
-/// What happens to every policy that is compared.
+/// The scenario, the same for every policy that is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scenario {
     /// How many jobs there are, at most [`MAX_JOBS`].
     pub jobs: u32,
-    /// The jobs arrive evenly over this span; zero: all at once.
+    /// The jobs arrive evenly over this span; with zero, all at once.
     pub arrival: Millis,
     pub target: Target,
 }
@@ -42,13 +42,13 @@ pub struct Scenario {
 pub struct Target {
     /// Calls answered in each whole second; the rest are refused.
     pub capacity: u32,
-    /// How long a call takes, whatever comes of it.
+    /// How long a call takes, with any answer.
     pub latency: Millis,
     /// When it goes down, counted from the first arrival.
     pub down_at: Millis,
     /// How long it stays down.
     pub down_for: Millis,
-    /// What a refusal for want of room asks callers to wait.
+    /// The Retry-After of a refusal because of capacity.
     pub retry_after: Option<Millis>,
 }
 
@@ -63,12 +63,12 @@ pub struct Call {
     pub answer: Answer,
 }
 
-/// What the target makes of a call.
+/// The target's answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Served,
     Down,
-    /// Up, but this second's room is used.
+    /// Up, but the capacity of this second is used up.
     Refused,
 }
 
@@ -118,7 +118,7 @@ pub fn simulate(scenario: &Scenario, policy: &Policy, rolls: impl FnMut() -> Rol
     simulate_watched(scenario, policy, rolls, |_| {})
 }
 
-/// The same, showing each call to `watch` as it is made.
+/// The same, and passes each call to `watch` as it is made.
 pub fn simulate_watched(
     scenario: &Scenario,
     policy: &Policy,
@@ -162,7 +162,7 @@ pub fn simulate_watched(
                 progress.delay = delay;
                 agenda.add(ended_at + delay, job);
             }
-            Next::Cancelled => unreachable!("nobody asked to cancel"),
+            Next::Cancelled => unreachable!("no cancel was requested"),
         }
     }
     tally.finish(target)
@@ -184,7 +184,7 @@ fn answer(target: &Target, at: Millis, served: u32) -> Answer {
     }
 }
 
-/// The outcomes of calls, made once: millions of calls share them.
+/// The outcomes of calls, created once and shared by millions of calls.
 struct Answers {
     down: Outcome,
     refused: Outcome,

@@ -1,4 +1,4 @@
-//! What a simulated run came to: counted call by call, then read off.
+//! The result of a simulated run: counted call by call, then summed up.
 
 use super::{Answer, Scenario, Target};
 use crate::job::Reason;
@@ -11,27 +11,27 @@ pub struct Run {
     pub load: Vec<Second>,
     /// The busiest second.
     pub peak: Peak,
-    /// The busiest second since the target recovered.
+    /// The busiest second after the target recovered.
     pub peak_after: Peak,
     pub calls: u64,
     /// Calls that failed.
     pub wasted: u64,
     pub succeeded: u32,
-    /// Jobs given up, by reason; no reason appears with zero.
+    /// Jobs given up, by reason; reasons without jobs are omitted.
     pub reasons: Vec<(Reason, u32)>,
-    /// Jobs that were still live when the simulation reached one of its bounds.
+    /// Jobs that were still live when the simulation reached one of its limits.
     pub unfinished: u32,
-    /// How long after the recovery the last job that had failed was finished. `None`: no such job was live then,
-    /// or one was never finished.
+    /// How long after the recovery the last job that had failed was finished. `None` if no such job was live then,
+    /// or if one was never finished.
     pub drain: Option<Millis>,
-    /// Time from arrival to success that half of the jobs that succeeded needed at most.
+    /// Median time from arrival to success of the jobs that succeeded.
     pub median: Option<Millis>,
-    /// The same, for 99 % of them.
+    /// The same, 99th percentile.
     pub p99: Option<Millis>,
 }
 
 impl Run {
-    /// Jobs given up, whatever the reason.
+    /// Jobs given up, for any reason.
     #[must_use]
     pub fn given_up(&self) -> u32 {
         self.reasons.iter().map(|(_, jobs)| jobs).sum()
@@ -56,7 +56,7 @@ pub struct Peak {
 pub(super) struct Tally {
     recovers_at: Millis,
     load: Vec<Second>,
-    /// Calls of the second in which the target recovered that came before that.
+    /// Calls made before the recovery, in the second in which the target recovered.
     before_recovery: u32,
     calls: u64,
     reasons: [u32; Reason::ALL.len()],
@@ -154,7 +154,7 @@ fn peak(seconds: impl Iterator<Item = (usize, u32)>) -> Peak {
     })
 }
 
-/// The smallest value that `percent` of the sorted values do not pass.
+/// The smallest value that at least `percent` of the sorted values do not exceed.
 fn quantile(sorted: &[Millis], percent: usize) -> Option<Millis> {
     let rank = (sorted.len() * percent).div_ceil(100);
     sorted.get(rank.saturating_sub(1)).copied()

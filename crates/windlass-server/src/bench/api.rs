@@ -1,10 +1,9 @@
-//! The API on loopback: the real accept loop and routes, and callers that keep their connections. Every answer means that
-//! the job is on disk.
+//! The API on loopback: the real accept loop and routes, and callers with persistent connections. Every answer means
+//! that the job is on disk.
 
 use super::cost::Gauge;
 use super::{Load, report::Figure};
 use crate::http::{self, Access, App};
-use crate::metrics::TenantLabel;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -19,20 +18,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::clock::Stopwatch;
-use windlass::store::Store;
+use windlass::low_level::Store;
 
 const CONNECTIONS: usize = 64;
-/// Seats, as a server has them by default.
+/// The server's default limit of connections.
 const MAX_CONNECTIONS: usize = 1024;
 const BATCH: usize = 1000;
-/// Jobs a remote worker takes at a time.
+/// Jobs a remote worker claims at a time.
 const LEASED: usize = 100;
 
 type Caller = Client<HttpConnector, Full<Bytes>>;
 
-/// Single enqueues, batches, and a remote worker's cycles. Rates, and the latency of the singles.
+/// Single enqueues, batches, and a remote worker's cycles. Returns rates, and the latency of single enqueues.
 pub(crate) async fn api(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
     let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
     let base = format!("http://{}/api/v1", listener.local_addr()?);
@@ -105,7 +105,7 @@ async fn in_batches(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> R
     Ok(Figure::rate(format!("API enqueue, batches of {BATCH}"), load.jobs, meter.read().await?))
 }
 
-/// A remote worker: lease, complete, and again until nothing is left.
+/// A remote worker: leases and completes jobs until none are left.
 async fn work(caller: &Caller, base: &str, jobs: usize, gauge: &Gauge) -> Result<Figure> {
     let (lease, complete) = (format!("{base}/leases"), format!("{base}/leases/complete"));
     let subscription =

@@ -1,5 +1,5 @@
-//! What a run cost: time, processor time and bytes written, of this process and of the Postgres server it talks to, and how much
-//! memory this process held at most.
+//! The cost of a run: time, processor time and bytes written, of this process and of the Postgres server, and the peak
+//! memory of this process.
 
 use super::pace::Pace;
 use anyhow::Result;
@@ -16,7 +16,7 @@ pub(crate) struct Gauge {
     pub(crate) pace: Pace,
 }
 
-/// A Postgres server, asked on a connection of its own.
+/// A Postgres server, queried on a separate connection.
 #[derive(Debug)]
 struct Server {
     client: Client,
@@ -34,17 +34,17 @@ pub(crate) struct Meter {
     log: i64,
 }
 
-/// What passed between two readings.
+/// The difference between two readings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cost {
     pub(crate) seconds: f64,
     /// Processor time of this process.
     pub(crate) cpu_seconds: f64,
-    /// Processor time of the server's processes, if they run here.
+    /// Processor time of the server's processes, if they run on this machine.
     pub(crate) server_cpu_seconds: f64,
     /// Bytes this process sent to the disk, or the server to its write-ahead log.
     pub(crate) written: u64,
-    /// The most memory this process held.
+    /// The peak memory of this process.
     pub(crate) peak_bytes: u64,
 }
 
@@ -69,14 +69,14 @@ impl Gauge {
     }
 
     pub(crate) async fn start(&self) -> Result<Meter> {
-        // Forgets the peak so far, where the system lets us.
+        // Resets the peak memory, if the system allows it.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         let (server, log) = self.read_server().await?;
         let (own, written) = (ticks("self"), written());
         Ok(Meter { watch: Stopwatch::start(), gauge: self.clone(), own, written, server, log })
     }
 
-    /// Processor time of each of the server's processes, and how far its log has come.
+    /// Processor time of each of the server's processes, and the position of its log.
     async fn read_server(&self) -> Result<(HashMap<i32, u64>, i64)> {
         let Some(server) = &self.server else { return Ok((HashMap::new(), 0)) };
         let processes = server.client.query(PROCESSES, &[]).await?;
@@ -103,15 +103,15 @@ impl Meter {
     }
 }
 
-/// User and system time of a process; zero where the system does not tell.
+/// User and system time of a process; zero if the system does not report it.
 fn ticks(process: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The second field is the program's name in brackets and may hold blanks.
+    // The second field is the program's name in brackets and may contain blanks.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     fields.split_whitespace().skip(11).take(2).filter_map(|f| f.parse::<u64>().ok()).sum()
 }
 
-/// The server may run on another machine, where its numbers mean other processes.
+/// The server may run on another machine; there its process ids would mean other processes here.
 fn is_postgres(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("postgres"))
 }
@@ -124,7 +124,7 @@ fn peak() -> u64 {
     field("/proc/self/status", "VmHWM:") * 1024
 }
 
-/// The number after a name; zero where the system does not tell.
+/// The number after a name; zero if the system does not report it.
 fn field(file: &str, name: &str) -> u64 {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name));

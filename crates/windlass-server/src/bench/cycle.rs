@@ -1,4 +1,4 @@
-//! The store by itself: the whole life of a job through `trait Store`, in batches, by several callers at once.
+//! The store by itself: all steps of a job through `trait Store`, in batches, by several callers at once.
 
 use super::cost::{Cost, Gauge};
 use super::pace::Pace;
@@ -12,8 +12,9 @@ use windlass::core::policy::{Partial, Role};
 use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
 use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId, RunAt};
 use windlass::leases::transition::{Trace, commit_of};
+use windlass::low_level::{Claim, Leases, Share, Store};
 use windlass::random::Random;
-use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
+use windlass::{Atomicity, WorkerId};
 
 /// The queue that benchmarks use.
 const QUEUE: &str = "bench";
@@ -29,7 +30,7 @@ pub(super) fn policy() -> Arc<Policy> {
     Arc::new(whole.expect("the default policy is whole"))
 }
 
-/// Enqueues all jobs, then claims and commits them, in batches of `batch`, by `callers` at once. Two figures.
+/// Enqueues all jobs, then claims and commits them, in batches of `batch`, by `callers` at once. Returns two figures.
 pub(crate) async fn cycle(
     store: &Arc<dyn Store>,
     load: Load,
@@ -47,7 +48,7 @@ pub(crate) async fn cycle(
     Ok([figure("store insert", filled), figure("store drain", drained)])
 }
 
-/// Enqueues one job per call, by `callers` at once: what group commit is for.
+/// Enqueues one job per call, by `callers` at once; group commit is for this load.
 pub(crate) async fn enqueue_singly(
     store: &Arc<dyn Store>,
     load: Load,
@@ -59,13 +60,13 @@ pub(crate) async fn enqueue_singly(
     Ok(Figure::rate(format!("enqueue one by one, callers: {callers}"), load.jobs, meter.read().await?))
 }
 
-/// Works off what a scenario left waiting.
+/// Drains the jobs that a scenario left waiting.
 pub(super) async fn empty(store: &Arc<dyn Store>, jobs: usize, gauge: &Gauge) -> Result<()> {
     let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
     drain(store, queue, jobs, 1000, 1, gauge).await.map(|_| ())
 }
 
-/// Enqueues jobs for tomorrow: a load that claims must not feel.
+/// Enqueues jobs for tomorrow: they must not slow down claims.
 pub(crate) async fn future_load(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Figure> {
     let meter = gauge.start().await?;
     fill(store, load, 1000, 2, RunAt::After(Millis::from_secs(86_400)), &gauge.pace).await?;
@@ -137,13 +138,13 @@ async fn drain(
     meter.read().await
 }
 
-pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::store::Commit {
+pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::low_level::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
     commit_of(job, &Outcome::Succeeded, trace, Roll(0))
 }
 
-/// Takes up to `batch` off what is left.
+/// Takes up to `batch` jobs from the rest.
 fn take(left: &AtomicUsize, batch: usize) -> Option<usize> {
     let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(batch)));
     before.ok().filter(|n| *n > 0).map(|n| n.min(batch))

@@ -1,5 +1,5 @@
-//! A transaction that stays open keeps Postgres from cleaning up after it: every claimed and finished job leaves dead rows
-//! behind. Claims must not get slower with them.
+//! An open transaction keeps Postgres from cleaning up dead rows, and every claimed and finished job leaves some.
+//! Claims must not get slower because of them.
 
 use super::cost::Gauge;
 use super::cycle::{new_job, policy, succeed};
@@ -11,16 +11,17 @@ use windlass::clock::Stopwatch;
 use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Executor, Millis};
 use windlass::job::{LeaseId, QueueId};
+use windlass::low_level::{Claim, Leases, Share, Store};
 use windlass::random::Random;
-use windlass::store::{Atomicity, Claim, Leases, Share, Store, WorkerId};
+use windlass::{Atomicity, WorkerId};
 
-/// Every beat, this many jobs come and go: 2,000 a second.
+/// In every interval, this many jobs are enqueued, claimed and finished: 2,000 a second.
 const BEAT: Millis = Millis::new(50);
 const JOBS: usize = 100;
-/// What is told of one stretch.
+/// The length of one reported period.
 const STRETCH: Millis = Millis::from_secs(30);
 
-/// Claim times stretch by stretch, while a reader holds the horizon.
+/// Claim times per period, while a reader keeps its transaction open.
 pub(crate) async fn claims(
     store: &Arc<dyn Store>,
     url: &str,
@@ -46,7 +47,7 @@ pub(crate) async fn claims(
             tokio::time::sleep(BEAT.to_std().saturating_sub(beat.elapsed())).await;
         }
         let (jobs, cost) = (waits.len() * JOBS, meter.read().await?);
-        let what = format!("claim of {JOBS} beside a held horizon, from {since} s");
+        let what = format!("claim of {JOBS} with an open transaction, from {since} s");
         figures.push(Figure::latency(what, jobs, cost, waits));
     }
     reader.batch_execute("ROLLBACK").await?;
@@ -55,7 +56,7 @@ pub(crate) async fn claims(
     Ok(figures)
 }
 
-/// Jobs come, are claimed and succeed. How long the claim took, in milliseconds.
+/// Jobs are enqueued, claimed and succeed. Returns how long the claim took, in milliseconds.
 async fn one_beat(store: &Arc<dyn Store>, queue: QueueId, load: Load) -> Result<f64> {
     let (policy, payload) = (policy(), load.text());
     let new = || windlass::job::NewJob {

@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use windlass::Atomicity;
 use windlass::core::{Executor, Millis};
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
 use windlass::job::{HttpCall, NewJob};
-use windlass::store::{Atomicity, Store};
+use windlass::low_level::Store;
 use windlass::worker::Worker;
 use windlass::{AttemptLog, Windlass};
 
@@ -66,7 +67,7 @@ async fn receive(listener: TcpListener, jobs: usize, over: Arc<Notify>, pace: Pa
             }
             std::future::ready(Ok::<_, Infallible>(hyper::Response::new(Full::new(Bytes::new()))))
         });
-        // Ends with its connection, at the latest when the listener's task is aborted with the process.
+        // Ends with its connection, or at the latest when the process ends.
         tokio::spawn(async move {
             let _ = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new())
                 .serve_connection(TokioIo::new(stream), answer)

@@ -1,5 +1,5 @@
-//! Benchmarks: what this build does on this machine, next to what the same database does without us. Every figure has
-//! the raw ceiling of the same run beside it, because machines differ and are noisy.
+//! Benchmarks: this build on this machine, next to the same database without Windlass. Every figure is shown with
+//! the raw ceiling of the same run, because machines differ and are noisy.
 
 mod api;
 mod ceiling;
@@ -23,9 +23,9 @@ use cost::Gauge;
 use report::Figure;
 use std::sync::Arc;
 use windlass::core::Millis;
-use windlass::store::Store;
+use windlass::low_level::Store;
 
-/// How much to do.
+/// How many jobs, and how large.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) jobs: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// A JSON text of about the wanted size.
+    /// A JSON text of about the requested size.
     pub(crate) fn text(self) -> String {
         format!("{{\"p\":\"{}\"}}", "x".repeat(self.payload.saturating_sub(8)))
     }
@@ -44,7 +44,7 @@ impl Load {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) load: Load,
-    /// Handlers at once.
+    /// How many handlers run at once.
     pub(crate) concurrency: u32,
     pub(crate) scenarios: Vec<Scenario>,
     /// Jobs waiting for tomorrow, archived, or in the backlog, in the scenarios about those.
@@ -59,9 +59,9 @@ pub(crate) enum Scenario {
     Store,
     /// One job per call by 1, 16 and 64 callers, and in bulk.
     Enqueue,
-    /// A backlog worked off by no-op handlers.
+    /// No-op handlers drain a backlog.
     Drain,
-    /// Producers and workers together.
+    /// Producers and workers at the same time.
     Sustained,
     /// How soon a single job on an idle queue starts.
     Pickup,
@@ -79,20 +79,20 @@ pub(crate) enum Scenario {
     Api,
     /// Processor time of a worker on 100 idle queues.
     Idle,
-    /// Postgres: claims at 2,000 jobs/s beside a transaction that stays open and keeps the server from cleaning up.
+    /// Postgres: claims at 2,000 jobs/s while an open transaction keeps the server from cleaning up.
     Horizon,
 }
 
 /// Batches of the ceiling.
 const CEILING_BATCH: usize = 1000;
 const IDLE_FOR: Millis = Millis::from_secs(10);
-/// A backlog that is not deep.
+/// The size of a small backlog.
 const SHALLOW: usize = 10_000;
 /// Callers, or plain connections, that enqueue one job at a time.
 const SINGLE_CALLERS: [usize; 3] = [1, 16, 64];
 
-/// Runs the plan, telling `begin` what comes next and `pace` how fast it goes. The ceiling is measured before and after, because machines change their pace
-/// meanwhile.
+/// Runs the plan. Calls `begin` with the name of the next scenario, and counts jobs in `pace`. The ceiling is measured
+/// before and after, because the speed of a machine may change during the run.
 pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, pace: Pace, begin: impl Fn(&str)) -> Result<Report> {
     if plan.scenarios.contains(&Scenario::Horizon) && target.url().is_none() {
         bail!("the scenario `horizon` is about Postgres: give --store postgres://…");
@@ -150,15 +150,15 @@ impl Run<'_> {
             Scenario::Future => {
                 let before = self.drain(load, "drain before the future load").await?;
                 let waiting = cycle::future_load(store, self.deep(), gauge).await?;
-                let beside = format!("drain beside {} jobs for tomorrow", self.plan.deep);
-                vec![before, waiting, self.drain(load, &beside).await?]
+                let title = format!("drain with {} jobs for tomorrow", self.plan.deep);
+                vec![before, waiting, self.drain(load, &title).await?]
             }
             Scenario::Archived => {
                 let before = self.drain(load, "drain before the archive is filled").await?;
                 let filling = format!("drain of {} jobs that fill the archive", self.plan.deep);
                 let filled = self.drain(self.deep(), &filling).await?;
-                let beside = format!("drain beside {} archived jobs", self.plan.deep);
-                vec![before, filled, self.drain(load, &beside).await?]
+                let title = format!("drain with {} archived jobs", self.plan.deep);
+                vec![before, filled, self.drain(load, &title).await?]
             }
             Scenario::Backlog => {
                 let mut figures = Vec::new();
@@ -190,7 +190,7 @@ impl Run<'_> {
         let mut figures = Vec::new();
         for batch in [1, 10, 100, 1000] {
             for callers in [1, 2, 4] {
-                // Small batches are all fsync: fewer jobs say as much.
+                // Small batches spend their time in fsync, so fewer jobs are enough.
                 let jobs = self.plan.load.jobs.min(batch * 500);
                 let load = Load { jobs, ..self.plan.load };
                 figures.extend(cycle::cycle(self.store, load, batch, callers, self.gauge).await?);

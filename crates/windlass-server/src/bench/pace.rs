@@ -1,14 +1,14 @@
-//! Pace: how many jobs a scenario moves in a second, as it runs, for whoever watches.
+//! Pace: how many jobs per second a scenario processes while it runs, for the progress bar.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use windlass::clock::Stopwatch;
 
-/// How long jobs are counted before the rate is told anew.
+/// How long jobs are counted before the rate is updated.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Counts jobs that were moved: stored, run, or finished.
+/// Counts processed jobs: stored, run, or finished.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pace(Arc<AtomicU64>);
 
@@ -22,7 +22,7 @@ impl Pace {
     }
 }
 
-/// Reads a pace now and then.
+/// Reads a pace repeatedly.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pace: Pace,
@@ -37,7 +37,7 @@ struct Reading {
 }
 
 impl Watch {
-    /// Jobs per second of late.
+    /// Recent jobs per second.
     pub(crate) fn rate(&self) -> f64 {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = last.watch.elapsed();

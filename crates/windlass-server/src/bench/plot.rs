@@ -1,12 +1,12 @@
-//! The rates of a run as bars, beside the ceiling: an SVG for people who read reports.
+//! The rates of a run and the ceiling as bars, in an SVG.
 
 use super::report::Report;
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 960.0;
-/// Where bars begin; names stand before it.
+/// Where bars begin; names are to the left of it.
 const LEFT: f64 = 400.0;
-/// Room for the figure behind the longest bar.
+/// Space for the figure after the longest bar.
 const RIGHT: f64 = 130.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 64.0;

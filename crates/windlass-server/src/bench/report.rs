@@ -1,4 +1,4 @@
-//! What was measured: a table for people, JSON for programs.
+//! The measurements: a table for reading, JSON for programs.
 
 use super::ceiling::Ceiling;
 use super::cost::Cost;
@@ -20,7 +20,7 @@ impl Figure {
         Self { what, jobs, cost, latency: None }
     }
 
-    /// From single waits, in milliseconds.
+    /// From single latencies, in milliseconds.
     pub(crate) fn latency(what: String, jobs: usize, cost: Cost, mut waits: Vec<f64>) -> Self {
         waits.sort_by(f64::total_cmp);
         let at = |share: f64| waits.get(((waits.len() as f64 - 1.0) * share) as usize).copied().unwrap_or(0.0);
@@ -41,7 +41,7 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / 1024.0 / 1024.0
 }
 
-/// All of a run.
+/// All results of a run.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) store: String,

@@ -1,26 +1,25 @@
-//! What is measured: a store of our own making, in a directory or schema that is gone afterwards, or one the caller names.
+//! The store to measure: a temporary one in a directory or schema that is removed afterwards, or one the caller names.
 
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
+use windlass::low_level::{self, Store};
 use windlass::random::Random;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{JobFilter, Options, Order, Page, Scope, Store};
+use windlass::{JobFilter, Options, Page, Scope, Windlass};
 
 /// A store to measure, and where its raw ceiling is measured too.
 pub(crate) enum Target {
-    /// The database file; its directory holds the ceiling's file beside it.
+    /// The database file; the ceiling's file is in the same directory.
     Sqlite { path: String, _home: Option<tempfile::TempDir> },
     /// The server's URL and the schema used.
     Postgres { url: String, schema: String, temporary: bool },
 }
 
 impl Target {
-    /// `sqlite:` (a temporary file), `sqlite:PATH`, or `postgres://…` (a schema of its own, dropped afterwards).
+    /// `sqlite:` (a temporary file), `sqlite:PATH`, or `postgres://…` (in its own schema, dropped afterwards).
     pub(crate) fn parse(store: &str) -> Result<Self> {
         if let Some(path) = store.strip_prefix("sqlite:") {
             if path.is_empty() {
-                let home = tempfile::tempdir_in(".").context("cannot make a temporary directory here")?;
+                let home = tempfile::tempdir_in(".").context("cannot create a temporary directory here")?;
                 let path = home.path().join("bench.db").display().to_string();
                 return Ok(Self::Sqlite { path, _home: Some(home) });
             }
@@ -34,12 +33,13 @@ impl Target {
     }
 
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
-        Ok(match self {
-            Self::Sqlite { path, .. } => SqliteStore::open(path, Options::default()).await?,
+        let windlass = match self {
+            Self::Sqlite { path, .. } => Windlass::open(&format!("sqlite:{path}")).await?,
             Self::Postgres { url, schema, .. } => {
-                PostgresStore::open(url, Options { schema: schema.clone(), ..Options::default() }).await?
+                Windlass::open_with(url, Options { schema: schema.clone(), ..Options::default() }).await?
             }
-        })
+        };
+        Ok(low_level::store(&windlass))
     }
 
     /// The Postgres server, if it is one.
@@ -57,7 +57,7 @@ impl Target {
         }
     }
 
-    /// Removes what was made for the run.
+    /// Removes what was created for the run.
     pub(crate) async fn clear(&self) -> Result<()> {
         if let Self::Postgres { url, schema, temporary: true } = self {
             let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
@@ -70,11 +70,10 @@ impl Target {
     }
 }
 
-/// Refuses a store that holds jobs: a benchmark's jobs are not to mix with other people's.
+/// Refuses a store that holds jobs: a benchmark must not mix its jobs with real ones.
 pub(crate) async fn refuse_used(store: &dyn Store) -> Result<()> {
-    let page = Page { after: None, limit: 1, order: Order::OldestFirst };
-    if !store.jobs(&Scope::All, &JobFilter::default(), page).await?.is_empty() {
-        bail!("this store holds jobs; use an empty one, or say --force to measure here all the same");
+    if !store.jobs(&Scope::All, &JobFilter::default(), Page::oldest(1)).await?.is_empty() {
+        bail!("this store holds jobs; use an empty one, or give --force to measure here anyway");
     }
     Ok(())
 }

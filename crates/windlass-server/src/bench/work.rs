@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc};
+use windlass::Atomicity;
 use windlass::clock::Stopwatch;
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Millis, Policy};
 use windlass::job::NewJob;
-use windlass::store::{Atomicity, Store};
+use windlass::low_level::Store;
 use windlass::worker::Worker;
 use windlass::{Attempt, AttemptLog, JobKind, Windlass};
 
@@ -69,7 +70,7 @@ fn policy(line: &str) -> Result<Arc<Policy>> {
     Ok(Arc::new(Partial::resolve(&[Partial::parse_line(line)?], &[])?))
 }
 
-/// A backlog worked off by no-op handlers. Two figures: enqueue in bulk, drain.
+/// No-op handlers drain a backlog. Returns two figures: enqueue in bulk, drain.
 pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<[Figure; 2]> {
     let meter = gauge.start().await?;
     fill(store, load, &policy("exponential")?, &gauge.pace).await?;
@@ -88,7 +89,7 @@ pub(crate) async fn drain(store: &Arc<dyn Store>, load: Load, concurrency: u32, 
     Ok([bulk, Figure::rate(format!("drain, {} jobs", load.jobs), load.jobs, drained)])
 }
 
-/// Producers and the worker together.
+/// Producers and the worker at the same time.
 pub(crate) async fn sustained(store: &Arc<dyn Store>, load: Load, concurrency: u32, gauge: &Gauge) -> Result<Figure> {
     let left = Countdown::from(load.jobs, gauge);
     let done = left.clone();
@@ -130,7 +131,7 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) ->
     let windlass = Windlass::from_store(store.clone());
     let (started, mut starts) = mpsc::unbounded_channel();
     let handler = move |_: Bench, _: Attempt| {
-        // The receiver lives until the last job has started.
+        // The receiver exists until the last job has started.
         let _ = started.send(Stopwatch::start());
         std::future::ready(Ok::<(), Failure>(()))
     };
@@ -144,11 +145,11 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) ->
             store.enqueue(vec![new_job(&payload, &policy)], Atomicity::Each).await?;
             let acknowledged = Stopwatch::start();
             let Some(start) = starts.recv().await else { break };
-            // Started before the caller had its answer: no wait at all.
+            // The job started before the caller got its answer: the wait is zero.
             let wait = acknowledged.elapsed().saturating_sub(start.elapsed());
             waits.push(wait.as_secs_f64() * 1000.0);
             pace.moved(1);
-            // An idle system: let the commit settle before the next one.
+            // Wait until the system is idle again before the next job.
             tokio::time::sleep(Millis::new(5).to_std()).await;
         }
         over.notify_one();
@@ -161,7 +162,7 @@ pub(crate) async fn pickup(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) ->
     Ok(Figure::latency("pickup on an idle queue".into(), waits.len(), meter.read().await?, waits))
 }
 
-/// What a worker on a hundred idle queues costs.
+/// The cost of a worker on a hundred idle queues.
 pub(crate) async fn idle(store: &Arc<dyn Store>, span: Millis, gauge: &Gauge) -> Result<Figure> {
     let windlass = Windlass::from_store(store.clone());
     let mut worker = Worker::new(&windlass).handle(|_: Bench, _: Attempt| std::future::ready(Ok::<(), Failure>(())));

@@ -1,4 +1,4 @@
-//! The command line: one variant and one file per verb. Verbs translate; the rules are in the library and core.
+//! The command line: one variant and one file per command. Commands translate; the rules are in the library and core.
 
 mod demo;
 mod operate;
@@ -18,13 +18,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use terminal::screen::Screen;
 
-/// Shown after the help of all verbs.
+/// Shown after the list of all commands.
 const AFTER: &str = "\
-Verbs talk to a server (--server URL, else http://127.0.0.1:9463) or work straight on a store
+Commands talk to a server (--server URL, else http://127.0.0.1:9463) or work directly on a store
 (--store sqlite:PATH or postgres://…). All print JSON with --json.
 
-Exit codes: 0 done, 1 failed, 2 usage or bad input, 3 not found, 4 conflict with what is there,
-5 unavailable (no server, or a store that cannot be used now).
+Exit codes: 0 done, 1 failed, 2 usage or bad input, 3 not found, 4 conflict with the current
+state, 5 unavailable (no server, or a store that cannot be used now).
 
 New here? `windlass demo` shows what retries look like in ten seconds.";
 
@@ -45,11 +45,11 @@ enum Command {
     Work(operate::serve::Args),
     /// Store a job, or a file of jobs.
     Enqueue(Box<work::enqueue::Args>),
-    /// List, look at, change, cancel and replay jobs.
+    /// List, show, change, cancel and replay jobs.
     Jobs(work::jobs::Args),
-    /// Show a job's execution log: every attempt, what came of it, and what came next.
+    /// Show a job's execution log: every attempt, its result, and what followed.
     History(work::history::Args),
-    /// Dead letters: list, group, replay and discard what gave up.
+    /// Dead letters: list, group, replay and discard jobs that gave up.
     Dead(work::dead::Args),
     /// Schedules: cron lines and intervals that enqueue jobs.
     Schedules(schedules::Args),
@@ -59,15 +59,15 @@ enum Command {
     Policy(policy::Args),
     /// Show what retry policies do to a service that is down for a while.
     Simulate(simulate::Args),
-    /// What happened over 5 minutes, an hour or a day.
+    /// Show what happened in 5 minutes, an hour or a day.
     Stats(stats::Args),
-    /// Follow what happens to jobs, as it happens.
+    /// Follow the events of jobs live.
     Tail(work::tail::Args),
     /// See retries happen, in ten seconds and without any service.
     Demo(demo::Args),
-    /// Measure what this build does on this machine, next to the bare database.
+    /// Measure this build on this machine, next to the bare database.
     Bench(operate::bench::Args),
-    /// Copy a SQLite store while work goes on.
+    /// Copy a SQLite store while it is in use.
     Backup(operate::backup::Args),
     /// Create, list and revoke API tokens.
     Token(operate::token::Args),
@@ -75,22 +75,22 @@ enum Command {
     Config(operate::config::Args),
     /// Bring a store's schema up to date.
     Migrate(operate::migrate::Args),
-    /// Look a store or server over, and say what to do about what is wrong.
+    /// Check a store or server, and say how to fix what is wrong.
     Doctor(operate::doctor::Args),
-    /// Write a script that lets your shell complete verbs and flags.
+    /// Write a script that lets your shell complete commands and flags.
     Completions(operate::completions::Args),
 }
 
-/// Why a verb did not do what it was asked to. Each has its exit code.
+/// Why a command did not succeed. Each has its exit code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Exit code 1; the text is the verb's output.
+    /// Exit code 1; the text is the command's output.
     #[error("{0}")]
-    Told(String),
+    Reported(String),
     /// Exit code 1.
     #[error("{0:#}")]
     Failed(anyhow::Error),
-    /// The caller's mistake, already told in full: exit code 2.
+    /// The caller's mistake, with a complete message: exit code 2.
     #[error("{0}")]
     BadInput(String),
     /// Exit code 3.
@@ -113,7 +113,7 @@ impl From<anyhow::Error> for Error {
 impl Error {
     fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Told(_) | Self::Failed(_) => 1,
+            Self::Reported(_) | Self::Failed(_) => 1,
             Self::BadInput(_) => 2,
             Self::NotFound(_) => 3,
             Self::Conflict(_) => 4,
@@ -122,7 +122,7 @@ impl Error {
     }
 }
 
-/// Runs a verb: what it returns goes to standard output, errors to standard error.
+/// Runs a command: its result goes to standard output, errors to standard error.
 pub(crate) fn run(cli: &Cli) -> ExitCode {
     let screen = Screen::of_this_process();
     let done = match &cli.command {
@@ -149,7 +149,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     };
     let (text, error) = match done {
         Ok(text) => (text, None),
-        Err(Error::Told(text)) => (text.clone(), Some(Error::Told(text))),
+        Err(Error::Reported(text)) => (text.clone(), Some(Error::Reported(text))),
         Err(error) => (String::new(), Some(error)),
     };
     if let Err(error) = emit(&text) {
@@ -158,7 +158,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     }
     match error {
         None => ExitCode::SUCCESS,
-        Some(Error::Told(text)) => Error::Told(text).code(),
+        Some(Error::Reported(text)) => Error::Reported(text).code(),
         Some(error) => {
             eprintln!("{}", complaint(&error, &screen));
             error.code()
@@ -166,7 +166,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
     }
 }
 
-/// An error as it is shown. Indented lines are laid out already: what was written, with a caret, or a hint.
+/// An error as it is shown. Indented lines keep their layout: the input with a caret, or a hint.
 fn complaint(error: &Error, screen: &Screen) -> String {
     let text = format!("error: {error}");
     let fit =
@@ -174,18 +174,19 @@ fn complaint(error: &Error, screen: &Screen) -> String {
     text.split('\n').map(fit).collect::<Vec<_>>().join("\n")
 }
 
-/// The runtime of verbs that talk to a store or a server.
+/// The runtime of commands that talk to a store or a server.
 fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Error::Failed(error.into()))
 }
 
-/// Runs a verb that waits for others.
+/// Runs an async command.
 fn wait(command: impl Future<Output = Result<String, Error>>) -> Result<String, Error> {
     runtime()?.block_on(command)
 }
 
-/// Writes to standard output at once. Whether anyone still reads: one that has seen enough (`| head`) is no failure.
+/// Writes to standard output at once. Returns whether the reader is still there: a closed pipe (`| head`) is not a
+/// failure.
 fn emit(text: &str) -> Result<bool, Error> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -195,7 +196,7 @@ fn emit(text: &str) -> Result<bool, Error> {
     }
 }
 
-/// JSON for people who pipe it into something.
+/// JSON with indentation.
 fn pretty(value: &serde_json::Value) -> String {
     format!("{value:#}\n")
 }

@@ -18,7 +18,7 @@ Examples:
 
 A policy is a preset's name, or a line: STRATEGY:key=value,… with the strategies exponential,
 linear, fixed, fibonacci, steps (or a preset) and the keys base, factor, cap, jitter, retries or
-attempts, maxElapsed, maxCrashes, giveUpOn=A|B|4xx, retryOn=A|B, maxRetryAfter. Fields left out
+attempts, maxElapsed, maxCrashes, giveUpOn=A|B|4xx, retryOn=A|B, maxRetryAfter. Omitted fields
 come from the preset of that name. Durations: 500ms, 30s, 1m30s, 2h, or whole milliseconds.
 Exit codes: 0 done, 2 bad input.";
 
@@ -49,7 +49,7 @@ enum PolicyAction {
         #[arg(long)]
         json: bool,
     },
-    /// Say in words what a policy does.
+    /// Describe in words what a policy does.
     #[command(after_help = EXAMPLES)]
     Explain {
         #[command(flatten)]
@@ -65,7 +65,7 @@ struct Subject {
     /// A preset's name, or a line.
     #[arg(value_name = "NAME|LINE")]
     policy: String,
-    /// Who runs the jobs, which decides what is given up on where the policy does not say
+    /// Who runs the jobs; sets the classes to give up on if the policy lists none
     /// [default: http for the preset `http`, delivery for `stepped`, else handler].
     #[arg(long = "for", value_name = "WHO")]
     runner: Option<Runner>,
@@ -135,12 +135,12 @@ fn resolve(level: &Partial, role: Role) -> Result<Policy, PolicyError> {
     Partial::resolve(std::slice::from_ref(level), &role.default_give_up_on())
 }
 
-/// The policy as it was written, with a caret under what is wrong, and then what is.
+/// The policy as it was written, with a caret under the wrong part, and then the message.
 fn pointed_at(line: &str, error: &PolicyError, screen: &Screen) -> String {
     let what = if error.field.is_empty() { String::new() } else { format!("{}: ", error.field) };
     let message = wrap(&format!("{what}{}", error.message), screen.width.saturating_sub("error: ".len()));
     let Some(position) = error.position.filter(|p| line.is_char_boundary(*p)) else { return message };
-    // Line breaks and the like would move the caret away from its place.
+    // Control characters such as line breaks would move the caret.
     let shown: String = line.chars().map(|c| if c.is_control() { '�' } else { c }).collect();
     let column = line[..position].chars().count();
     format!("wrong policy at position {}\n\n  {shown}\n  {}^\n\n{message}", column + 1, " ".repeat(column))
@@ -156,12 +156,12 @@ fn show(subject: &Subject, policy: &Policy, shown: &windlass_core::Preview, scre
     let mut notes = Vec::new();
     if shown.delays.len() > policy.max_retries as usize {
         notes.push(format!(
-            "The policy gives up after retry {}; the rest shows how it would go on.",
+            "The policy gives up after retry {}; the rest shows how it would continue.",
             policy.max_retries
         ));
     }
     if policy.jitter == Jitter::Decorrelated {
-        notes.push("Decorrelated jitter: each window is the widest it can be, `delay` its middle.".into());
+        notes.push("Decorrelated jitter: each window is the widest possible, and `delay` is its middle.".into());
     }
     for note in notes {
         text.push_str(&format!("\n{}\n", wrap(&note, screen.width)));
@@ -170,7 +170,7 @@ fn show(subject: &Subject, policy: &Policy, shown: &windlass_core::Preview, scre
 }
 
 fn listed(preset: &windlass_core::policy::Preset) -> Value {
-    // A preset leaves the lists of classes to whoever runs the job, so they are not shown as its own.
+    // A preset does not set the lists of classes, so they are not shown as its own.
     json!({ "name": preset.name, "purpose": preset.purpose, "policy": preset.partial().to_json() })
 }
 

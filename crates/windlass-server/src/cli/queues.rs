@@ -11,14 +11,14 @@ use super::{Error, pretty};
 use clap::Subcommand;
 use hyper::Method;
 use serde_json::{Map, Value, json};
-use windlass::store::Retention;
+use windlass::Retention;
 
 const EXAMPLES: &str = "\
 Examples:
   windlass queues
-  windlass queues pause email                    none of its jobs is started until it is resumed
+  windlass queues pause email                    start none of its jobs until it is resumed
   windlass queues resume email
-  windlass queues purge email                    cancel all that waits; asks first
+  windlass queues purge email                    cancel all waiting jobs; asks first
   windlass queues set email --policy queue-worker --keep-failed forever
 
 Exit codes: 0 done, 2 bad input, 3 no such queue, 5 unavailable.";
@@ -31,7 +31,7 @@ const STRETCH: u32 = 5000;
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Option<QueueAction>,
-    /// Only this tenant's queues; with pause, resume, purge and set: whose queue, * for everyone's.
+    /// Only this tenant's queues; with pause, resume, purge and set: the queue's tenant, * for all tenants.
     #[arg(long, global = true)]
     tenant: Option<String>,
     #[command(flatten)]
@@ -46,13 +46,13 @@ enum QueueAction {
     Pause { name: String },
     /// Start a paused queue's jobs again.
     Resume { name: String },
-    /// Cancel all waiting jobs of a queue; running ones go on.
+    /// Cancel all waiting jobs of a queue; running jobs continue.
     Purge {
         name: String,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Set a queue's policy and retention; what is left out stays. Jobs already stored keep theirs.
+    /// Set a queue's policy and retention; omitted settings stay. Jobs already stored keep theirs.
     Set {
         name: String,
         /// A policy's name or line.
@@ -84,7 +84,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         }
         Some(QueueAction::Resume { name }) => {
             let answer = api.ask(Method::POST, &place(name, "/resume")).await?;
-            Ok(if json { pretty(&answer) } else { format!("queue {name} goes on\n") })
+            Ok(if json { pretty(&answer) } else { format!("queue {name} is resumed\n") })
         }
         Some(QueueAction::Purge { name, consent }) => {
             let waiting = waiting(&api, args, name).await?;
@@ -145,7 +145,7 @@ async fn list(api: &Api, args: &Args, screen: &Screen) -> Result<String, Error> 
             plain(&queue["policy"]).into(),
         ]);
     }
-    Ok(grid.or("no queues yet: the first job of a queue makes it", screen))
+    Ok(grid.or("no queues yet: the first job of a queue creates it", screen))
 }
 
 async fn waiting(api: &Api, args: &Args, name: &str) -> Result<u64, Error> {
@@ -156,7 +156,7 @@ async fn waiting(api: &Api, args: &Args, name: &str) -> Result<u64, Error> {
     Ok(counts.map(|queue| queue["due"].as_u64().unwrap_or(0) + queue["later"].as_u64().unwrap_or(0)).sum())
 }
 
-/// Purges a stretch at a time, so that there is progress to see and no request takes for ever.
+/// Purges in portions, so that progress can be shown and no request takes too long.
 async fn purge(api: &Api, tenant: Option<&str>, name: &str, total: u64) -> Result<u64, Error> {
     let bar = progress::bar(total, "cancelling", Unit::Jobs);
     let (mut done, mut cursor) = (0, None);
@@ -180,14 +180,14 @@ fn place(name: &str, action: &str, tenant: Option<&str>, more: &[(&str, Option<S
     with_query(&format!("/api/v1/queues/{name}{action}"), &[&tenant, more].concat())
 }
 
-/// How long finished jobs are kept where nobody says otherwise.
+/// How long finished jobs are kept by default.
 fn defaults() -> Map<String, Value> {
     let Retention { succeeded, cancelled, failed } = Retention::default();
     let kept = [("succeeded", succeeded), ("cancelled", cancelled), ("failed", failed)];
     kept.map(|(name, keep)| (name.to_owned(), json!(keep.to_string()))).into_iter().collect()
 }
 
-/// The settings to write: those there are, with what was given over them.
+/// The settings to write: the current ones, overridden by the given ones.
 async fn settings(
     api: &Api,
     args: &Args,

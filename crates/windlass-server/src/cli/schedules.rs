@@ -43,15 +43,15 @@ enum ScheduleAction {
         #[arg(long, short = 'n', default_value_t = DEFAULT_SHOWN, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
-    /// Make a schedule.
+    /// Create a schedule.
     Add(Box<Add>),
     /// Show one schedule and its next firings.
     Show { id: u64 },
-    /// Fire no more until it is resumed.
+    /// Pause: it does not fire until it is resumed.
     Pause { id: u64 },
-    /// Fire again; firings that fell into the pause are not made up for.
+    /// Resume: it fires again; firings missed during the pause are skipped.
     Resume { id: u64 },
-    /// Fire now, whatever its cadence says.
+    /// Fire now, independent of its cadence.
     Trigger { id: u64 },
     /// Remove schedules; their runs stay in history.
     Remove {
@@ -60,7 +60,7 @@ enum ScheduleAction {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Show the next firings of a schedule, or of a cadence that is none yet.
+    /// Show the next firings of a schedule, or of a cadence given by flags.
     Preview {
         #[arg(required_unless_present_any = ["cron", "every"], conflicts_with_all = ["cron", "every"])]
         id: Option<u64>,
@@ -96,10 +96,10 @@ struct Add {
     /// Fire once, then remove the schedule.
     #[arg(long)]
     once: bool,
-    /// While the last run is live: skip (default) or allow another.
+    /// If the last run is still live: skip (default) or allow another.
     #[arg(long, value_name = "RULE")]
     overlap: Option<String>,
-    /// Firings nobody was up for: one (default) or skip.
+    /// Firings missed while no node was running: one (default) or skip.
     #[arg(long, value_name = "RULE")]
     missed: Option<String>,
 }
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     match &args.action {
         None => list(&api, DEFAULT_SHOWN, json, screen).await,
         Some(ScheduleAction::List { limit }) => list(&api, *limit, json, screen).await,
-        Some(ScheduleAction::Add(_)) => unreachable!("adding is dealt with above"),
+        Some(ScheduleAction::Add(_)) => unreachable!("adding is handled above"),
         Some(ScheduleAction::Show { id }) => {
             let schedule = api.get(&path(id, "")).await?;
             if json {
@@ -195,7 +195,7 @@ fn cadence(schedule: &Value) -> String {
 fn line(schedule: &Value) -> String {
     let next = match (schedule["paused"] == true, Now::read().distance(&schedule["nextRunAt"])) {
         (true, _) => "paused".to_owned(),
-        (false, next) if next.is_empty() => "fires no more".into(),
+        (false, next) if next.is_empty() => "does not fire again".into(),
         (false, next) => format!("next run {next}"),
     };
     format!("schedule {} {}: {}, {next}\n", schedule["id"], plain(&schedule["job"]["kind"]), cadence(schedule))

@@ -16,7 +16,7 @@ use windlass::random::Random;
 use windlass_core::simulate::{MAX_JOBS, Run, Scenario, Target, simulate};
 use windlass_core::{Millis, Policy};
 
-/// More lanes than this no one compares by eye.
+/// More policies than this are hard to compare by eye.
 const MAX_POLICIES: usize = 8;
 const DEFAULT_POLICIES: [&str; 3] = ["stepped", "full-jitter", "exponential"];
 
@@ -29,13 +29,13 @@ Examples:
                     --policy spread=fixed:base=30s,jitter=full,retries=9 --svg herd.svg
 
 The target answers the first CAPACITY calls of each second and refuses the rest (429); while it is \
-down it answers none. Every due job calls at once, as though there were workers enough, and a refusal \
+down it answers none. Every due job calls at once, as if there were enough workers, and a refusal \
 costs the target nothing: real services slow down under overload, so a herd does more harm than is \
 shown. Retries are the engine's own decisions; the same seed gives the same run.
 
-wasted: calls that failed. peak/s: calls in the busiest second; after/s: in the busiest since the \
-recovery. drain: from the recovery until the last job that had failed was finished. median, p99: from \
-arrival to success. At most 1,000,000 jobs, 7 days and 50,000,000 calls are simulated.
+wasted: calls that failed. peak/s: calls in the busiest second; after/s: in the busiest second after \
+the recovery. drain: from the recovery until the last job that had failed was finished. median, p99: \
+from arrival to success. At most 1,000,000 jobs, 7 days and 50,000,000 calls are simulated.
 
 Exit codes: 0 done, 1 the SVG could not be written, 2 bad input.";
 
@@ -58,13 +58,13 @@ pub(crate) struct Args {
     /// How long the target is down, and from when: 2m (from the start) or 2m@30s.
     #[arg(long, value_name = "SPAN[@START]", default_value = "2m", value_parser = input::outage)]
     outage: input::Outage,
-    /// How long a call takes, whatever comes of it: at most 1h.
+    /// How long a call takes, with any answer: at most 1h.
     #[arg(long, value_name = "SPAN", default_value = "0s", value_parser = input::latency)]
     latency: Millis,
-    /// What the target's refusals ask callers to wait.
+    /// The Retry-After of the target's refusals.
     #[arg(long, value_name = "SPAN", value_parser = input::span)]
     retry_after: Option<Millis>,
-    /// Where the jitter's chance starts.
+    /// The seed of the jitter's random numbers.
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
     /// Write the load curves to a file as SVG.
@@ -75,7 +75,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// One policy and what it did.
+/// One policy and its run.
 struct Curve {
     label: String,
     policy: Policy,
@@ -130,7 +130,7 @@ impl Args {
         });
         let policies = read.collect::<Result<Vec<_>, _>>()?;
         let curve = |(label, policy): (String, Policy)| {
-            // Each policy starts from the seed anew: what else is compared changes nothing for it.
+            // Each policy starts again from the seed, so the other policies do not change its figures.
             let random = Random::seeded(self.seed);
             let run = simulate(scenario, &policy, || random.roll());
             Curve { label, policy, run }
@@ -162,7 +162,7 @@ impl Args {
 fn naming_the_flag(error: Error) -> Error {
     match error {
         Error::BadInput(message) => Error::BadInput(format!("--policy: {message}")),
-        other @ (Error::Told(_)
+        other @ (Error::Reported(_)
         | Error::Failed(_)
         | Error::NotFound(_)
         | Error::Conflict(_)
@@ -174,7 +174,7 @@ fn notes(args: &Args, curves: &[Curve]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for curve in curves.iter().filter(|curve| curve.run.unfinished > 0) {
         notes.push(format!(
-            "{}: {} jobs were still live when the simulation reached its bounds (7 days, 50,000,000 calls).",
+            "{}: {} jobs were still live when the simulation reached its limits (7 days, 50,000,000 calls).",
             curve.label,
             table::count(u64::from(curve.run.unfinished))
         ));

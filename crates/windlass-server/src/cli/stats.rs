@@ -11,25 +11,25 @@ use windlass_core::Millis;
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass stats                          the last hour, in all and per queue
+  windlass stats                          the last hour, in total and per queue
   windlass stats --window 5m --by kind
   windlass stats --window 24h --by tenant
   windlass stats --json                   all windows, by queue, kind and tenant
 
-Columns: retries are attempts that were retries; of those, `paid off` led to success. Times are
-means: in backoff before a retry, waiting for a worker once due (pickup), running.
+Columns: retries are attempts that were retries; `paid off` is the share of them that led to
+success. Times are means: in backoff before a retry, waiting for a worker once due (pickup), running.
 Exit codes: 0 done, 2 bad input, 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Over how long.
+    /// The time window.
     #[arg(long, short, value_enum, default_value = "1h")]
     window: Window,
-    /// Broken down by what.
+    /// How to group the figures.
     #[arg(long, value_enum, default_value = "queue")]
     by: By,
-    /// Only this tenant's.
+    /// Only this tenant.
     #[arg(long)]
     tenant: Option<String>,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     Ok(format!("{}\n\n{}", screen.ink.bold(&format!("the last {window}")), table(stats, name, key, screen)))
 }
 
-/// Totals and their parts.
+/// Totals, and the figures of each group.
 pub(crate) fn table(stats: &Value, name: &'static str, key: &str, screen: &Screen) -> String {
     let mut grid = Grid::new([
         text(name),

@@ -1,4 +1,4 @@
-//! Alerts: rules from the file, and whether the operators they are told to can be told.
+//! Alerts: rules from the file, and checks of the operators' URLs and secret.
 
 use super::keys::Form;
 use super::{Config, ConfigError, Source, without_password};
@@ -10,13 +10,13 @@ use windlass_core::job::QueueName;
 use windlass_core::signature::Secret;
 
 pub(super) const RULE_FIELDS: &[&str] = &["measure", "threshold", "for", "minCount", "queue"];
-/// Looking more often than this would be most of what a node does.
+/// The shortest interval: checking more often would take most of a node's time.
 const LEAST_EVERY: Millis = Millis::new(100);
 
-/// Reads `[alerts.rules.NAME]`. What is left out is as in the usual rule of its measure.
+/// Reads `[alerts.rules.NAME]`. Omitted fields are those of the default rule of its measure.
 ///
 /// # Errors
-/// The field that is wrong, and what would be accepted.
+/// The field that is wrong, and what is accepted.
 pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule, String> {
     let path = format!("alerts.rules.{name}");
     let wrong = |field: &str, form: &str| format!("`{path}.{field}` {form}");
@@ -25,7 +25,7 @@ pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule,
     let measure = named.and_then(Measure::parse);
     let measure = measure.ok_or_else(|| wrong("measure", &format!("must be one of {words}")))?;
     let usual = default_rules().into_iter().find(|rule| rule.measure == measure);
-    let usual = usual.expect("every measure has a usual rule");
+    let usual = usual.expect("every measure has a default rule");
     let span = |field: &str, value: &Value| {
         let read = Form::Duration.read(value).map_err(|form| wrong(field, &form))?;
         Ok::<_, String>(Millis::parse(read.as_str().unwrap_or_default()).unwrap_or_default())
@@ -49,7 +49,7 @@ pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule,
 }
 
 impl Config {
-    /// What to judge and whom to tell.
+    /// The rules to check and the operators to notify.
     pub(crate) fn alerts(&self) -> Alerts {
         let secret = Some(self.text("alerts.secret").to_owned()).filter(|secret| !secret.is_empty());
         let operator = |url| Operator { url, secret: secret.clone() };
@@ -60,7 +60,7 @@ impl Config {
         }
     }
 
-    /// The alert rules: the file's, or the usual five.
+    /// The alert rules: the file's, or the five default rules.
     pub(super) fn rules(&self) -> Vec<(String, Rule, Source)> {
         if !self.rules.is_empty() {
             return self.rules.clone();
@@ -69,7 +69,7 @@ impl Config {
         default_rules().into_iter().map(usual).collect()
     }
 
-    /// Takes a rule of the file, unless another has the same measure and queue: they would share their alerts.
+    /// Adds a rule of the file, unless another has the same measure and queue: they would share their alerts.
     pub(super) fn add_rule(&mut self, name: &str, rule: Rule, source: Source) -> Result<(), ConfigError> {
         let is_same = |other: &Rule| other.measure == rule.measure && other.queue == rule.queue;
         if let Some((other, _, _)) = self.rules.iter().find(|(_, other, _)| is_same(other)) {
@@ -85,7 +85,7 @@ impl Config {
         Ok(())
     }
 
-    /// Whether notices could be sent as configured. The forms alone: nobody is called.
+    /// Checks that notices could be sent as configured. Only the form is checked; no URL is called.
     pub(super) fn check_alerts(&self) -> Result<(), ConfigError> {
         let wrong =
             |key: &'static str, reported: String| ConfigError::new(self.source(key), format!("`{key}` {reported}"));
@@ -100,7 +100,8 @@ impl Config {
         }
         let secret = self.text("alerts.secret");
         if !secret.is_empty() {
-            Secret::parse(secret).map_err(|error| wrong("alerts.secret", format!("is no signing secret: {error}")))?;
+            Secret::parse(secret)
+                .map_err(|error| wrong("alerts.secret", format!("is not a signing secret: {error}")))?;
         }
         if self.duration("alerts.every") < LEAST_EVERY {
             return Err(wrong("alerts.every", format!("must be at least {LEAST_EVERY}")));

@@ -1,10 +1,10 @@
-//! The environment: `WINDLASS_…` for each key, and family E's limits per queue.
+//! The environment: `WINDLASS_…` for each key, and `MAX_<QUEUE>_RETRY_ATTEMPTS`.
 
 use super::keys::{self, KEYS};
 use super::{Config, ConfigError, Source};
 
 const PREFIX: &str = "WINDLASS_";
-/// Variables of the command line and the tests, which are no part of the configuration.
+/// Variables of the command line and the tests, which are not part of the configuration.
 const OTHERS: &[&str] = &["WINDLASS_CONFIG", "WINDLASS_SERVER", "WINDLASS_TOKEN"];
 const TESTS: &str = "WINDLASS_TEST_";
 

@@ -1,5 +1,5 @@
-//! `windlass.toml`: known keys, and tables of queues, kinds, policies, tenants and alert rules. Unknown keys are errors that
-//! name their position and the nearest known key.
+//! `windlass.toml`: known keys, and tables of queues, kinds, policies, tenants and alert rules. Unknown keys are errors
+//! that name their position and the nearest known key.
 
 use super::keys::{self, KEYS};
 use super::{Config, ConfigError, DEFAULT_FILE, Inputs, Source, StoreSetting, alerts};
@@ -9,13 +9,13 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use windlass::client::catalogue::{Catalogue, DEFAULTS};
-use windlass::store::{Keep, SettingKey};
+use windlass::{Keep, SettingKey};
 use windlass_core::PolicyError;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, no_names};
 
 const TABLES: &[&str] = &["queues", "kinds", "policies", "tenants", "defaults"];
-/// Largest file that is read, in bytes.
+/// The largest file that is read, in bytes.
 const MAX_FILE: u64 = 1024 * 1024;
 
 pub(super) fn read(config: &mut Config, inputs: &Inputs) -> Result<(), ConfigError> {
@@ -32,7 +32,7 @@ pub(super) fn read(config: &mut Config, inputs: &Inputs) -> Result<(), ConfigErr
     parse(config, path, &text)
 }
 
-/// The file's text and where in it we are.
+/// The file's text and the current position in it.
 struct File<'a> {
     path: &'a Path,
     text: &'a str,
@@ -47,7 +47,7 @@ pub(super) fn parse(config: &mut Config, path: &Path, text: &str) -> Result<(), 
         ConfigError::new(format!("{}:{line}", path.display()), error.message().to_owned())
     })?;
     let mut file = File { path, text, policies: HashMap::new() };
-    // Named policies first: the others may name them.
+    // Named policies first: the other tables may name them.
     if let Some((_, value)) = table.get_ref().iter().find(|(key, _)| key.get_ref() == "policies") {
         file.policies(config, value)?;
     }
@@ -115,7 +115,7 @@ impl File<'_> {
         table.iter().try_for_each(|entry| read(self, entry))
     }
 
-    /// The fields of a table, unknown ones refused.
+    /// The fields of a table; unknown fields are refused.
     fn fields(
         &self,
         name: &str,
@@ -138,7 +138,7 @@ impl File<'_> {
         let DeValue::Table(table) = value.get_ref() else {
             return Err(self.wrong(value.span().start, "`policies` must be a table: [policies] NAME = \"…\""));
         };
-        // One may name another, whatever their order: read what can be read until nothing is left.
+        // A policy may name another in any order: read those that can be read until none are left.
         let mut left: Vec<Entry<'_, '_>> = table.iter().collect();
         while let Some((key, value)) = left.first().copied() {
             let readable = left.iter().position(|(_, value)| self.policy(&to_json(value.get_ref())).is_ok());
@@ -149,7 +149,7 @@ impl File<'_> {
             let (key, value) = left.remove(position);
             let (name, policy) = (key.get_ref().to_string(), to_json(value.get_ref()));
             let Ok(read) = self.policy(&policy) else { continue };
-            // Kept without leaning on another, so that whoever reads the store needs no order.
+            // Stored without references to others, so that they can be read from the store in any order.
             let stands_alone = Partial::from_json(&policy, &no_names).is_ok();
             let kept = if stands_alone { policy } else { read.to_json() };
             self.policies.insert(name.clone(), read);

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use windlass_core::Millis;
 use windlass_core::nearest::nearest;
 
-/// What a value looks like.
+/// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
@@ -35,29 +35,29 @@ const fn key(name: &'static str, form: Form, default: &'static str, help: &'stat
     Key { name, form, default, help }
 }
 
-/// All keys that hold one value. Tables (queues, kinds, policies, tenants, defaults, alert rules) come besides.
+/// All keys that hold one value. Tables (queues, kinds, policies, tenants, defaults, alert rules) are separate.
 pub(crate) const KEYS: &[Key] = &[
     key("store", Form::Url, "sqlite:windlass.db", "where jobs are kept: sqlite:PATH or postgres://…"),
     key("schema", Form::Text, "windlass", "Postgres: the schema that holds the tables"),
     key("connections", Form::Whole, "8", "Postgres: connections for ordinary statements"),
     key("listen", Form::Address, "127.0.0.1:9463", "where the API listens"),
-    key("allowedHosts", Form::List, "", "names besides localhost that browsers may call the server by"),
-    key("maxConnections", Form::Whole, "1024", "connections at once"),
-    key("worker", Form::Text, "", "the worker's name; of the machine and process if empty"),
-    key("concurrency", Form::Whole, "64", "HTTP jobs at once"),
+    key("allowedHosts", Form::List, "", "host names that browsers may use for the server, in addition to localhost"),
+    key("maxConnections", Form::Whole, "1024", "the most connections at once"),
+    key("worker", Form::Text, "", "the worker's name; if empty, made from the machine and process"),
+    key("concurrency", Form::Whole, "64", "how many HTTP jobs run at once"),
     key("lease", Form::Duration, "30s", "how long a lease lasts without renewal"),
-    key("grace", Form::Duration, "25s", "how long work under way may go on after a stop"),
-    key("egress.allowPrivateTargets", Form::Flag, "false", "calls may reach loopback and private networks"),
-    key("egress.allow", Form::List, "", "networks that calls may reach besides public ones"),
+    key("grace", Form::Duration, "25s", "how long running jobs may continue after a stop"),
+    key("egress.allowPrivateTargets", Form::Flag, "false", "allow calls to loopback and private networks"),
+    key("egress.allow", Form::List, "", "networks that calls may reach, in addition to public ones"),
     key("egress.deny", Form::List, "", "networks that calls never reach"),
-    key("egress.callsPerHost", Form::Whole, "32", "calls at once to one host"),
+    key("egress.callsPerHost", Form::Whole, "32", "the most calls at once to one host"),
     key("logs.format", Form::Word(&["auto", "text", "json"]), "auto", "text on a terminal, JSON otherwise"),
     key("logs.level", Form::Text, "info", "what is logged: error, warn, info, debug, or a filter"),
-    key("logs.jobs", Form::Flag, "true", "a line for each start and success of an attempt"),
-    key("metrics.tenants", Form::Flag, "false", "metrics tell tenants apart, which multiplies them"),
+    key("logs.jobs", Form::Flag, "true", "log each start and success of an attempt"),
+    key("metrics.tenants", Form::Flag, "false", "metrics have a tenant label, which multiplies them"),
     key("alerts.urls", Form::List, "", "operators' URLs that alerts are sent to"),
-    key("alerts.secret", Form::Secret, "", "signs what is sent to them: whsec_…"),
-    key("alerts.every", Form::Duration, "10s", "how often alert rules are judged"),
+    key("alerts.secret", Form::Secret, "", "signs the alerts: whsec_…"),
+    key("alerts.every", Form::Duration, "10s", "how often alert rules are checked"),
 ];
 
 pub(crate) fn find(name: &str) -> Option<&'static Key> {
@@ -71,7 +71,7 @@ pub(crate) fn hint(word: &str, known: &[&str]) -> String {
 
 impl Key {
     pub(crate) fn default(&self) -> Value {
-        self.form.parse(self.default).expect("defaults have their form")
+        self.form.parse(self.default).expect("defaults have the right form")
     }
 
     /// `WINDLASS_EGRESS_ALLOW`
@@ -95,7 +95,7 @@ impl Form {
     /// Reads a value of the file or a flag.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// What is accepted.
     pub(crate) fn read(self, value: &Value) -> Result<Value, String> {
         match (self, value) {
             (Self::Flag, Value::Bool(_)) => Ok(value.clone()),
@@ -108,10 +108,10 @@ impl Form {
         }
     }
 
-    /// Reads a value written as text, as environment variables are.
+    /// Reads a value written as text, as in environment variables.
     ///
     /// # Errors
-    /// What would be accepted.
+    /// What is accepted.
     pub(crate) fn parse(self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let read = match self {
@@ -153,7 +153,7 @@ impl Form {
     }
 }
 
-/// A URL with its password masked, wherever it stands.
+/// A URL with its password masked, wherever it is in the URL.
 pub(crate) fn without_password(text: &str) -> String {
     let Ok(mut url) = url::Url::parse(text) else { return text.to_owned() };
     if url.password().is_some() && url.set_password(Some("***")).is_err() {

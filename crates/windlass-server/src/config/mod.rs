@@ -1,4 +1,4 @@
-//! Configuration: defaults, `windlass.toml`, the environment, flags; later ones win. Every value knows where it came from.
+//! Configuration: defaults, `windlass.toml`, the environment, flags; later ones override. Every value keeps its source.
 
 mod alerts;
 mod env;
@@ -18,11 +18,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use windlass::SettingKey;
 use windlass::alert::Rule;
-use windlass::store::SettingKey;
 use windlass_core::Millis;
 
-/// The file that is read if it is there.
+/// The file that is read if it exists.
 pub(crate) const DEFAULT_FILE: &str = "windlass.toml";
 
 /// Where a value came from.
@@ -45,7 +45,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A configuration that cannot be: where, and what would be accepted.
+/// An invalid configuration: where it is wrong, and what is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub(crate) struct ConfigError {
@@ -77,10 +77,10 @@ pub(crate) struct Config {
     pub(crate) attempts: Vec<(String, String)>,
 }
 
-/// What the configuration is made of.
+/// The inputs of the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
-    /// The file that was asked for; without one, [`DEFAULT_FILE`] if it is there.
+    /// The file that was named; without one, [`DEFAULT_FILE`] if it exists.
     pub(crate) file: Option<PathBuf>,
     pub(crate) environment: Vec<(String, String)>,
     /// Keys, the flags that set them, and their values.
@@ -91,7 +91,7 @@ impl Config {
     /// Reads all layers.
     ///
     /// # Errors
-    /// The first thing that is wrong: where it is, and what would be accepted.
+    /// The first error: where it is, and what is accepted.
     pub(crate) fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
         let mut config = Self::defaults();
         file::read(&mut config, inputs)?;

@@ -1,11 +1,10 @@
-//! Settings of file and environment go into the store when a node starts, so that every producer (API, library, SQL) sees
-//! the same.
+//! A node writes the settings of file and environment to the store when it starts, so that every producer (API,
+//! library, SQL) sees the same settings.
 
 use super::{Config, ConfigError, Source};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use windlass::Windlass;
-use windlass::store::{SettingKey, StoreError};
+use windlass::{SettingKey, StoreError, Windlass};
 use windlass_core::job::QueueName;
 use windlass_core::policy::attempts_from_environment;
 
@@ -18,16 +17,16 @@ pub(crate) enum WriteError {
     Store(#[from] StoreError),
 }
 
-/// Writes the configured settings where they differ from the store's. Answers how many did.
+/// Writes the configured settings that differ from the store's. Returns how many differed.
 ///
 /// # Errors
-/// A limit that is no number; a store that cannot be written to.
+/// A limit that is not a number; a store that cannot be written to.
 pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass) -> Result<usize, WriteError> {
-    let stored = windlass.store().settings().await?;
+    let stored = windlass.settings().all().await?;
     let held = |key: &SettingKey| stored.iter().find(|(k, _)| k == key).map(|(_, text)| text.as_str());
     let mut wanted: Vec<(SettingKey, Value)> =
         config.settings.iter().map(|setting| (setting.key.clone(), setting.value.clone())).collect();
-    let queues = windlass.store().queues().await?;
+    let queues = windlass.queues().rows().await?;
     for (queue, attempts) in queue_attempts(config, queues.iter().map(|queue| &queue.name))? {
         let key = SettingKey::Queue { tenant: None, name: queue.to_string() };
         let position = wanted.iter().position(|(k, _)| *k == key);
@@ -39,14 +38,14 @@ pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass) -> Resu
     for (key, value) in wanted {
         let text = value.to_string();
         if held(&key) != Some(text.as_str()) {
-            windlass.put_setting(&key, Some(&text)).await?;
+            windlass.settings().put(&key, &text).await?;
             written += 1;
         }
     }
     Ok(written)
 }
 
-/// The queues a limit of the environment is about: those there are, those the file names, and those it may mean.
+/// The queues that a limit of the environment may mean: existing queues, queues in the file, and those with its name.
 fn queue_attempts<'a>(
     config: &Config,
     existing: impl Iterator<Item = &'a QueueName>,

@@ -57,7 +57,7 @@ impl Config {
     }
 }
 
-/// The value without secrets, however deep.
+/// The value without secrets, at any depth.
 fn masked(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

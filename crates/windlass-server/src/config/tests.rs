@@ -1,4 +1,4 @@
-//! Layers, unknown keys, sources, and what goes into the store.
+//! Layers, unknown keys, sources, and what is written to the store.
 
 use super::{Config, ConfigError, Inputs, Source, file, write_to_store};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn from_environment(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
 }
 
 #[test]
-fn later_layers_win_and_every_value_knows_its_source() {
+fn later_layers_override_and_every_value_keeps_its_source() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("w.toml");
     std::fs::write(&path, "listen = \"127.0.0.1:1\"\nconcurrency = 5\n[logs]\nformat = \"json\"\n").unwrap();
@@ -63,7 +63,7 @@ fn unknown_and_wrong_keys_are_reported_with_their_line_and_the_nearest_known() {
 }
 
 #[test]
-fn alert_rules_are_read_field_by_field_and_the_usual_ones_fill_the_gaps() {
+fn alert_rules_are_read_field_by_field_and_defaults_fill_the_gaps() {
     let text = "[alerts.rules.dead_letters]\nthreshold = 10\n\
         [alerts.rules.slow_email]\nmeasure = \"oldest_due\"\nthreshold = \"2m\"\nqueue = \"email\"\n\
         [alerts.rules.slow_sms]\nmeasure = \"oldest_due\"\nthreshold = 60000\nqueue = \"sms\"\nfor = 1500\n";
@@ -73,7 +73,7 @@ fn alert_rules_are_read_field_by_field_and_the_usual_ones_fill_the_gaps() {
     let expected =
         [("dead_letters", "", 10, 3000), ("oldest_due", "email", 120_000, 0), ("oldest_due", "sms", 60_000, 15)];
     assert_eq!(reported, expected);
-    assert_eq!(from_file("").unwrap().alerts().rules.len(), 5, "without any, the usual five");
+    assert_eq!(from_file("").unwrap().alerts().rules.len(), 5, "without any, the five default rules");
     let shown = format!("{:?}", from_file("").unwrap().shown());
     assert!(shown.contains("alerts.rules.retry_rate"), "{shown}");
     for (field, reported) in [
@@ -111,7 +111,7 @@ fn two_rules_that_would_share_their_alerts_are_refused() {
 }
 
 #[test]
-fn operators_that_could_not_be_reported_are_refused() {
+fn operators_that_could_not_be_notified_are_refused() {
     let good = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
     for (name, value, reported) in [
         (
@@ -129,9 +129,13 @@ fn operators_that_could_not_be_reported_are_refused() {
         (
             "WINDLASS_ALERTS_SECRET",
             "s3cret",
-            "`alerts.secret` is no signing secret: a secret is `whsec_` followed by base64",
+            "`alerts.secret` is not a signing secret: a secret is `whsec_` followed by base64",
         ),
-        ("WINDLASS_ALERTS_SECRET", "whsec_MTIz", "`alerts.secret` is no signing secret: a secret has 24 to 64 bytes"),
+        (
+            "WINDLASS_ALERTS_SECRET",
+            "whsec_MTIz",
+            "`alerts.secret` is not a signing secret: a secret has 24 to 64 bytes",
+        ),
         ("WINDLASS_ALERTS_EVERY", "1ms", "`alerts.every` must be at least 100ms"),
     ] {
         let error = from_environment(&[(name, value)]).unwrap_err().to_string();
@@ -143,7 +147,7 @@ fn operators_that_could_not_be_reported_are_refused() {
 }
 
 #[test]
-fn the_environment_is_held_to_the_same_table() {
+fn the_environment_uses_the_same_table() {
     let config =
         from_environment(&[("WINDLASS_EGRESS_ALLOW", "10.0.0.0/8, 192.168.1.0/24"), ("WINDLASS_LOGS_JOBS", "off")]);
     let config = config.unwrap();
@@ -165,15 +169,15 @@ fn secrets_are_never_shown() {
 }
 
 #[tokio::test]
-async fn settings_and_limits_go_into_the_store() {
+async fn settings_and_limits_are_written_to_the_store() {
     let text = "[defaults]\npolicy = \"queue-worker\"\n[policies]\nours = \"theirs\"\ntheirs = \"fixed:base=5s,retries=9\"\n\
         [queues.payments]\npolicy = \"ours\"\n[queues.payments.retention]\nfailed = \"forever\"\n[kinds.Report]\npolicy = { maxRetries = 1 }\n";
     let mut config = from_file(text).unwrap();
     config.attempts = vec![("PAYMENT".into(), "7".into()), ("EMAIL".into(), "2".into())];
     let windlass = Windlass::open("memory:").await.unwrap();
     assert!(write_to_store(&config, &windlass).await.unwrap() > 4);
-    assert_eq!(write_to_store(&config, &windlass).await.unwrap(), 0, "the second node finds it done");
-    let stored = windlass.store().settings().await.unwrap();
+    assert_eq!(write_to_store(&config, &windlass).await.unwrap(), 0, "the second node has nothing to write");
+    let stored = windlass.settings().all().await.unwrap();
     let of = |name: &str| -> Value {
         let text = stored.iter().find(|(key, _)| key.parts() == ("queue", "*", name)).map(|(_, text)| text.clone());
         text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
@@ -188,7 +192,7 @@ async fn settings_and_limits_go_into_the_store() {
     };
     assert_eq!(attempts("payments", "a").await, 7);
     assert_eq!(attempts("email", "a").await, 2);
-    assert_eq!(attempts("reports", "a").await, 3, "the usual number under queue-worker");
+    assert_eq!(attempts("reports", "a").await, 3, "the default number under queue-worker");
     assert_eq!(attempts("other", "a").await, 5);
     assert_eq!(attempts("other", "Report").await, 2);
     config.attempts = vec![("EMAIL".into(), "many".into())];

@@ -3,14 +3,14 @@
 use super::cached::Cached;
 use super::events::Streams;
 use super::output::problem::Problem;
-use crate::metrics::{Metrics, TenantLabel};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use windlass::Token;
 use windlass::Windlass;
 use windlass::client::catalogue::Catalogue;
 use windlass::random::Random;
 use windlass::remote::Remote;
-use windlass::store::{Store, Token};
+use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};
 
 /// Copies older than this are fetched anew, by one caller while the others go on with the old one.
@@ -39,7 +39,7 @@ struct Shared {
     tokens: Cached<Tokens>,
     remote: Remote,
     streams: Streams,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     draining: CancellationToken,
 }
 
@@ -65,8 +65,7 @@ impl Tokens {
 impl App {
     pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
-        let metrics = Arc::new(Metrics::new(tenants));
-        windlass.events().observe(metrics.clone());
+        let metrics = Metrics::with_tenants(&windlass, tenants);
         Self(Arc::new(Shared {
             remote: windlass.remote(),
             windlass,
@@ -79,10 +78,6 @@ impl App {
         }))
     }
 
-    pub(crate) fn store(&self) -> &dyn Store {
-        &**self.0.windlass.store()
-    }
-
     pub(crate) fn windlass(&self) -> &Windlass {
         &self.0.windlass
     }
@@ -92,7 +87,7 @@ impl App {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.store().clock().now()
+        self.windlass().clock().now()
     }
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
@@ -132,7 +127,7 @@ impl App {
     }
 
     async fn load_tokens(&self) -> Result<Tokens, Problem> {
-        Ok(Tokens { all: self.store().tokens().await?, access: self.0.access })
+        Ok(Tokens { all: self.windlass().tokens().list().await?, access: self.0.access })
     }
 
     /// # Errors

@@ -7,8 +7,8 @@ use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use std::marker::PhantomData;
+use windlass::Scope as Tenants;
 use windlass::remote::WorkScope;
-use windlass::store::Scope as Tenants;
 use windlass_core::job::Tenant;
 
 use crate::token;

@@ -5,11 +5,9 @@ use super::output::view::{AttemptView, JobView, moment};
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass::job::Job;
-use windlass::store::{JobFilter, Order, Page, Scope, StoreError};
+use windlass::{Scope, StoreError};
 use windlass_core::{Attempt, Reason, State};
 
-/// Deliveries shown with a job, the latest ones: a job has one for each time it finished.
-const SHOWN_DELIVERIES: u32 = 20;
 /// Attempts shown of each.
 const SHOWN_ATTEMPTS: u32 = 20;
 
@@ -49,16 +47,10 @@ pub(crate) struct DeliveryView {
 /// # Errors
 /// The store cannot be read.
 pub(crate) async fn of(app: &App, scope: &Scope, job: &Job) -> Result<Vec<DeliveryView>, StoreError> {
-    // A job that has no webhook, or never finished, costs no second look.
-    let has_finished = !job.state.is_live() || job.replays > 0;
-    if job.webhook.is_none() || !has_finished {
-        return Ok(Vec::new());
-    }
-    let filter = JobFilter { parent: Some(job.id), ..JobFilter::default() };
-    let page = Page { after: None, limit: SHOWN_DELIVERIES, order: Order::NewestFirst };
+    let jobs = app.windlass().jobs().within(scope);
     let mut deliveries = Vec::new();
-    for delivery in app.store().jobs(scope, &filter, page).await?.iter().rev() {
-        let attempts = app.store().attempts(scope, delivery.id, SHOWN_ATTEMPTS).await?;
+    for delivery in &jobs.deliveries(job).await? {
+        let attempts = jobs.latest_attempts(delivery.id, SHOWN_ATTEMPTS).await?;
         deliveries.push(DeliveryView::new(delivery, &attempts));
     }
     Ok(deliveries)

@@ -73,8 +73,8 @@ pub(crate) async fn audit(
 ) -> Result<Json<Listing<AuditView>>, Problem> {
     caller.for_all_tenants()?;
     query.only(&["limit"])?;
-    let lines = app.store().audits(query.limit(DEFAULT_AUDIT, MAX_LIMIT)?).await?;
-    let view = |line: windlass::store::Audit| AuditView {
+    let lines = app.windlass().audit().latest(query.limit(DEFAULT_AUDIT, MAX_LIMIT)?).await?;
+    let view = |line: windlass::Audit| AuditView {
         at: line.at.to_string(),
         by: line.by,
         action: line.action,
@@ -88,8 +88,8 @@ pub(crate) async fn audit(
 #[utoipa::path(get, path = "/api/v1/workers", tag = "fleet", responses((status = 200, body = Listing<WorkerView>)))]
 pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<WorkerView>>, Problem> {
     caller.for_all_tenants()?;
-    let seen = app.store().workers(app.now() - SEEN_WITHIN).await?;
-    let view = |report: windlass::store::WorkerReport| WorkerView {
+    let seen = app.windlass().workers().seen_within(SEEN_WITHIN).await?;
+    let view = |report: windlass::WorkerReport| WorkerView {
         worker: report.worker.to_string(),
         host: report.host,
         version: report.version,
@@ -105,8 +105,8 @@ pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result
 #[utoipa::path(get, path = "/api/v1/alerts", tag = "fleet", responses((status = 200, body = Listing<AlertView>)))]
 pub(crate) async fn alerts(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<AlertView>>, Problem> {
     caller.for_all_tenants()?;
-    let alerts = app.store().alerts().await?;
-    let view = |alert: windlass::store::Alert| AlertView {
+    let alerts = app.windlass().alerts().list().await?;
+    let view = |alert: windlass::Alert| AlertView {
         rule: alert.rule,
         subject: alert.subject,
         status: alert.status.as_str(),

@@ -34,7 +34,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     if app.draining().is_cancelled() {
         return Err(Problem::new(Kind::Draining, "the server takes no new work"));
     }
-    let health = app.store().health().await?;
+    let health = app.windlass().health().await?;
     Ok(Json(Health {
         status: "ready",
         version: env!("CARGO_PKG_VERSION"),
@@ -48,7 +48,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(crate) async fn metrics(State(app): State<App>, caller: May<Read>) -> Result<Response, Problem> {
     caller.for_all_tenants()?;
-    let text = app.metrics().text(app.store()).await;
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    let text = app.metrics().encode().await;
+    let kind = windlass::Metrics::CONTENT_TYPE;
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }

@@ -1,6 +1,7 @@
 //! Pages without a browser's help: the API's reference, rendered from the OpenAPI document, and a plain status page.
 
 use super::app::App;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -21,13 +22,13 @@ pub(crate) struct Reference(Arc<Texts>);
 
 #[derive(Debug)]
 struct Texts {
-    json: String,
-    page: OnceLock<String>,
+    json: Bytes,
+    page: OnceLock<Bytes>,
 }
 
 impl Reference {
     pub(crate) fn new(json: String) -> Self {
-        Self(Arc::new(Texts { json, page: OnceLock::new() }))
+        Self(Arc::new(Texts { json: json.into(), page: OnceLock::new() }))
     }
 
     pub(crate) fn json(&self) -> Response {
@@ -35,14 +36,14 @@ impl Reference {
     }
 
     pub(crate) fn page(&self) -> Response {
-        let render = || render(&serde_json::from_str(&self.0.json).unwrap_or_default());
+        let render = || Bytes::from(render(&serde_json::from_slice(&self.0.json).unwrap_or_default()));
         Html(self.0.page.get_or_init(render).clone()).into_response()
     }
 }
 
 /// A plain status page.
 pub(crate) async fn status(State(app): State<App>) -> Html<String> {
-    let store = match app.store().health().await {
+    let store = match app.windlass().health().await {
         Ok(health) => format!("{} is ready", health.engine),
         Err(_) => "the store cannot be used now".to_owned(),
     };

@@ -13,13 +13,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::client::catalogue::Catalogue;
-use windlass_core::policy::{PRESETS, Partial, Role};
+use windlass::{NamedPolicy, PolicyFault};
 use windlass_core::preview::MAX_PREVIEW;
-use windlass_core::{Policy, explain, preview};
-
-/// The most retries shown of a policy that allows more, unless more are asked for.
-const SHOWN: u32 = 20;
+use windlass_core::{PolicyError, explain};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(preview_one))
@@ -67,12 +63,8 @@ pub(crate) struct PreviewView {
 /// List policies: presets, and the operator's own.
 #[utoipa::path(get, path = "/api/v1/policies", tag = "policies", responses((status = 200, body = Listing<PolicyView>)))]
 async fn list(State(app): State<App>, _caller: May<Read>) -> Result<Json<Listing<PolicyView>>, Problem> {
-    let catalogue = app.catalogue().await?;
-    let presets = PRESETS.iter().map(|preset| preset.name.to_owned());
-    let mut own: Vec<String> = catalogue.own_policies().map(|(name, _)| name.to_owned()).collect();
-    own.sort();
-    own.retain(|name| !PRESETS.iter().any(|preset| preset.name == name));
-    Ok(Json(Listing::whole(presets.chain(own).filter_map(|name| view(&catalogue, &name)).collect())))
+    let policies = app.windlass().policies().list().await?;
+    Ok(Json(Listing::whole(policies.into_iter().map(PolicyView::from).collect())))
 }
 
 /// Look at one policy.
@@ -83,53 +75,59 @@ async fn get(
     _caller: May<Read>,
     Path(name): Path<String>,
 ) -> Result<Json<PolicyView>, Problem> {
-    let catalogue = app.catalogue().await?;
+    let policy = app.windlass().policies().get(&name).await?;
     let shown: String = name.chars().take(60).collect();
-    view(&catalogue, &name).map(Json).ok_or_else(|| Problem::not_found("policy", shown))
+    policy.map(|policy| Json(policy.into())).ok_or_else(|| Problem::not_found("policy", shown))
 }
 
 /// What a policy would do: the delays, their jitter windows and totals.
 #[utoipa::path(post, path = "/api/v1/policies/preview", tag = "policies", request_body = PreviewBody,
     responses((status = 200, body = PreviewView), (status = 422, body = ProblemBody)))]
 async fn preview_one(State(app): State<App>, _caller: May<Read>, body: Body) -> Result<Json<PreviewView>, Problem> {
-    let catalogue = app.catalogue().await?;
     let faults = Faults::default();
-    let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
-    fields.refuse_unknown(&["policy", "count"]);
-    let count = fields.whole("count", 0..=u64::from(MAX_PREVIEW));
-    let value = fields.needed("policy", fields.value("policy"), "a policy's name, line or object");
-    let policy = value.as_ref().and_then(|value| {
-        let whole = catalogue.read(value).and_then(|own| complete(&own));
-        whole.map_err(|error| fault(&fields, value, &error)).ok()
-    });
+    let (value, count) = read_preview(&body, &faults)?;
+    let policy = match value {
+        None => None,
+        Some(value) => match app.windlass().policies().resolve_json(&value).await {
+            Ok(policy) => Some(policy),
+            Err(PolicyFault::Policy(error)) => {
+                faults.add(policy_pointer(&value, &error), error.to_string());
+                None
+            }
+            Err(error @ (PolicyFault::Preset(_) | PolicyFault::Store(_))) => return Err(error.into()),
+        },
+    };
     faults.finish()?;
     let policy = policy.ok_or_else(|| faults.problem())?;
-    let count = count.map_or_else(|| policy.max_retries.min(SHOWN), |n| n as u32);
-    let shown = preview(&policy, count).to_json(&policy);
+    let shown = app.windlass().policies().preview(&policy, count).await?.to_json(&policy);
     let delays = shown.get("delays").cloned().unwrap_or_default();
     Ok(Json(PreviewView { policy: policy.to_json(), delays, explained: explain(&policy) }))
 }
 
-fn fault(fields: &Fields<'_>, value: &Value, error: &windlass_core::PolicyError) {
-    let at = fields.pointer("policy");
-    let pointer = if error.field.is_empty() || value.is_string() { at } else { format!("{at}/{}", error.field) };
-    fields.faults().add(pointer, error.to_string());
+/// The policy and how many of its retries to show.
+fn read_preview(body: &Body, faults: &Faults) -> Result<(Option<Value>, Option<u32>), Problem> {
+    let Some(fields) = Fields::open(body.json()?, "", faults) else { return Err(faults.problem()) };
+    fields.refuse_unknown(&["policy", "count"]);
+    let count = fields.whole("count", 0..=u64::from(MAX_PREVIEW)).map(|n| n as u32);
+    let value = fields.needed("policy", fields.value("policy"), "a policy's name, line or object");
+    Ok((value, count))
 }
 
-fn complete(own: &Partial) -> Result<Policy, windlass_core::PolicyError> {
-    let levels = [own.clone(), Role::Handler.default_policy()];
-    Partial::resolve(&levels, &Role::Handler.default_give_up_on())
+/// Where the fault of a body's `policy` lies: in one of its fields, or in the text as a whole.
+pub(crate) fn policy_pointer(value: &Value, error: &PolicyError) -> String {
+    let is_whole = error.field.is_empty() || value.is_string();
+    if is_whole { "/policy".to_owned() } else { format!("/policy/{}", error.field) }
 }
 
-fn view(catalogue: &Catalogue, name: &str) -> Option<PolicyView> {
-    let policy = complete(&catalogue.named(name)?).ok()?;
-    let preset = PRESETS.iter().find(|preset| preset.name == name);
-    Some(PolicyView {
-        name: name.to_owned(),
-        purpose: preset.map(|preset| preset.purpose),
-        preset: preset.is_some(),
-        line: policy.to_string(),
-        explained: explain(&policy),
-        policy: policy.to_json(),
-    })
+impl From<NamedPolicy> for PolicyView {
+    fn from(named: NamedPolicy) -> Self {
+        Self {
+            preset: named.is_preset(),
+            line: named.policy.to_string(),
+            explained: named.explain(),
+            policy: named.policy.to_json(),
+            purpose: named.purpose,
+            name: named.name,
+        }
+    }
 }

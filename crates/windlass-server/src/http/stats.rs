@@ -9,8 +9,7 @@ use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass::store::Scope;
-use windlass::tally::Tally;
+use windlass::{Scope, Tally, WindowStats as Counted};
 use windlass_core::Millis;
 use windlass_core::job::Tenant;
 
@@ -76,28 +75,26 @@ pub(crate) async fn stats(State(app): State<App>, caller: May<Read>, query: Quer
     query.only(&["tenant"])?;
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
     let scope = tenant.map_or_else(|| caller.tenants(), Scope::Tenant);
-    let now = app.now();
-    let counted = app.store().windows(&scope, &WINDOWS.map(|(_, span)| now - span)).await?;
-    let mut windows = BTreeMap::new();
-    for ((name, _), tallies) in WINDOWS.into_iter().zip(counted) {
-        let mut total = Tally::default();
-        let mut by: [BTreeMap<String, Tally>; 3] = Default::default();
-        for (queue, kind, tally) in tallies {
-            total += tally;
-            let names = [queue.name.to_string(), kind.to_string(), queue.tenant.to_string()];
-            for (sums, name) in by.iter_mut().zip(names) {
-                *sums.entry(name).or_default() += tally;
-            }
+    let counted = app.windlass().stats().within(&scope).windows(&WINDOWS.map(|(_, span)| span)).await?;
+    let windows = WINDOWS.iter().zip(counted).map(|((name, _), counted)| (*name, WindowStats::from(counted)));
+    Ok(Json(Stats { windows: windows.collect() }))
+}
+
+impl From<Counted> for WindowStats {
+    fn from(counted: Counted) -> Self {
+        let shown =
+            |sums: BTreeMap<String, Tally>| sums.into_iter().map(|(name, tally)| (name, tally.into())).collect();
+        Self {
+            total: counted.total.into(),
+            queues: shown(counted.queues),
+            kinds: shown(counted.kinds),
+            tenants: shown(counted.tenants),
         }
-        let [queues, kinds, tenants] = by.map(|sums| sums.into_iter().map(|(k, t)| (k, Counts::from(t))).collect());
-        windows.insert(name, WindowStats { total: total.into(), queues, kinds, tenants });
     }
-    Ok(Json(Stats { windows }))
 }
 
 impl From<Tally> for Counts {
     fn from(tally: Tally) -> Self {
-        let ratio = |part: i64, of: i64| (of > 0).then(|| part as f64 / of as f64);
         Self {
             enqueued: tally.enqueued,
             attempts: tally.attempts,
@@ -106,16 +103,15 @@ impl From<Tally> for Counts {
             cancelled: tally.cancelled,
             total_retries: tally.retries,
             successful_retries: tally.successful_retries,
-            // Retries of a job that ended in this window may have been made before it.
-            retry_success_rate: ratio(tally.successful_retries, tally.retries).map(|rate| rate.min(1.0)),
-            retry_rate: ratio(tally.retries, tally.first_attempts),
+            retry_success_rate: tally.retry_success_rate(),
+            retry_rate: tally.retry_rate(),
             exhausted: tally.exhausted,
             lost: tally.lost,
             replayed: tally.replayed,
             latency: Latency {
-                run_ms: ratio(tally.run_ms, tally.attempts),
-                pickup_ms: ratio(tally.pickup_ms, tally.attempts),
-                backoff_ms: ratio(tally.backoff_ms, tally.retried),
+                run_ms: tally.mean_run_ms(),
+                pickup_ms: tally.mean_pickup_ms(),
+                backoff_ms: tally.mean_backoff_ms(),
             },
         }
     }

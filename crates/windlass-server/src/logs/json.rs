@@ -1,4 +1,5 @@
-//! One JSON object per line: time, level, message, then the line's fields and those of the spans around it, in camelCase.
+//! One JSON object per line: time, level, message, then the line's fields and those of the spans around it, in
+//! camelCase.
 
 use serde_json::{Map, Value};
 use std::fmt;
@@ -59,12 +60,12 @@ where
         line.extend(fields.0);
         line.insert("target".into(), event.metadata().target().into());
         let text = written(event.metadata().level().as_str(), line);
-        // A log that cannot be written has nowhere to say so.
+        // If the log cannot be written, there is no place to report it.
         let _ = self.0.make_writer_for(event.metadata()).write_all(text.as_bytes());
     }
 }
 
-/// The line, with what people look for first at its beginning.
+/// The line, with the most important fields first.
 fn written(level: &str, mut fields: Map<String, Value>) -> String {
     let message = fields.remove("message").unwrap_or_default();
     let (time, level) = (Value::from(now()), Value::from(level));
@@ -86,7 +87,7 @@ struct Fields(Map<String, Value>);
 
 impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
-        // What the bridge from the older `log` crate says about itself.
+        // Fields that the bridge from the older `log` crate adds.
         if !field.name().starts_with("log.") {
             self.0.insert(camel_case(field.name()), value);
         }

@@ -15,14 +15,14 @@ use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass::event::{ATTEMPT_TARGET, AttemptLog};
 
-/// What a line looks like.
+/// The format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Text,
     Json,
 }
 
-/// Sends what is logged to standard error, once per process.
+/// Sends logs to standard error; called once per process.
 ///
 /// # Errors
 /// `logs.level` is not a filter.
@@ -38,12 +38,12 @@ pub(crate) fn start(config: &Config) -> anyhow::Result<()> {
     let refused =
         |error| anyhow::anyhow!("logs.level: `{level}` is not a level (error, warn, info, debug) or filter: {error}");
     let logs = subscriber(format, level, attempts, std::io::stderr).map_err(refused)?;
-    // Only a test or an embedding program can have set one before: theirs stays.
+    // Only a test or an embedding program can have set one before; theirs stays in use.
     let _ = logs.try_init();
     Ok(())
 }
 
-/// What writes the lines that pass the filter.
+/// The layer that writes the lines that pass the filter.
 pub(crate) fn subscriber<W>(
     format: Format,
     filter: &str,
@@ -61,7 +61,7 @@ where
     Ok(tracing_subscriber::registry().with(lines.with_filter(filter)))
 }
 
-/// A level is about Windlass itself; of libraries only warnings are of interest then. Anything else is a filter.
+/// A plain level applies to Windlass itself, and libraries log only warnings. Any other text is a filter.
 fn read(filter: &str, attempts: AttemptLog) -> Result<EnvFilter, ParseError> {
     let is_level = filter.parse::<LevelFilter>().is_ok();
     let read = match filter {
@@ -75,8 +75,8 @@ fn read(filter: &str, attempts: AttemptLog) -> Result<EnvFilter, ParseError> {
     })
 }
 
-/// Drivers and protocols tell statements with their parameters, and headers, when asked for more than `info`: whatever the
-/// filter says, those stay out.
+/// Below `info`, drivers and protocols log statements with their parameters, and headers. Those are always excluded,
+/// whatever the filter says.
 fn is_discreet(line: &Metadata<'_>) -> bool {
     line.target().starts_with("windlass") || *line.level() <= Level::INFO
 }

@@ -1,10 +1,10 @@
-//! What lines look like, and which are written.
+//! The format of lines, and which lines are written.
 
 use super::*;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
-/// Collects what is logged.
+/// Collects log lines.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HeldLeases(Arc<Mutex<Vec<u8>>>);
 
@@ -66,11 +66,11 @@ fn a_json_line_has_its_time_its_level_and_its_fields_in_camel_case() {
     ] {
         assert_eq!(line[field], value, "{field}");
     }
-    assert!(line.get("error").is_none(), "what is not there is not told");
+    assert!(line.get("error").is_none(), "absent fields are omitted");
 }
 
 #[test]
-fn a_text_line_is_for_people() {
+fn a_text_line_is_readable() {
     let held_leases = logged(Format::Text, "info", AttemptLog::On, || tracing::warn!(job_id = 7, "job 7 failed"));
     assert!(
         held_leases.text().contains("WARN") && held_leases.text().contains("job 7 failed"),
@@ -80,7 +80,7 @@ fn a_text_line_is_for_people() {
 }
 
 #[test]
-fn a_level_is_about_windlass_and_libraries_only_warn() {
+fn a_level_applies_to_windlass_and_libraries_log_only_warnings() {
     let lines = json("debug", || {
         tracing::debug!("ours");
         tracing::info!(target: "hyper", "theirs");
@@ -91,7 +91,7 @@ fn a_level_is_about_windlass_and_libraries_only_warn() {
 }
 
 #[test]
-fn no_filter_makes_a_driver_tell_its_parameters() {
+fn no_filter_makes_a_driver_log_its_parameters() {
     let lines = json("trace,tokio_postgres=trace", || {
         tracing::debug!(target: "tokio_postgres::query", "executing statement with parameters: [\"secret\"]");
         tracing::trace!("ours");
@@ -111,6 +111,6 @@ fn lines_about_each_attempt_can_be_turned_off() {
 }
 
 #[test]
-fn a_filter_that_is_none_is_refused() {
+fn an_invalid_filter_is_refused() {
     assert!(subscriber(Format::Json, "windlass=loud", AttemptLog::On, std::io::stderr).is_err());
 }

@@ -1,5 +1,5 @@
-//! Secrets and payloads stay where they belong, seen from outside: what the real server logs, as text and as JSON, and what the
-//! command line shows.
+//! Secrets and payloads do not leak: neither in the real server's logs, as text and as JSON, nor in the output of the
+//! command line.
 
 use crate::servers::Server;
 use crate::world::World;
@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 const PAYLOAD: &str = "canary-payload-5d1f";
 const HEADER: &str = "canary-header-77ab";
 const KEY: &str = "canary-api-key-19c2";
-/// `canary-webhook-secret-e4!`, as its kind of secret is written.
+/// `canary-webhook-secret-e4!` in the form of a webhook secret.
 const SIGNING: &str = "Y2FuYXJ5LXdlYmhvb2stc2VjcmV0LWU0IQ==";
 const PASSWORD: &str = "canary-password-3b8e";
 
-/// A receiver that refuses so many requests; under `/echo` it sends back what it was sent.
+/// A receiver that refuses this many requests; under `/echo` it sends the request back.
 fn receiver(requests: usize) -> (String, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -37,7 +37,7 @@ fn receiver(requests: usize) -> (String, JoinHandle<()>) {
     (url, answering)
 }
 
-/// A server full of canaries under this log format: what it logged, and what the command line showed of its jobs.
+/// Runs a server with canaries and this log format. Returns its log, and what the command line showed of its jobs.
 fn lived(format: &str) -> (String, Vec<String>, String) {
     let mut world = World::empty();
     let made = world.json(&["token", "create", "canary", "--scope", "admin", "--store", &world.store()]);
@@ -60,7 +60,7 @@ fn lived(format: &str) -> (String, Vec<String>, String) {
     }
     answering.join().unwrap();
     let jobs = world.json(&["jobs", "--server", &server.url]);
-    // The first job's receiver sent its own headers back: that is kept, in its history alone.
+    // The first job's receiver sent its headers back. They are kept only in the job's history.
     let plain = jobs["items"].as_array().unwrap().iter().filter(|job| job["http"]["url"] == format!("{url}/plain"));
     let id = plain.map(|job| job["id"].to_string()).next().unwrap();
     for args in [
@@ -94,7 +94,7 @@ fn the_servers_logs_and_the_command_line_keep_secrets() {
                 assert!(!text.contains(canary), "{canary} is shown: {text}");
             }
         }
-        assert!(said[0].contains(PAYLOAD), "whoever may read a job sees its payload: {}", said[0]);
+        assert!(said[0].contains(PAYLOAD), "a reader of a job sees its payload: {}", said[0]);
     }
 }
 

@@ -1,17 +1,17 @@
-//! The demo: every fate, in time.
+//! The demo shows every way a job can end, within its time.
 
 use crate::world::World;
 use serde_json::Value;
 
 #[test]
-fn the_demo_shows_every_fate_and_keeps_its_promises() {
+fn the_demo_shows_every_way_a_job_can_end() {
     let world = World::empty();
     let clock = windlass::clock::Clock::system();
     let reported = world.out("100", &["demo", "--keep", "demo.db"]);
     assert!(clock.monotonic() < windlass::Millis::from_secs(20), "it took {}", clock.monotonic());
     assert!(!reported.contains('\x1b') && !reported.contains('\r'), "a pipe gets plain lines");
     for words in [
-        "only the time is not: a minute of backoff",
+        "only the time is scaled: a minute of backoff",
         "ServiceBusy: retry 2/3 in ",
         "(for real: ",
         "gave up, a permanent error",
@@ -27,18 +27,18 @@ fn the_demo_shows_every_fate_and_keeps_its_promises() {
     }
     let jobs = world.json(&["jobs", "--store", "sqlite:demo.db", "--oldest"]);
     let jobs = jobs["items"].as_array().unwrap();
-    let fate = |kind: &str| {
+    let end_of = |kind: &str| {
         let job = jobs.iter().find(|job| job["kind"] == kind).unwrap_or_else(|| panic!("no {kind}"));
         (job["state"].as_str().unwrap(), job["reason"].as_str(), job["attempt"].as_u64().unwrap())
     };
-    assert_eq!(fate("welcome-email"), ("succeeded", None, 1));
-    assert_eq!(fate("resize-image"), ("succeeded", None, 3));
-    assert_eq!(fate("charge-card"), ("failed", Some("permanent"), 1));
-    assert_eq!(fate("sync-crm"), ("failed", Some("exhausted"), 4));
-    assert_eq!(fate("parse-report"), ("succeeded", None, 2));
-    assert_eq!(fate("send-sms"), ("failed", Some("at_most_once"), 1));
-    assert_eq!(fate("place-order"), ("succeeded", None, 1));
-    assert_eq!(fate("webhook"), ("succeeded", None, 5));
+    assert_eq!(end_of("welcome-email"), ("succeeded", None, 1));
+    assert_eq!(end_of("resize-image"), ("succeeded", None, 3));
+    assert_eq!(end_of("charge-card"), ("failed", Some("permanent"), 1));
+    assert_eq!(end_of("sync-crm"), ("failed", Some("exhausted"), 4));
+    assert_eq!(end_of("parse-report"), ("succeeded", None, 2));
+    assert_eq!(end_of("send-sms"), ("failed", Some("at_most_once"), 1));
+    assert_eq!(end_of("place-order"), ("succeeded", None, 1));
+    assert_eq!(end_of("webhook"), ("succeeded", None, 5));
     assert!(jobs.iter().filter(|job| job["kind"] == "heartbeat").count() >= 2);
 }
 

@@ -3,7 +3,7 @@
 use crate::world::World;
 use serde_json::Value;
 
-/// The checks of a store with something wrong, by verdict.
+/// The failed checks of a store.
 fn wrongs(world: &World, store: &str) -> Vec<(String, String)> {
     let output = world.run("100", &["doctor", "--json", "--store", store]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
@@ -14,7 +14,7 @@ fn wrongs(world: &World, store: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_lease_nobody_reaped_is_named() {
+fn a_lease_that_was_not_reaped_is_named() {
     let world = World::empty();
     world.out("100", &["migrate"]);
     let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();

@@ -44,7 +44,7 @@ fn no_line_is_wider_than_the_screen_and_none_has_escapes() {
         ] {
             let text = String::from_utf8(world.run(&columns.to_string(), &args).stdout).unwrap();
             assert!(!text.contains('\x1b'), "{args:?}");
-            // A path or a URL is one word, and is not broken.
+            // A path or a URL is one word and is not broken.
             let broken = text.lines().find(|line| line.chars().count() > columns && line.contains(' '));
             assert_eq!(broken, None, "{args:?} at {columns}:\n{text}");
         }
@@ -52,9 +52,9 @@ fn no_line_is_wider_than_the_screen_and_none_has_escapes() {
 }
 
 #[test]
-fn every_verb_has_help_with_examples() {
+fn every_command_has_help_with_examples() {
     let world = World::empty();
-    for verb in [
+    for command in [
         "serve",
         "work",
         "enqueue",
@@ -76,15 +76,15 @@ fn every_verb_has_help_with_examples() {
         "doctor",
         "completions",
     ] {
-        let text = world.out("100", &[verb, "--help"]);
-        assert!(text.contains("Examples:") && text.contains(&format!("windlass {verb}")), "{verb}: {text}");
-        assert!(verb == "completions" || text.contains("Exit codes: 0"), "{verb}");
+        let text = world.out("100", &[command, "--help"]);
+        assert!(text.contains("Examples:") && text.contains(&format!("windlass {command}")), "{command}: {text}");
+        assert!(command == "completions" || text.contains("Exit codes: 0"), "{command}");
     }
     assert!(world.out("100", &["--help"]).contains("Exit codes: 0 done, 1 failed, 2 usage or bad input, 3 not found"));
 }
 
 #[test]
-fn shells_learn_to_complete() {
+fn completion_scripts_are_written() {
     let world = World::empty();
     for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef windlass"), ("fish", "complete -c windlass")] {
         let script = world.out("100", &["completions", shell]);

@@ -1,4 +1,4 @@
-//! The command line as people see it: the real binary on real stores and a real server.
+//! The command line as users see it: the real binary on real stores and a real server.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod canary;

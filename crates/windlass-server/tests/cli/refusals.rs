@@ -1,4 +1,4 @@
-//! Wrong input, on purpose: each is refused with a message that says what would be right, and changes nothing.
+//! Wrong input: each is refused with a message that says what is accepted, and changes nothing.
 
 use crate::world::World;
 
@@ -40,7 +40,7 @@ fn wrong_input_is_reported_and_ends_with_2() {
         (vec!["schedules", "add", "x", "--cron", "0 6 * * *", "--timezone", "Atlantis"], "timezone: "),
         (vec!["schedules", "preview"], "required"),
         (vec!["stats", "--window", "2h"], "invalid value '2h'"),
-        (vec!["backup", "jobs.db"], "there is a file at jobs.db already"),
+        (vec!["backup", "jobs.db"], "the file jobs.db already exists"),
         (vec!["backup", "x.db", "--store", "postgres://localhost/x"], "use pg_dump"),
         (vec!["backup", "x.db", "--server", "http://127.0.0.1:1"], "give --store sqlite:PATH"),
         (vec!["migrate", "--server", "http://127.0.0.1:1"], "give --store"),
@@ -48,9 +48,9 @@ fn wrong_input_is_reported_and_ends_with_2() {
         (vec!["jobs", "--store", "sqlite:"], "names no file"),
         (vec!["jobs", "--server", "localhost:9463"], "write http://HOST:PORT"),
         (vec!["jobs", "--server", "http://x", "--store", "sqlite:x"], "cannot be used with"),
-        (vec!["demo", "--keep", "jobs.db"], "there is a file at jobs.db already"),
+        (vec!["demo", "--keep", "jobs.db"], "the file jobs.db already exists"),
         (vec!["completions", "tcsh"], "invalid value 'tcsh'"),
-        (vec!["no-such-verb"], "unrecognized subcommand"),
+        (vec!["no-such-command"], "unrecognized subcommand"),
     ] {
         let message = world.refusal(2, &args);
         assert!(message.contains(reported), "{args:?}: {message}");
@@ -59,7 +59,7 @@ fn wrong_input_is_reported_and_ends_with_2() {
 }
 
 #[test]
-fn what_is_not_there_ends_with_3() {
+fn not_found_ends_with_3() {
     let world = World::of_2026();
     for args in [
         vec!["jobs", "show", "999"],
@@ -75,11 +75,11 @@ fn what_is_not_there_ends_with_3() {
     }
     let reported = world.refusal(3, &["jobs", "--store", "sqlite:nowhere.db"]);
     insta::assert_snapshot!("no_such_store", reported);
-    assert!(!std::path::Path::new(&world.path("nowhere.db")).exists(), "looking made no store");
+    assert!(!std::path::Path::new(&world.path("nowhere.db")).exists(), "reading created no store");
 }
 
 #[test]
-fn what_does_not_fit_what_is_there_ends_with_4() {
+fn a_conflict_with_the_current_state_ends_with_4() {
     let world = World::of_2026();
     assert!(world.refusal(4, &["jobs", "cancel", "1"]).contains("job 1 is succeeded already"));
     world.out("100", &["enqueue", "email", "{}", "--key", "k"]);
@@ -87,7 +87,7 @@ fn what_does_not_fit_what_is_there_ends_with_4() {
 }
 
 #[test]
-fn without_a_server_one_is_reported_what_to_do() {
+fn without_a_server_the_error_says_what_to_do() {
     let world = World::empty();
     // Nothing listens on port 1.
     let reported = world.refusal(5, &["jobs", "--server", "http://127.0.0.1:1"]);
@@ -95,7 +95,7 @@ fn without_a_server_one_is_reported_what_to_do() {
 }
 
 #[test]
-fn half_a_file_of_jobs_is_not_stored_and_wrong_lines_are_named() {
+fn a_file_with_wrong_lines_is_not_stored_and_the_lines_are_named() {
     let world = World::of_2026();
     let output = world.feed("{\"kind\":\"a\"}\n{\"kind\":", &["enqueue", "--file", "-"]);
     assert_eq!(output.status.code(), Some(2));

@@ -1,4 +1,4 @@
-//! The same verbs against a running server, and its live events.
+//! The same commands against a running server, and its live events.
 
 use crate::world::World;
 use rustix::process::{Pid, Signal, kill_process};
@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
-/// A server on a port of its own; stopped by its id when dropped.
+/// A server on its own port; stopped by its process id when dropped.
 pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
@@ -29,23 +29,23 @@ impl Server {
             .find_map(|line| line.split_once("serves http://").map(|(_, rest)| rest.to_owned()))
             .expect("the server says where it listens");
         let address = url.split(|c: char| !c.is_ascii_digit() && !".:".contains(c)).next().unwrap().to_owned();
-        // Read on, so that the server can go on writing.
+        // Keep reading, so that the server can keep writing.
         let log = std::thread::spawn(move || lines.fold(log, |log, line| log + &line + "\n"));
         Self { child, url: format!("http://{address}"), log: Some(log) }
     }
 
-    /// Asks it to stop, as an operator would, and answers what it logged.
+    /// Asks it to stop, as an operator would, and returns its log.
     pub(crate) fn stop(mut self) -> String {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM).unwrap();
-        assert!(self.child.wait().unwrap().success(), "it stops in good order");
+        assert!(self.child.wait().unwrap().success(), "it stops without an error");
         self.log.take().unwrap().join().unwrap()
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -64,7 +64,7 @@ fn a_server_that_was_stopped_leaves_one_file() {
 }
 
 #[test]
-fn a_new_token_is_known_at_once() {
+fn a_new_token_works_at_once() {
     let world = World::empty();
     let server = Server::start(&world);
     for name in ["one", "two", "three"] {
@@ -76,7 +76,7 @@ fn a_new_token_is_known_at_once() {
 }
 
 #[test]
-fn a_server_and_its_store_tell_the_same() {
+fn a_server_and_its_store_show_the_same() {
     let world = World::of_2026();
     let server = Server::start(&world);
     for args in [vec!["jobs"], vec!["history", "2"], vec!["dead"], vec!["dead", "groups"], vec!["jobs", "show", "3"]] {
@@ -94,7 +94,7 @@ fn tail_follows_a_server() {
     let mut tail = world.command("100", &["tail", "--count", "2", "--json", "--server", &server.url]);
     let mut tail = tail.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(tail.stdout.take().unwrap()).lines();
-    // Whether it listens already nobody can see from outside: jobs go in until it has told of two.
+    // It is not visible from outside whether `tail` is already connected, so jobs are enqueued until it has shown two.
     let feeding = std::thread::scope(|scope| {
         let ended = scope.spawn(|| {
             let reported: Vec<String> = lines.by_ref().map(|line| line.unwrap()).collect();
@@ -112,7 +112,7 @@ fn tail_follows_a_server() {
 }
 
 #[test]
-fn tail_follows_a_bare_store() {
+fn tail_follows_a_store_without_a_server() {
     let world = World::empty();
     world.out("100", &["migrate"]);
     let mut tail = world.command("100", &["tail", "--count", "1"]);

@@ -1,4 +1,4 @@
-//! Stats come from tallies: they are the same when there is no job left to read.
+//! Stats come from tallies: they are the same when no jobs are left.
 
 use crate::world::World;
 use serde_json::Value;
@@ -8,13 +8,13 @@ use windlass::store::Options;
 const IN_SQLITE: [&str; 5] = ["live_jobs", "waiting", "running", "attempts", "archive"];
 const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
 
-/// Stats without the means, which need attempts.
+/// Stats without the mean times, which need attempts.
 fn counted(stats: &Value) -> (Value, Value, Value) {
     let day = &stats["windows"]["24h"];
     (day["total"]["enqueued"].clone(), day["total"]["cancelled"].clone(), day["kinds"].clone())
 }
 
-/// Stores, cancels, and asks for the stats with everything in place.
+/// Stores and cancels jobs, and reads the stats while the jobs still exist.
 fn live(world: &World, store: &str) -> Value {
     for kind in ["a", "a", "b"] {
         world.out("100", &["enqueue", kind, "--store", store]);
@@ -26,7 +26,7 @@ fn live(world: &World, store: &str) -> Value {
 }
 
 #[test]
-fn sqlite_needs_no_jobs_to_tell_the_stats() {
+fn sqlite_needs_no_jobs_to_show_the_stats() {
     let world = World::empty();
     let before = live(&world, &world.store());
     let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
@@ -41,7 +41,7 @@ fn sqlite_needs_no_jobs_to_tell_the_stats() {
 }
 
 #[test]
-fn postgres_needs_no_jobs_to_tell_the_stats() {
+fn postgres_needs_no_jobs_to_show_the_stats() {
     let url = std::env::var("WINDLASS_TEST_POSTGRES")
         .expect("WINDLASS_TEST_POSTGRES must name a Postgres server; scripts/with-postgres starts one");
     let schema = format!("stats_{}", std::process::id());
@@ -65,7 +65,7 @@ fn postgres_needs_no_jobs_to_tell_the_stats() {
     assert_ne!(jobs.status.code(), Some(0), "the jobs are gone");
 }
 
-/// The fold keeps what stats read small: whatever happened in an hour is a row for each queue and kind.
+/// Folding keeps the rows that stats read few: an hour is one row for each queue and kind.
 #[test]
 fn a_long_past_is_folded_into_few_rows() {
     let world = World::of_2026();

@@ -1,12 +1,12 @@
-//! Verbs that change something, straight on a store.
+//! Commands that change something, directly on a store.
 
 use crate::world::World;
 
-/// Read and written again it would be another text.
+/// Parsing and printing it again would change the text.
 const PAYLOAD: &str = r#"{"b":1.50, "a":12345678901234567890123}"#;
 
 #[test]
-fn a_job_goes_in_byte_for_byte_and_comes_back() {
+fn a_payload_is_stored_and_read_byte_for_byte() {
     let world = World::empty();
     let reported = world.out("100", &["enqueue", "email", PAYLOAD, "--queue", "email", "--retry", "full-jitter"]);
     assert_eq!(reported, "job 1 email in queue email: due now, up to 4 attempts\n");
@@ -36,14 +36,14 @@ fn repeating_a_replay_is_harmless_and_the_audit_names_who_did_it() {
     let world = World::of_2026();
     let reported = world.out("100", &["dead", "replay", "3", "6", "--rate", "1"]);
     assert!(reported.starts_with("job 3: sent again\njob 6: sent again\nthe last one is due "), "{reported}");
-    assert_eq!(world.out("100", &["dead", "replay", "3"]), "job 3: waits to run already\n");
+    assert_eq!(world.out("100", &["dead", "replay", "3"]), "job 3: is already waiting to run\n");
     let output = world.run("100", &["dead", "replay", "1", "999"]);
     assert_eq!(output.status.code(), Some(1), "one has succeeded, one is not there");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "job 1: is not a dead letter\njob 999: not found\n");
     let audit = world.json(&["dead", "audit"]);
     let lines = audit["items"].as_array().unwrap();
     assert_eq!((lines.len(), &lines[0]["by"], &lines[0]["count"]), (1, &"command line".into(), &2.into()));
-    assert!(world.out("100", &["dead", "audit"]).contains("dead letters 3, 6"), "in words too");
+    assert!(world.out("100", &["dead", "audit"]).contains("dead letters 3, 6"), "also as text");
 }
 
 #[test]
@@ -57,11 +57,11 @@ fn a_queue_is_set_paused_and_purged() {
     assert_eq!((&email["policy"], &email["paused"]), (&"queue-worker".into(), &true.into()));
     assert_eq!(email["retention"]["failed"], "forever");
     assert_eq!(world.out("100", &["queues", "purge", "email", "--yes"]), "1 job cancelled\n");
-    assert_eq!(world.out("100", &["queues", "resume", "email"]), "queue email goes on\n");
+    assert_eq!(world.out("100", &["queues", "resume", "email"]), "queue email is resumed\n");
 }
 
 #[test]
-fn a_schedule_lives_its_life() {
+fn a_schedule_is_created_paused_triggered_and_removed() {
     let world = World::empty();
     let made = world.json(&["schedules", "add", "report", "{\"of\":\"sales\"}", "--cron", "0 6 * * *"]);
     assert_eq!((&made["id"], &made["cron"]), (&1.into(), &"0 6 * * *".into()));
@@ -85,7 +85,7 @@ fn a_backup_is_a_store_with_the_same_jobs() {
 }
 
 #[test]
-fn a_store_is_made_by_migrate_and_known_by_its_status() {
+fn migrate_creates_a_store_and_shows_its_status() {
     let world = World::empty();
     world.refusal(3, &["migrate", "status"]);
     assert!(world.out("100", &["migrate"]).contains("is up to date"));
@@ -93,12 +93,12 @@ fn a_store_is_made_by_migrate_and_known_by_its_status() {
 }
 
 #[test]
-fn doctor_is_content_with_a_good_store_and_names_what_is_wrong_with_another() {
+fn doctor_reports_no_problems_for_a_good_store_and_names_what_is_wrong_with_another() {
     let world = World::empty();
     world.out("100", &["migrate"]);
     let reported = world.json(&["doctor"]);
     assert_eq!(reported["well"], true, "{reported}");
-    // Jobs that fell due in 2026 and were sent again wait for a worker that is not there.
+    // Jobs that were due in 2026 and were replayed wait, and there is no worker.
     let world = World::of_2026();
     world.out("100", &["enqueue", "email", "{}", "--run-at", "2026-01-01T12:00:00Z"]);
     let output = world.run("100", &["doctor", "--json"]);

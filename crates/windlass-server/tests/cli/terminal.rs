@@ -1,4 +1,4 @@
-//! A terminal: a real one of the kernel's, as wide as it is told to be, with the binary on it.
+//! A real pseudo-terminal of a given width, with the binary running on it.
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,18 +7,18 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Command, ExitStatus};
 
-/// What was on the terminal in the end: every byte that was written to it, in order.
+/// Every byte that was written to the terminal, in order.
 pub(crate) struct Seen {
     pub(crate) status: ExitStatus,
     pub(crate) text: String,
 }
 
-/// Runs a command on a terminal of so many columns, on which `typed` was typed beforehand.
+/// Runs a command on a terminal with this many columns; `typed` is its input.
 pub(crate) fn run(command: Command, columns: u16, typed: &str) -> Seen {
     watch(command, columns, typed, |_| {})
 }
 
-/// The same, with someone who looks at the terminal whenever something new is on it.
+/// The same, and calls a function whenever the terminal has new output.
 pub(crate) fn watch(mut command: Command, columns: u16, typed: &str, mut look: impl FnMut(&str)) -> Seen {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
@@ -28,13 +28,13 @@ pub(crate) fn watch(mut command: Command, columns: u16, typed: &str, mut look: i
     let theirs = File::from(theirs);
     command.env_remove("COLUMNS").stdin(theirs.try_clone().unwrap()).stdout(theirs.try_clone().unwrap()).stderr(theirs);
     let mut child = command.spawn().unwrap();
-    // The command holds the terminal's other end: as long as it lives, reading would not end.
+    // The command object holds the terminal's other end. Reading would not end while it exists.
     drop(command);
     let mut ours = File::from(ours);
     ours.write_all(typed.as_bytes()).unwrap();
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
-    // When the last process has left the terminal, reading fails.
+    // When the last process has closed the terminal, reading fails.
     while let Ok(length @ 1..) = ours.read(&mut piece) {
         bytes.extend_from_slice(&piece[..length]);
         look(&String::from_utf8_lossy(&bytes));
@@ -54,7 +54,7 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
-/// The text with escape sequences one can see, for golden files.
+/// The text with visible escape sequences, for golden files.
 pub(crate) fn visible(text: &str) -> String {
     text.replace('\x1b', "␛")
 }

@@ -1,4 +1,4 @@
-//! The same verbs on terminals: widths, colours, bars, questions.
+//! The same commands on terminals: widths, colours, bars, questions.
 
 use crate::terminal::{self, Seen, plain, visible};
 use crate::world::{World, without_column};
@@ -6,7 +6,7 @@ use crate::world::{World, without_column};
 const WIDTHS: [u16; 3] = [60, 80, 120];
 
 impl World {
-    /// What a person sees on a terminal of so many columns.
+    /// What a user sees on a terminal with this many columns.
     fn seen(&self, columns: u16, args: &[&str]) -> Seen {
         self.typed(columns, "", args)
     }
@@ -70,7 +70,7 @@ fn nothing_is_wider_than_the_terminal() {
         ] {
             let text = plain(&world.seen(columns, &args).text);
             assert!(text.lines().count() > 1 || args[0] == "migrate", "{args:?}: {text}");
-            // A path, a URL or a command to copy is one word, and is not broken.
+            // A path, a URL or a command to copy is one word and is not broken.
             let fits = |line: &str| line.chars().count() <= usize::from(columns) || !line.trim().contains(' ');
             let broken = text.lines().find(|line| !fits(line) && !line.contains(&world.store()));
             assert_eq!(broken, None, "{args:?} at {columns}:\n{text}");
@@ -116,7 +116,7 @@ fn a_question_is_asked_and_answered() {
 }
 
 #[test]
-fn long_work_has_a_bar_with_rate_and_remaining_time() {
+fn long_operations_have_a_bar_with_rate_and_remaining_time() {
     let world = World::empty();
     let jobs: String = (0..12_000).map(|n| format!("{{\"kind\":\"fill\",\"payload\":{n}}}\n")).collect();
     std::fs::write(world.path("jobs.ndjson"), jobs).unwrap();
@@ -128,7 +128,7 @@ fn long_work_has_a_bar_with_rate_and_remaining_time() {
     assert!(text.contains("copying ") && text.contains(" B/s") && text.contains(" left"), "{text}");
     let text = plain(&world.seen(100, &["bench", "--jobs", "100", "--scenario", "drain"]).text);
     assert!(text.contains("0/3 raw ceiling") && text.contains("/3 drain") && text.contains(" left)"), "{text}");
-    // Whoever reads a pipe gets the outcome alone.
+    // A pipe gets only the result.
     assert_eq!(world.out("100", &["enqueue", "--file", "jobs.ndjson"]), "12,000 jobs stored\n");
 }
 
@@ -152,15 +152,15 @@ fn the_demo_fits_a_small_terminal_and_has_colours() {
 }
 
 #[test]
-fn whoever_waits_for_a_job_nobody_takes_is_reported_so() {
+fn waiting_for_a_job_that_no_worker_claims_shows_a_message() {
     let world = World::empty();
     world.out("100", &["enqueue", "email", "--queue", "mail"]);
     let command = world.command("", &["enqueue", "email", "--queue", "mail", "--wait"]);
     let mut is_reported = false;
     let reported = terminal::watch(command, 120, "", |text| {
-        if !is_reported && text.contains("job 2 is stored; no worker of queue mail has taken it yet") {
+        if !is_reported && text.contains("job 2 is stored; no worker of queue mail has claimed it yet") {
             is_reported = true;
-            // So that the waiting ends.
+            // This ends the waiting.
             world.out("100", &["jobs", "cancel", "2"]);
         }
     });

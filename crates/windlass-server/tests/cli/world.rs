@@ -1,4 +1,4 @@
-//! A store with a past that is the same every time, and the binary to look at it with.
+//! A store with a fixed history, and the binary to read it.
 
 use serde::{Deserialize, Serialize};
 use std::io::Write as _;
@@ -58,7 +58,7 @@ impl World {
         Self { directory: tempfile::tempdir().unwrap(), environment: Vec::new() }
     }
 
-    /// The same, with a variable that every command finds set.
+    /// The same, with an environment variable for every command.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
@@ -75,7 +75,7 @@ impl World {
         self.directory.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// The names of what is in the directory.
+    /// The names of the files in the directory.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory.path()).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -98,7 +98,7 @@ impl World {
         command
     }
 
-    /// What the binary is told on standard input.
+    /// Runs the binary with this standard input.
     pub(crate) fn feed(&self, input: &str, args: &[&str]) -> Output {
         let mut command = self.command("100", args);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -106,7 +106,7 @@ impl World {
         child.wait_with_output().unwrap()
     }
 
-    /// Standard output of a run that must succeed quietly.
+    /// Standard output of a run that must succeed without standard error.
     pub(crate) fn out(&self, columns: &str, args: &[&str]) -> String {
         let output = self.run(columns, args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -119,7 +119,7 @@ impl World {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{args:?}: {error}: {text}"))
     }
 
-    /// A job's payload as the store holds it.
+    /// A job's payload as it is stored.
     pub(crate) fn payload(&self, id: i64) -> String {
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let windlass = windlass::Windlass::open(&self.store()).await.unwrap();

@@ -1,9 +1,9 @@
-//! The calls of a document: its `sh` blocks are run as one script, and what `curl` is told is what the server answered.
+//! The calls of a document: its `sh` blocks run as one script with a real server behind `curl`.
 
 use crate::page::Page;
 use crate::place::Place;
 
-/// Runs curl, quietly and not for ever, and writes down its arguments, the status and what came.
+/// Runs curl silently with a time limit, and records its arguments, the status and the answer.
 const CURL: &str = r#"curl() {
     case "$*" in "-N "*) most=1 ;; *) most=30 ;; esac
     status=$(command curl -m $most -o body -w '%{http_code}' "$@")
@@ -36,14 +36,14 @@ pub(crate) fn made(place: &mut Place, page: &Page) -> Vec<Call> {
     calls
 }
 
-/// What the server answers to such a call.
+/// The expected status of a call.
 pub(crate) fn expected(arguments: &str) -> u16 {
     let has = |part: &str| arguments.contains(part);
     if has("dead-letters/1") {
         // Nothing has failed yet.
         404
     } else if has("\"lease\":\"…\"") {
-        // A lease that the reader puts in.
+        // A lease that the reader fills in.
         422
     } else if has("/jobs -H") || has("/jobs/batch") || has("/schedules -H") || has("/trigger") {
         201

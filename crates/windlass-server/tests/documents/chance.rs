@@ -1,11 +1,11 @@
-//! What differs from run to run: moments, how long things took, how long ago they were. All else is compared.
+//! Masks what differs from run to run: times, durations and ages. Everything else is compared.
 
 /// Titles of columns whose cells differ.
 const COLUMNS: [&str; 3] = ["duration", "last", "when"];
-/// Letters of a text that was cut off, as far as they are compared: how many there are depends on the cells beside it.
+/// How many letters of a cut text are compared: its length depends on the cells next to it.
 const CUT: usize = 12;
 
-/// The text with a mark in the place of what differs.
+/// The text with marks in place of what differs.
 pub(crate) fn masked(text: &str) -> String {
     let mut lines = Vec::new();
     let mut hidden: Vec<std::ops::Range<usize>> = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn masked(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Where the columns with such titles are: up to the next title. A number stands below the end of its title.
+/// The positions of columns with such titles: up to the next title. A number is below the end of its title.
 fn columns(line: &str) -> Vec<std::ops::Range<usize>> {
     let find = |title: &&str| {
         let from = line.find(&format!("  {title}  "))? + 2;
@@ -40,7 +40,7 @@ fn without(line: &str, hidden: &[std::ops::Range<usize>]) -> String {
         .collect()
 }
 
-/// `2026-01-01 12:00:00` and the like, digit by digit.
+/// Times such as `2026-01-01 12:00:00`, digit by digit.
 fn without_moments(line: &str) -> String {
     let mut chars: Vec<char> = line.chars().collect();
     let shape = "dddd-dd-dd?dd:dd:dd";
@@ -57,7 +57,8 @@ fn without_moments(line: &str) -> String {
     chars.into_iter().collect()
 }
 
-/// Columns move with the widths of those before them: gaps count as two blanks, and cut texts as their beginnings.
+/// The positions of columns depend on the columns before them: gaps count as two blanks, and cut texts as their
+/// beginnings.
 fn collapsed(line: &str) -> String {
     let words: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
     let text = words.join("  ");

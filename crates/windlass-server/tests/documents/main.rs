@@ -1,5 +1,5 @@
-//! The documents are real: their commands are run, in a directory of their own, and what they show is what is printed.
-//! `WINDLASS_TEST_REWRITE=1` writes what is printed into the documents instead; look at the difference before keeping it.
+//! The documents are real: their commands run in a separate directory, and the shown output is compared with theirs.
+//! `WINDLASS_TEST_REWRITE=1` writes the output into the documents instead; read the diff before you commit it.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod calls;
@@ -11,7 +11,7 @@ use page::Page;
 use place::Place;
 use std::process::Command;
 
-/// Runs a document from its first command to its last. How many there were.
+/// Runs all commands of a document in order. Returns how many there were.
 fn follow(name: &str) -> usize {
     let mut page = Page::read(name);
     let mut place = Place::new();
@@ -66,7 +66,7 @@ fn the_api_guide_is_real() {
 
 /// Policies that the guides write inline, such as `http:jitter=full`.
 #[test]
-fn every_policy_the_guides_name_is_one() {
+fn every_policy_in_the_guides_is_valid() {
     let heads = ["exponential:", "linear:", "fixed:", "fibonacci:", "steps:", "http:", "stepped:", "queue-worker:"];
     let mut seen = 0;
     for name in ["docs/guides/retry.md", "docs/guides/coming-from.md"] {

@@ -1,10 +1,10 @@
-//! A document: its examples (a command after `$`, and what it shows) and its plain commands.
+//! A document: its examples (a command after `$` and its output) and its plain commands.
 
 use std::path::PathBuf;
 
-/// Not run here, and why.
+/// Commands that are not run here, and why.
 const ELSEWHERE: [&str; 2] = [
-    // Runs this very test.
+    // Runs this test itself.
     "scripts/test",
     // Builds what is being tested.
     "cargo build --release",
@@ -16,10 +16,10 @@ pub(crate) struct Page {
     is_changed: bool,
 }
 
-/// A command of a `console` block, and what the block shows below it.
+/// A command of a `console` block, and the output shown below it.
 #[derive(Debug, Clone)]
 pub(crate) struct Example {
-    /// As it stands in the text, after `$ `.
+    /// As written in the text, after `$ `.
     written: String,
     pub(crate) command: String,
     pub(crate) shown: String,
@@ -66,7 +66,7 @@ impl Page {
         self.blocks("sh").concat()
     }
 
-    /// Puts what was printed in the place of what was shown.
+    /// Replaces the shown output with the real one.
     pub(crate) fn replace(&mut self, example: &Example, printed: &str) {
         let (shown, printed) = (example.shown.trim_end(), printed.trim_end());
         let head = format!("$ {}", example.written);

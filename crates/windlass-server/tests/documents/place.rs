@@ -1,4 +1,4 @@
-//! Where a document is followed: an empty directory, the built binary on the path, ports that nobody uses.
+//! Where a document runs: an empty directory, the built binary on the path, free ports.
 
 use crate::chance::masked;
 use std::net::{TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use windlass::clock::Clock;
 const COLUMNS: &str = "100";
 /// The port of the receiver that documents start.
 const RECEIVER: &str = "8000";
-/// How long something in the background may take to answer, or a job to get where the document says it is.
-const PATIENCE: Millis = Millis::from_secs(60);
-/// Commands that only look: what they show may take a moment to come about.
-const LOOKS: [&str; 4] = ["windlass history ", "windlass jobs", "windlass dead groups", "windlass dead list"];
+/// How long a background process may take to answer, or a job to reach the documented state.
+const HANG: Millis = Millis::from_secs(180);
+/// Commands that only read: the expected output may take a moment to appear.
+const READS: [&str; 4] = ["windlass history ", "windlass jobs", "windlass dead groups", "windlass dead list"];
 
 pub(crate) struct Place {
     directory: TempDir,
@@ -36,7 +36,8 @@ impl Place {
         }
     }
 
-    /// What a shell prints for a command line, standard error included. One that ends in `&` stays until the end of the document.
+    /// The output of a command line in a shell, including standard error. A command that ends in `&` runs until the
+    /// end.
     pub(crate) fn run(&mut self, line: &str, shown: &str) -> String {
         if let Some(line) = line.strip_suffix('&') {
             self.start(line.trim_end());
@@ -47,8 +48,8 @@ impl Place {
             let output = self.shell(&format!("{{ {line}\n}} 2>&1")).output().unwrap();
             let printed = String::from_utf8(output.stdout).unwrap();
             let may_wait =
-                LOOKS.iter().any(|look| line.starts_with(look)) && std::env::var_os("WINDLASS_TEST_REWRITE").is_none();
-            let is_late = self.clock.monotonic() - asked > PATIENCE;
+                READS.iter().any(|look| line.starts_with(look)) && std::env::var_os("WINDLASS_TEST_REWRITE").is_none();
+            let is_late = self.clock.monotonic() - asked > HANG;
             if !may_wait || is_late || masked(&printed) == masked(shown) {
                 return printed;
             }
@@ -64,19 +65,19 @@ impl Place {
         format!("127.0.0.1:{}", self.windlass)
     }
 
-    /// What a file of this place holds.
+    /// The contents of a file in this directory.
     pub(crate) fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.directory.path().join(name)).unwrap()
     }
 
     fn start(&mut self, line: &str) {
         let port = if line.contains(RECEIVER) { self.receiver } else { self.windlass };
-        // The shell becomes the command, so that its id is the command's.
+        // The shell replaces itself with the command, so that its process id is the command's.
         let child = self.shell(&format!("exec {line}")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         self.background.push(child);
         let asked = self.clock.monotonic();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(self.clock.monotonic() - asked < PATIENCE, "nobody answers on {port}: {line}");
+            assert!(self.clock.monotonic() - asked < HANG, "nothing answers on {port}: {line}");
             std::thread::park_timeout(Duration::from_millis(10));
         }
     }
@@ -86,7 +87,7 @@ impl Place {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", &line.replace(RECEIVER, &self.receiver.to_string())]);
-        // Nothing of this machine's settings gets in.
+        // Settings of this machine have no effect.
         command.current_dir(self.directory.path()).stdin(Stdio::null()).env_clear().env("COLUMNS", COLUMNS);
         command.env("PATH", format!("{}:{path}", binary.parent().unwrap().display()));
         // The documented port may be in use on this machine.
@@ -99,7 +100,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         for child in &mut self.background {
-            // It may have ended by itself.
+            // It may have already ended.
             let _ = child.kill();
             let _ = child.wait();
         }

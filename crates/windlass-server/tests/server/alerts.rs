@@ -105,7 +105,7 @@ fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Pl
         let of_job = shown(&[args[0], args[1], &id.to_string()]);
         assert!(of_job.contains("delivery") && of_job.contains(&hook.url) && of_job.contains("exhausted"), "{of_job}");
         let of_delivery = shown(&[args[0], args[1], &delivery_id.to_string()]);
-        assert!(of_delivery.contains(&format!("tells about job {id}")), "{of_delivery}");
+        assert!(of_delivery.contains(&format!("reports on job {id}")), "{of_delivery}");
     }
     assert!(shown(&["history", &id.to_string()]).contains(&hook.url));
     assert!(shown(&["jobs", "--parent", &id.to_string()]).contains(&delivery_id.to_string()));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Longest wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -43,8 +43,8 @@ impl Client {
     }
 
     pub fn send(&self, method: &str, path: &str, body: &str) -> std::io::Result<Answer> {
-        let mut stream = TcpStream::connect_timeout(&self.address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&self.address, HANG)?;
+        stream.set_read_timeout(Some(HANG))?;
         let token = self.token.as_ref().map_or_else(String::new, |t| format!("Authorization: Bearer {t}\r\n"));
         let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
         let sent = write!(

@@ -9,6 +9,7 @@ mod faults;
 mod node;
 mod open_door;
 mod schedules;
+mod starvation;
 
 /// One test per store.
 macro_rules! on_both_stores {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const HANG: Duration = Duration::from_secs(180);
 
 /// Where jobs are kept: a file, or a schema of a database.
 #[derive(Debug)]
@@ -94,6 +94,10 @@ impl Node {
         self.log.lock().unwrap().iter().filter(|line| line.contains(words)).count()
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, name: &str) {
         let reported = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
         assert!(reported.success());
@@ -129,7 +133,7 @@ impl Drop for Node {
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(start.elapsed() < HANG, "{what}: not within {HANG:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -1,9 +1,8 @@
 //! Who gets in: listeners, tokens, half-open connections.
 
-use super::node::{Place, eventually};
+use super::node::{HANG, Place, eventually};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::Duration;
 
 crate::on_both_stores!(tokens_open_and_close_the_door);
 
@@ -38,7 +37,7 @@ fn two_thousand_silent_connections_do_not_keep_a_client_out() {
     let node = Place::sqlite().serve(&[]);
     let mut silent: Vec<TcpStream> = Vec::new();
     for n in 0..2000 {
-        let mut stream = TcpStream::connect_timeout(&node.client.address, Duration::from_secs(20)).unwrap();
+        let mut stream = TcpStream::connect_timeout(&node.client.address, HANG).unwrap();
         if n % 2 == 0 {
             // Some begin a header and never end it.
             stream.write_all(b"GET /api/v1/jobs HTTP/1.1\r\nHost: lo").unwrap();
@@ -50,7 +49,7 @@ fn two_thousand_silent_connections_do_not_keep_a_client_out() {
         node.client.post("/api/v1/jobs", r#"{"kind":"a"}"#).is(201);
     }
     // The first of them is gone, or soon will be: a header must be complete within ten seconds.
-    silent[0].set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    silent[0].set_read_timeout(Some(HANG)).unwrap();
     let mut rest = Vec::new();
     let ended = silent[0].read_to_end(&mut rest);
     assert!(ended.is_ok() || ended.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset));
@@ -67,7 +66,7 @@ fn what_is_not_http_gets_an_answer_or_an_end() {
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nxxxxxxxxxxxxxxxx",
     ] {
         let mut stream = TcpStream::connect(node.client.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_read_timeout(Some(HANG)).unwrap();
         stream.write_all(bytes).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         let mut answer = Vec::new();

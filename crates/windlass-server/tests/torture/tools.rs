@@ -5,7 +5,7 @@ use windlass::clock::Stopwatch;
 use windlass::random::Random;
 
 /// A wait in which nothing moves for this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const HANG: Duration = Duration::from_secs(180);
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -27,7 +27,7 @@ pub fn progress(what: &str, mut left: impl FnMut() -> u64) {
         if now != before {
             (watch, before) = (Stopwatch::start(), now);
         }
-        assert!(watch.elapsed() < PATIENCE, "{what}: {now} left, and nothing moves");
+        assert!(watch.elapsed() < HANG, "{what}: {now} left, and nothing moves");
         pause(LOOK);
     }
 }

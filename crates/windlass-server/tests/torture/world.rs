@@ -1,13 +1,13 @@
 //! One run: a fleet under load, faults, and in the end the reckoning.
 
-use crate::check::{Allowed, violations};
-use crate::fleet::Fleet;
-use crate::integrity;
-use crate::load::{Load, Shared};
-use crate::place::Place;
-use crate::stored::Stored;
+use crate::checks::check::{Allowed, violations};
+use crate::checks::integrity;
+use crate::checks::stored::Stored;
+use crate::setup::fleet::Fleet;
+use crate::setup::place::Place;
 use crate::tools::{progress, seed};
-use crate::worker::Habit;
+use crate::work::load::{Load, Shared};
+use crate::work::worker::Habit;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::clock::Stopwatch;

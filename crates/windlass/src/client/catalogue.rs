@@ -2,6 +2,7 @@
 //! Levels, nearest first: the job's own fields, the policy it names, its kind, its queue, the server's default.
 
 use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
+use crate::client::retry::Retry;
 use crate::job::{NewJob, Webhook};
 use crate::store::SettingKey;
 use serde_json::Value;
@@ -42,6 +43,18 @@ impl Catalogue {
             }
         }
         catalogue
+    }
+
+    /// Uses `policy` for jobs that get none otherwise, unless the store itself has a default.
+    pub(crate) fn or_default_policy(mut self, policy: Option<&Retry>) -> Self {
+        if let Some(policy) = policy.filter(|_| self.default_policy.is_none()) {
+            match policy.read(&self) {
+                Ok(policy) => self.default_policy = Some(policy),
+                // It could be read when the store was opened: a named policy was removed since.
+                Err(error) => tracing::warn!(%error, "the default policy cannot be read and is ignored"),
+            }
+        }
+        self
     }
 
     fn add(&mut self, key: &SettingKey, value: &Value) -> Result<(), PolicyError> {
@@ -135,18 +148,18 @@ impl Catalogue {
         own: &Partial,
     ) -> Result<Policy, PolicyError> {
         let of_queue = |tenant: Option<Tenant>| self.queues.get(&(tenant, queue.as_str().to_owned())).cloned();
+        // A level of its own: what it says nothing of may not fit the strategy it names.
         let default = match role {
-            Role::Handler => {
-                self.default_policy.clone().map_or_else(|| role.default_policy(), |p| p.over(&role.default_policy()))
-            }
-            Role::Http | Role::Delivery => role.default_policy(),
+            Role::Handler => self.default_policy.clone(),
+            Role::Http | Role::Delivery => None,
         };
         let levels = [
             own.clone(),
             self.kinds.get(kind.as_str()).cloned().unwrap_or_default(),
             of_queue(Some(tenant.clone())).unwrap_or_default(),
             of_queue(None).unwrap_or_default(),
-            default,
+            default.unwrap_or_default(),
+            role.default_policy(),
         ];
         let levels = levels.map(|level| with_queue_attempts(level, queue));
         Partial::resolve(&levels, &self.give_up_by_default(role))

@@ -1,17 +1,30 @@
-//! Dead letters by filter: sent again a page at a time, in their original order, spaced as one sequence.
+//! Dead letters: failed jobs that await manual action. List, group, replay and discard them, by id or by filter.
 
-use crate::client::windlass::Windlass;
+use crate::client::windlass::{BY_LIBRARY, Windlass};
+use crate::job::Job;
 use crate::store::replay::goes_on_at;
-use crate::store::{JobFilter, MAX_BATCH, Order, Page, Replay, ReplayOnly, Replayed, Scope, Spacing, StoreError};
+use crate::store::{
+    DeadGroup, Discard, Discarded, JobFilter, MAX_BATCH, Page, Replay, ReplayOnly, Replayed, Scope, Spacing, StoreError,
+};
 use std::fmt::Write as _;
-use windlass_core::{JobId, Timestamp};
+use windlass_core::{JobId, State, Timestamp};
 
 /// Jobs read at once while ids are gathered: their payloads come along.
 const READ_AT_ONCE: usize = 500;
 /// Lines of the audit among which an earlier page of the same replay is looked for.
 const LOOKED_AT: u32 = 1000;
+/// Ids that the audit names of a replay by ids.
+const NAMED_IDS: usize = 20;
 
-/// What one page of a replay by filter came to.
+/// Failed jobs that await manual action. Made by [`Windlass::dead_letters`].
+#[derive(Debug, Clone)]
+pub struct DeadLetters<'a> {
+    windlass: &'a Windlass,
+    scope: Scope,
+    by: String,
+}
+
+/// The result of one page of a replay by filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReplayedPage {
     /// Sent again by this call.
@@ -22,51 +35,170 @@ pub struct ReplayedPage {
     pub last_due: Option<Timestamp>,
 }
 
+/// The result of a replay by ids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayedIds {
+    /// For each id, in the order given.
+    pub results: Vec<Replayed>,
+    /// When the last of those sent again is due; only of a spaced replay.
+    pub last_due: Option<Timestamp>,
+}
+
+/// The result of one page of a discard by filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiscardedPage {
+    /// Discarded by this call.
+    pub done: u64,
+    /// Whether there may be more than one call takes: repeat it.
+    pub more: bool,
+}
+
 impl Windlass {
-    /// Sends the dead letters that match again, the oldest job first, up to [`MAX_BATCH`] of them in one commit. Repeat it while
-    /// there is more: a page of the same filter and spacing goes on where the last one ended, however it was interrupted,
-    /// and no job is sent twice.
+    /// The failed jobs that await manual action.
+    ///
+    /// ```
+    /// use windlass::{JobFilter, Page, Spacing, Windlass};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = Windlass::open("memory:").await?;
+    /// let dead = windlass.dead_letters();
+    /// for group in dead.groups(&JobFilter::default(), 10).await? {
+    ///     println!("{} × {}: {}", group.count, group.error_class, group.message);
+    /// }
+    /// let of_kind = JobFilter { error_class: Some("Timeout".into()), ..JobFilter::default() };
+    /// while dead.replay(of_kind.clone(), Spacing::NONE).await?.more {}
+    /// dead.discard(JobFilter::default(), "the receiver is gone").await?;
+    /// assert!(dead.list(&JobFilter::default(), Page::newest(10)).await?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetters<'_> {
+        DeadLetters { windlass: self, scope: Scope::All, by: BY_LIBRARY.into() }
+    }
+}
+
+impl<'a> DeadLetters<'a> {
+    /// The dead letters of one tenant, or of all.
+    #[must_use]
+    pub fn within(self, scope: &Scope) -> Self {
+        Self { scope: scope.clone(), ..self }
+    }
+
+    /// Who acts, for the audit; `library` if not set.
+    #[must_use]
+    pub fn by(self, name: impl Into<String>) -> Self {
+        Self { by: name.into(), ..self }
+    }
+
+    /// A failed job, discarded or not. `None` for a job in any other state.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn get(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        let job = self.windlass.store().job(&self.scope, id).await?;
+        Ok(job.filter(|job| job.state == State::Failed))
+    }
+
+    /// Dead letters that match, a page at a time.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn list(&self, filter: &JobFilter, page: Page) -> Result<Vec<Job>, StoreError> {
+        let filter = JobFilter { dead_letters: true, ..filter.clone() };
+        self.windlass.store().jobs(&self.scope, &filter, page).await
+    }
+
+    /// Dead letters that match, grouped by failures that are alike, the largest group first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn groups(&self, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>, StoreError> {
+        let filter = JobFilter { dead_letters: true, ..filter.clone() };
+        self.windlass.store().dead_groups(&self.scope, &filter, limit).await
+    }
+
+    /// Sends the dead letters that match again, the oldest job first, up to 10,000 of them in one commit. Repeat it while there
+    /// is more: a page of the same filter and spacing goes on where the last one ended, also after an interruption, and no job is
+    /// sent twice.
     ///
     /// # Errors
     /// The store cannot be read or written to.
-    pub async fn replay_dead_letters(
-        &self,
-        scope: &Scope,
-        filter: JobFilter,
-        spacing: Spacing,
-        by: &str,
-    ) -> Result<ReplayedPage, StoreError> {
-        let what = in_words(scope, &filter, spacing);
-        let ids = self.dead_letter_ids(scope, filter).await?;
+    pub async fn replay(&self, filter: JobFilter, spacing: Spacing) -> Result<ReplayedPage, StoreError> {
+        let what = in_words(&self.scope, &filter, spacing);
+        let ids = self.ids(filter).await?;
         if ids.is_empty() {
             return Ok(ReplayedPage::default());
         }
         let from = match spacing {
             Spacing::NONE => None,
-            _ => goes_on_at(&what, &self.store().audits(LOOKED_AT).await?),
+            _ => goes_on_at(&what, &self.windlass.store().audits(LOOKED_AT).await?),
         };
         let more = ids.len() == MAX_BATCH;
-        let replay = Replay { spacing, from, what, ..Replay::new(ids.clone(), ReplayOnly::DeadLetters, by) };
-        let replayed = self.replay_in(scope, replay).await?;
-        let sent = || ids.iter().zip(&replayed).filter(|(_, result)| **result == Replayed::Queued).map(|(id, _)| *id);
-        let last = match sent().next_back() {
-            Some(id) => self.store().job(scope, id).await?,
-            None => None,
+        let replay = Replay { spacing, from, what, ..self.replay_of(ids.clone()) };
+        let replayed = self.windlass.replay_in(&self.scope, replay).await?;
+        let last_due = self.last_due(&ids, &replayed).await?;
+        Ok(ReplayedPage { done: count(&replayed, &Replayed::Queued), more, last_due })
+    }
+
+    /// Sends these dead letters again in one commit, spaced in the order given. Jobs that are no dead letters are left alone.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn replay_ids(&self, ids: Vec<JobId>, spacing: Spacing) -> Result<ReplayedIds, StoreError> {
+        let replay = Replay { spacing, what: named(&ids), ..self.replay_of(ids.clone()) };
+        let results = self.windlass.replay_in(&self.scope, replay).await?;
+        let last_due = match spacing {
+            Spacing::NONE => None,
+            _ => self.last_due(&ids, &results).await?,
         };
-        Ok(ReplayedPage { done: sent().count() as u64, more, last_due: last.map(|job| job.due_at) })
+        Ok(ReplayedIds { results, last_due })
+    }
+
+    /// Declares the dead letters that match dealt with, the oldest first, up to 10,000 of them in one commit. They stay in the
+    /// archive. Repeat it while there is more.
+    ///
+    /// # Errors
+    /// The store cannot be read or written to.
+    pub async fn discard(&self, filter: JobFilter, reason: &str) -> Result<DiscardedPage, StoreError> {
+        let ids = self.ids(filter).await?;
+        let more = ids.len() == MAX_BATCH;
+        let discarded = self.discard_ids(ids, reason).await?;
+        Ok(DiscardedPage { done: count(&discarded, &Discarded::Done), more })
+    }
+
+    /// Declares these dead letters dealt with, with an answer for each in the order given.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn discard_ids(&self, ids: Vec<JobId>, reason: &str) -> Result<Vec<Discarded>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let discard = Discard { ids, reason: reason.to_owned(), by: self.by.clone() };
+        let result = self.windlass.store().discard(&self.scope, discard).await;
+        self.windlass.record_contact(&result);
+        result
+    }
+
+    fn replay_of(&self, ids: Vec<JobId>) -> Replay {
+        Replay::new(ids, ReplayOnly::DeadLetters, self.by.clone())
+    }
+
+    /// When the last job is due of those that were sent again.
+    async fn last_due(&self, ids: &[JobId], replayed: &[Replayed]) -> Result<Option<Timestamp>, StoreError> {
+        let mut sent = ids.iter().zip(replayed).filter(|(_, result)| **result == Replayed::Queued);
+        let Some((id, _)) = sent.next_back() else { return Ok(None) };
+        Ok(self.windlass.store().job(&self.scope, *id).await?.map(|job| job.due_at))
     }
 
     /// Ids of dead letters that match, the oldest first, at most [`MAX_BATCH`].
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn dead_letter_ids(&self, scope: &Scope, filter: JobFilter) -> Result<Vec<JobId>, StoreError> {
-        let filter = JobFilter { dead_letters: true, ..filter };
+    async fn ids(&self, filter: JobFilter) -> Result<Vec<JobId>, StoreError> {
         let mut ids: Vec<JobId> = Vec::new();
         while ids.len() < MAX_BATCH {
             let limit = READ_AT_ONCE.min(MAX_BATCH - ids.len());
-            let page = Page { after: ids.last().copied(), limit: limit as u32, order: Order::OldestFirst };
-            let jobs = self.store().jobs(scope, &filter, page).await?;
+            let page = Page { after: ids.last().copied(), ..Page::oldest(limit as u32) };
+            let jobs = self.list(&filter, page).await?;
             ids.extend(jobs.iter().map(|job| job.id));
             if jobs.len() < limit {
                 break;
@@ -76,7 +208,18 @@ impl Windlass {
     }
 }
 
-/// What a replay by filter was asked for, always in the same words.
+fn count<T: PartialEq>(results: &[T], wanted: &T) -> u64 {
+    results.iter().filter(|result| *result == wanted).count() as u64
+}
+
+/// Ids as the audit names them: the first few.
+fn named(ids: &[JobId]) -> String {
+    let first: Vec<String> = ids.iter().take(NAMED_IDS).map(ToString::to_string).collect();
+    let more = if ids.len() > first.len() { ", …" } else { "" };
+    format!("dead letters {}{more}", first.join(", "))
+}
+
+/// The request of a replay by filter, always in the same words: a repetition is recognised by them.
 fn in_words(scope: &Scope, filter: &JobFilter, spacing: Spacing) -> String {
     let own = match scope {
         Scope::All => None,

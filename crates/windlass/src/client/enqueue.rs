@@ -1,7 +1,9 @@
 //! Enqueue: a typed job, a builder for what is special about it, and what comes of it.
 
+use crate::client::batch::wrong_policy;
 use crate::client::catalogue::Catalogue;
 use crate::client::draft::{Draft, DraftError, WebhookDraft};
+use crate::client::retry::{IntoRetry, Retry};
 use crate::client::windlass::Windlass;
 use crate::event::{Event, EventKind};
 use crate::executor::handlers::JobKind;
@@ -10,12 +12,13 @@ use crate::store::{Atomicity, Enqueued, StoreError};
 use futures_util::future::BoxFuture;
 use std::future::IntoFuture;
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::policy::Partial;
-use windlass_core::{Delivery, JobId, Millis, Policy, Priority, State, Timestamp};
+use windlass_core::{Delivery, JobId, Millis, Priority, Timestamp};
 
 /// Why a job was not stored. In every case but [`StoreError::Unknown`] nothing happened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnqueueError {
+    /// A value that is not accepted: which one, and what would be.
     #[error(transparent)]
     Draft(#[from] DraftError),
     /// Its idempotency key stands for another job.
@@ -27,51 +30,9 @@ pub enum EnqueueError {
     /// A neighbour in an all-or-nothing batch was refused.
     #[error("not stored, because another job of the batch was refused")]
     NotStored,
+    /// The store could not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// How a job says what its retry policy is: the name or line of one, some fields, or a whole policy.
-pub trait IntoRetry {
-    fn into_retry(self) -> Retry;
-}
-
-/// A job's own part of its retry policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Retry {
-    /// A preset or named policy (`"full-jitter"`), or a line (`"steps:30s/60s/120s"`), read with the store's names.
-    Line(String),
-    Fields(Box<Partial>),
-}
-
-impl IntoRetry for &str {
-    fn into_retry(self) -> Retry {
-        Retry::Line(self.into())
-    }
-}
-
-impl IntoRetry for String {
-    fn into_retry(self) -> Retry {
-        Retry::Line(self)
-    }
-}
-
-impl IntoRetry for Partial {
-    fn into_retry(self) -> Retry {
-        Retry::Fields(Box::new(self))
-    }
-}
-
-impl IntoRetry for Policy {
-    fn into_retry(self) -> Retry {
-        Retry::Fields(Box::new(Partial::from(&self)))
-    }
-}
-
-impl IntoRetry for &Policy {
-    fn into_retry(self) -> Retry {
-        Retry::Fields(Box::new(Partial::from(self)))
-    }
 }
 
 /// A job about to be stored; awaiting it stores it and gives its id.
@@ -79,20 +40,51 @@ impl IntoRetry for &Policy {
 #[must_use = "a job is stored when its builder is awaited"]
 pub struct Enqueue<'a> {
     windlass: &'a Windlass,
-    /// What was wrong with a value given so far; told when awaited.
-    draft: Result<Draft, DraftError>,
-    retry: Option<Retry>,
+    /// What was wrong with a value given so far is reported when the builder is awaited.
+    pub(super) draft: Result<Draft, DraftError>,
+    pub(super) retry: Option<Retry>,
 }
 
 impl Windlass {
-    /// A job of `J`'s kind, due now, in the queue `default`, unless the builder says otherwise. Once the builder's
-    /// future returns, the job survives a crash.
+    /// A job of `J`'s kind, due now, in its kind's queue (or `default`), unless the builder says otherwise. Awaiting the
+    /// builder stores the job and gives its id: from then on, the job survives a crash.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use windlass::{JobKind, Windlass};
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize, JobKind)]
+    /// #[job(kind = "email", queue = "email")]
+    /// struct SendEmail { to: String }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let windlass = Windlass::open("memory:").await?;
+    /// let email = SendEmail { to: "ann@example.org".into() };
+    /// let id = windlass.enqueue(email).delay(Duration::from_secs(60)).retry("full-jitter").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[allow(clippy::needless_pass_by_value)] // A job is handed over: `enqueue(SendEmail { to })`.
     pub fn enqueue<J: JobKind>(&self, job: J) -> Enqueue<'_> {
-        self.enqueue_payload(J::KIND, serde_json::to_string(&job).map(Payload::from))
+        let mut enqueue = self.enqueue_payload(J::KIND, serde_json::to_string(&job).map(Payload::from));
+        enqueue.retry = J::RETRY.map(|line| Retry::Line(line.into()));
+        match J::QUEUE {
+            Some(queue) => enqueue.queue(queue),
+            None => enqueue,
+        }
     }
 
     /// A job of any kind with any JSON payload.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let windlass = windlass::Windlass::open("memory:").await?;
+    /// let id = windlass.enqueue_kind("email", &serde_json::json!({"to": "ann@example.org"})).queue("email").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn enqueue_kind(&self, kind: &str, payload: &serde_json::Value) -> Enqueue<'_> {
         self.enqueue_payload(kind, Ok(payload.to_string().into()))
     }
@@ -102,40 +94,6 @@ impl Windlass {
         let payload = payload.map_err(|e| DraftError::new("payload", format!("is not JSON: {e}")));
         let draft = kind.and_then(|kind| payload.map(|payload| Draft::new(kind, payload)));
         Enqueue { windlass: self, draft, retry: None }
-    }
-
-    /// Stores many jobs of one kind in one commit.
-    ///
-    /// # Errors
-    /// The first job that cannot be: then none is stored.
-    pub async fn enqueue_many<J: JobKind>(
-        &self,
-        jobs: impl IntoIterator<Item = J>,
-    ) -> Result<Vec<JobId>, EnqueueError> {
-        let drafts = jobs.into_iter().map(|job| self.enqueue(job).draft).collect::<Result<Vec<Draft>, _>>()?;
-        let stored = self.enqueue_drafts(drafts, Atomicity::All).await?;
-        stored.into_iter().map(|one| one.map_err(EnqueueError::from).and_then(id_of)).collect()
-    }
-
-    /// Stores drafts, with a result for each in the order given. Where all must stand or fall together, one that cannot become a
-    /// job leaves all the others [`Enqueued::NotStored`].
-    ///
-    /// # Errors
-    /// The store's trouble with the batch as a whole.
-    pub async fn enqueue_drafts(
-        &self,
-        drafts: Vec<Draft>,
-        atomicity: Atomicity,
-    ) -> Result<Vec<Result<Enqueued, DraftError>>, StoreError> {
-        let catalogue = self.catalogue().await?;
-        let completed: Vec<Result<NewJob, DraftError>> = drafts.into_iter().map(|d| catalogue.complete(d)).collect();
-        if atomicity == Atomicity::All && completed.iter().any(Result::is_err) {
-            return Ok(completed.into_iter().map(|one| one.map(|_| Enqueued::NotStored)).collect());
-        }
-        let jobs: Vec<NewJob> = completed.iter().filter_map(|one| one.as_ref().ok()).cloned().collect();
-        let mut stored = self.store_jobs(jobs, atomicity).await?.into_iter();
-        let mut next = |_| stored.next().expect("a store answers for every job");
-        Ok(completed.into_iter().map(|one| one.map(&mut next)).collect())
     }
 
     /// Stores jobs that are complete already.
@@ -154,13 +112,14 @@ impl Windlass {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let reported = self.events().has_listeners().then(|| jobs.clone());
+        // Read before the store takes the jobs; without subscribers nothing is.
+        let events: Option<Vec<Event>> = self.events().has_listeners().then(|| jobs.iter().map(queued).collect());
         let result = self.store().enqueue(jobs, atomicity).await;
         self.record_contact(&result);
         let stored = result?;
-        for (job, enqueued) in reported.iter().flatten().zip(&stored) {
+        for (event, enqueued) in events.into_iter().flatten().zip(&stored) {
             if let Enqueued::Created { id, created_at, .. } = enqueued {
-                self.events().emit(|| queued(job, *id, *created_at));
+                self.events().emit(|| Event { job: *id, at: *created_at, ..event });
             }
         }
         Ok(stored)
@@ -168,20 +127,23 @@ impl Windlass {
 }
 
 impl<'a> Enqueue<'a> {
+    /// Its queue, instead of its kind's.
     pub fn queue(self, name: &str) -> Self {
-        self.parsed(|draft| {
-            draft.queue = Some(QueueName::new(name).map_err(|e| DraftError::new("queue", e.to_string()))?);
-            Ok(())
-        })
+        match named_queue(name) {
+            Ok(queue) => self.with(|draft| draft.queue = Some(queue)),
+            Err(error) => self.wrong(error),
+        }
     }
 
+    /// Its owner, instead of the tenant `default`.
     pub fn tenant(self, name: &str) -> Self {
-        self.parsed(|draft| {
-            draft.tenant = Tenant::new(name).map_err(|e| DraftError::new("tenantId", e.to_string()))?;
-            Ok(())
-        })
+        match named_tenant(name) {
+            Ok(tenant) => self.with(|draft| draft.tenant = tenant),
+            Err(error) => self.wrong(error),
+        }
     }
 
+    /// Which due jobs of its queue it goes before.
     pub fn priority(self, priority: Priority) -> Self {
         self.with(|draft| draft.priority = priority)
     }
@@ -192,13 +154,15 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.run_at = RunAt::After(span))
     }
 
-    /// Due at this moment.
-    pub fn run_at(self, moment: Timestamp) -> Self {
+    /// Due at this moment: a [`Timestamp`] or a [`std::time::SystemTime`].
+    pub fn run_at(self, moment: impl Into<Timestamp>) -> Self {
+        let moment = moment.into();
         self.with(|draft| draft.run_at = RunAt::At(moment))
     }
 
     /// Not started by then, it fails (`expired`).
-    pub fn start_by(self, moment: Timestamp) -> Self {
+    pub fn start_by(self, moment: impl Into<Timestamp>) -> Self {
+        let moment = moment.into();
         self.with(|draft| draft.start_by = Some(moment))
     }
 
@@ -208,6 +172,7 @@ impl<'a> Enqueue<'a> {
         self
     }
 
+    /// How often its effects may happen: at least once (retried), or at most once (a failure ends it).
     pub fn delivery(self, delivery: Delivery) -> Self {
         self.with(|draft| draft.delivery = delivery)
     }
@@ -224,8 +189,8 @@ impl<'a> Enqueue<'a> {
     }
 
     /// The same, for a time of the caller's choice, or as long as the job is live.
-    pub fn idempotency_key_for(self, key: impl AsRef<str>, window: KeyWindow) -> Self {
-        let key = key.as_ref().into();
+    pub fn idempotency_key_for(self, key: impl AsRef<str>, window: impl Into<KeyWindow>) -> Self {
+        let (key, window) = (key.as_ref().into(), window.into());
         self.with(|draft| draft.idempotency = Some(Idempotency { key, window }))
     }
 
@@ -234,12 +199,12 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.http = Some(call))
     }
 
-    /// Tells this URL when the job has finished. For events, a secret or a policy use [`Enqueue::webhook_with`].
+    /// Calls this URL when the job has finished. For events, a secret or a policy use [`Enqueue::webhook_with`].
     pub fn webhook(self, url: &str) -> Self {
-        let events = vec![State::Succeeded, State::Failed, State::Cancelled];
-        self.webhook_with(WebhookDraft { url: url.into(), events, secret: None, policy: Partial::default() })
+        self.webhook_with(WebhookDraft::new(url))
     }
 
+    /// Calls a URL when the job has finished, with the events, secret and policy of `webhook`.
     pub fn webhook_with(self, webhook: WebhookDraft) -> Self {
         self.with(|draft| draft.webhook = Some(webhook))
     }
@@ -266,18 +231,13 @@ impl<'a> Enqueue<'a> {
 
     pub(crate) fn complete_with(self, catalogue: &Catalogue) -> Result<NewJob, EnqueueError> {
         let mut draft = self.draft?;
-        match self.retry {
-            None => {}
-            Some(Retry::Fields(fields)) => draft.retry = *fields,
-            Some(Retry::Line(line)) => {
-                let read = catalogue.read(&serde_json::Value::String(line));
-                draft.retry = read.map_err(|e| DraftError::new("retry", e.to_string()))?;
-            }
+        if let Some(retry) = self.retry {
+            draft.retry = retry.read(catalogue).map_err(|error| wrong_policy(&error))?;
         }
         Ok(catalogue.complete(draft)?)
     }
 
-    /// Stores the job and tells whether it is new.
+    /// Stores the job and says whether it is new.
     ///
     /// # Errors
     /// As awaiting the builder.
@@ -288,17 +248,16 @@ impl<'a> Enqueue<'a> {
         Ok(stored.pop().expect("a store answers for every job"))
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Draft)) -> Self {
+    pub(super) fn with(mut self, change: impl FnOnce(&mut Draft)) -> Self {
         if let Ok(draft) = &mut self.draft {
             change(draft);
         }
         self
     }
 
-    fn parsed(mut self, change: impl FnOnce(&mut Draft) -> Result<(), DraftError>) -> Self {
-        if let Ok(draft) = &mut self.draft
-            && let Err(error) = change(draft)
-        {
+    /// The first wrong value is the one that is reported.
+    pub(super) fn wrong(mut self, error: DraftError) -> Self {
+        if self.draft.is_ok() {
             self.draft = Err(error);
         }
         self
@@ -323,10 +282,19 @@ pub(crate) fn id_of(enqueued: Enqueued) -> Result<JobId, EnqueueError> {
     }
 }
 
-fn queued(job: &NewJob, id: JobId, at: Timestamp) -> Event {
+pub(super) fn named_queue(name: &str) -> Result<QueueName, DraftError> {
+    QueueName::new(name).map_err(|error| DraftError::new("queue", error.to_string()))
+}
+
+pub(super) fn named_tenant(name: &str) -> Result<Tenant, DraftError> {
+    Tenant::new(name).map_err(|error| DraftError::new("tenantId", error.to_string()))
+}
+
+/// The event of a job that is about to be stored; its id and time are the store's to give.
+fn queued(job: &NewJob) -> Event {
     Event {
-        at,
-        job: id,
+        at: Timestamp::EPOCH,
+        job: JobId(0),
         tenant: job.tenant.clone(),
         queue: job.queue.clone(),
         kind: job.kind.clone(),

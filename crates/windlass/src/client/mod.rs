@@ -1,8 +1,18 @@
-//! The client: the only door. Enqueue, look at jobs, operate them.
+//! The client: the only door. Enqueue, look at jobs, operate them; each part is a small handle that borrows [`Windlass`].
+//!
+//! [`Windlass`]: windlass::Windlass
 
+pub(crate) mod batch;
 pub mod catalogue;
-pub(crate) mod dead_letters;
+pub mod dead_letters;
 pub mod draft;
 pub mod enqueue;
-pub(crate) mod operations;
+pub mod fleet;
+pub mod jobs;
+pub(crate) mod open;
+pub mod policies;
+pub mod queues;
+pub(crate) mod retry;
+pub mod schedules;
+pub mod stats;
 pub(crate) mod windlass;

@@ -1,6 +1,7 @@
 //! The front door: a store, its clock, and what happens in it. Enqueueing is in `enqueue`, running jobs in `worker`.
 
 use crate::client::catalogue::Catalogue;
+use crate::client::retry::Retry;
 use crate::clock::Clock;
 use crate::event::{AttemptLog, Events, Reporter};
 use crate::leases::store_contact::StoreContact;
@@ -8,11 +9,13 @@ use crate::random::Random;
 use crate::store::memory::MemoryStore;
 use crate::store::{Options, SettingKey, Spared, Store, StoreError};
 use crate::worker::HeldLeases;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use windlass_core::Millis;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use windlass_core::{Millis, PolicyError};
 
 /// How old a snapshot of the settings may be when a job is completed from it.
 const CATALOGUE_AGE: Millis = Millis::from_secs(1);
+/// Who acts, for the audit, unless a caller sets another name.
+pub(super) const BY_LIBRARY: &str = "library";
 
 /// Durable jobs. Cheap to clone; all clones share one store.
 #[derive(Debug, Clone)]
@@ -26,6 +29,8 @@ struct Inner {
     events: Events,
     store_contact: StoreContact,
     catalogue: Mutex<Option<Snapshot>>,
+    /// The policy of this program's jobs that get none otherwise.
+    default_policy: OnceLock<Retry>,
     /// What the workers of this process hold: a cancel reaches their handlers at once.
     held_leases: Mutex<Vec<Weak<HeldLeases>>>,
 }
@@ -47,14 +52,27 @@ struct Snapshot {
 }
 
 /// Why a store could not be opened.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
+    /// The URL is of no known kind.
     #[error("`{0}` is not a store; write sqlite:PATH, postgres://… or memory:")]
     Url(String),
+    /// The store is of a kind that this program was built without.
     #[error("`{0}` needs the feature `{1}`, which this program was built without")]
     Feature(String, &'static str),
+    /// The default policy cannot be read.
+    #[error("the default policy is wrong: {0}")]
+    Policy(PolicyError),
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<PolicyError> for OpenError {
+    fn from(error: PolicyError) -> Self {
+        Self::Policy(error)
+    }
 }
 
 impl Windlass {
@@ -127,15 +145,19 @@ impl Windlass {
             events: Events::default(),
             store_contact: StoreContact::default(),
             catalogue: Mutex::default(),
+            default_policy: OnceLock::new(),
             held_leases: Mutex::default(),
         }))
     }
 
+    /// The store by itself. Everything a program needs is on the handles: [`Windlass::jobs`], [`Windlass::queues`] and so on.
+    #[doc(hidden)]
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
 
+    /// The clock of the store.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.0.store.clock()
@@ -147,6 +169,7 @@ impl Windlass {
         &self.0.events
     }
 
+    /// Where random numbers come from.
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.0.random
@@ -161,7 +184,8 @@ impl Windlass {
             return Ok(catalogue);
         }
         let now = self.clock().monotonic();
-        let catalogue = Arc::new(Catalogue::load(&self.0.store.settings().await?));
+        let settings = self.0.store.settings().await?;
+        let catalogue = Arc::new(Catalogue::load(&settings).or_default_policy(self.0.default_policy.get()));
         *lock(&self.0.catalogue) = Some(Snapshot { catalogue: catalogue.clone(), read_at: now });
         Ok(catalogue)
     }
@@ -179,6 +203,12 @@ impl Windlass {
         };
         std::thread::scope(|scope| scope.spawn(read).join())
             .unwrap_or_else(|_| Err(StoreError::unavailable("reading the settings panicked")))
+    }
+
+    pub(crate) fn set_default_policy(&self, policy: Retry) {
+        // Set once, by the builder, before the caller has the client.
+        let _ = self.0.default_policy.set(policy);
+        *lock(&self.0.catalogue) = None;
     }
 
     fn fresh_catalogue(&self) -> Option<Arc<Catalogue>> {

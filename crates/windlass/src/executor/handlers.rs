@@ -1,43 +1,66 @@
 //! Handlers: plain functions that run jobs of one kind in this process.
 
+use super::middleware::{Middleware, Next, middleware};
 use super::{Execute, Executed};
 use crate::attempt::Attempt;
-use crate::handler_error::HandlerError;
+use crate::handler_error::{BoxError, needs_feature, outcome_of};
 use crate::job::Payload;
 use crate::worker::panic;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use windlass_core::failure::{BAD_PAYLOAD, UNKNOWN_KIND};
 use windlass_core::{Failure, Outcome};
 
-/// A typed payload and the kind of job that carries it.
+/// A typed payload and the kind of job that carries it. Derived:
 ///
 /// ```
+/// # #[cfg(feature = "macros")] {
+/// use windlass::JobKind;
+///
+/// #[derive(serde::Serialize, serde::Deserialize, JobKind)]
+/// #[job(kind = "email", queue = "email", retry = "full-jitter")]
+/// struct SendEmail { to: String }
+/// # }
+/// ```
+///
+/// or written by hand:
+///
+/// ```
+/// # use windlass::JobKind;
 /// #[derive(serde::Serialize, serde::Deserialize)]
 /// struct SendEmail { to: String }
-/// impl windlass::JobKind for SendEmail {
+///
+/// impl JobKind for SendEmail {
 ///     const KIND: &'static str = "email";
+///     const QUEUE: Option<&'static str> = Some("email");
 /// }
 /// ```
 pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
     /// The name that chooses a handler: `[A-Za-z0-9][A-Za-z0-9._:-]{0,63}`.
     const KIND: &'static str;
+    /// The queue of these jobs, unless the builder names another; `None` is the queue `default`. A worker that is given
+    /// no queue serves those of its handlers' kinds.
+    const QUEUE: Option<&'static str> = None;
+    /// The retry policy of these jobs, unless the builder gives another: the name of a policy, or a line.
+    const RETRY: Option<&'static str> = None;
 }
 
-type Handler = Box<dyn Fn(Attempt) -> BoxFuture<'static, Executed> + Send + Sync>;
+pub(super) type Handler = Arc<dyn Fn(Attempt) -> BoxFuture<'static, Executed> + Send + Sync>;
 type Rewrite = Box<dyn Fn(Failure, &Attempt) -> Outcome + Send + Sync>;
 
 /// The handlers of a worker, by kind.
 #[derive(Default)]
 pub struct Handlers {
     by_kind: HashMap<&'static str, Handler>,
+    queues: BTreeSet<&'static str>,
     rewrites: HashMap<&'static str, Rewrite>,
+    middleware: Arc<Vec<Middleware>>,
 }
 
 impl Handlers {
@@ -48,13 +71,13 @@ impl Handlers {
         F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize + 'static,
-        E: Into<HandlerError> + 'static,
+        E: Into<BoxError> + 'static,
     {
         let run = move |attempt: Attempt| match decode::<J>(&attempt) {
             Ok(job) => handler(job, attempt).map(ran).boxed(),
             Err(bad) => std::future::ready(Executed::failed(bad)).boxed(),
         };
-        self.by_kind.insert(J::KIND, Box::new(run));
+        self.insert::<J, E>(Arc::new(run));
     }
 
     /// The same with a function that blocks; it runs on threads of its own.
@@ -63,19 +86,44 @@ impl Handlers {
         J: JobKind,
         F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
         R: Serialize + 'static,
-        E: Into<HandlerError> + 'static,
+        E: Into<BoxError> + 'static,
     {
         let handler = Arc::new(handler);
         let run = move |attempt: Attempt| match decode::<J>(&attempt) {
             Ok(job) => blocking(handler.clone(), job, attempt).boxed(),
             Err(bad) => std::future::ready(Executed::failed(bad)).boxed(),
         };
-        self.by_kind.insert(J::KIND, Box::new(run));
+        self.insert::<J, E>(Arc::new(run));
+    }
+
+    fn insert<J: JobKind, E>(&mut self, handler: Handler) {
+        if needs_feature::<E>() {
+            tracing::warn!(
+                kind = J::KIND,
+                "the handler returns anyhow errors: with windlass's feature `anyhow`, failures in them keep their class and advice"
+            );
+        }
+        self.queues.extend(J::QUEUE);
+        self.by_kind.insert(J::KIND, handler);
+    }
+
+    /// Runs every attempt inside `wrap`, and inside what was added before it.
+    pub fn wrap<F, Fut>(&mut self, wrap: F)
+    where
+        F: Fn(Attempt, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Executed> + Send + 'static,
+    {
+        Arc::make_mut(&mut self.middleware).push(middleware(wrap));
     }
 
     /// Looks at every failure of `J`'s kind before the policy does, and may make something else of it.
     pub fn add_rewrite<J: JobKind>(&mut self, rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static) {
         self.rewrites.insert(J::KIND, Box::new(rewrite));
+    }
+
+    /// The queues that the kinds of these handlers name.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &'static str> {
+        self.queues.iter().copied()
     }
 
     /// What becomes of `outcome` once the kind's rewriting has seen it.
@@ -95,7 +143,8 @@ impl Handlers {
 impl Execute for Handlers {
     fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed> {
         match self.by_kind.get(attempt.job().kind.as_str()) {
-            Some(handler) => handler(attempt.clone()),
+            Some(handler) if self.middleware.is_empty() => handler(attempt.clone()),
+            Some(handler) => Next::new(self.middleware.clone(), handler.clone()).run(attempt.clone()).boxed(),
             // Retryable: a rolling deploy may bring the handler.
             None => std::future::ready(Executed::failed(unknown_kind(attempt))).boxed(),
         }
@@ -128,7 +177,7 @@ where
     J: JobKind,
     F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
     R: Serialize + 'static,
-    E: Into<HandlerError> + 'static,
+    E: Into<BoxError> + 'static,
 {
     let run = move || panic::catch(|| ran(handler(job, attempt))).unwrap_or_else(Executed::failed);
     match tokio::task::spawn_blocking(run).await {
@@ -138,10 +187,10 @@ where
     }
 }
 
-fn ran<R: Serialize + 'static, E: Into<HandlerError>>(returned: Result<R, E>) -> Executed {
+fn ran<R: Serialize + 'static, E: Into<BoxError> + 'static>(returned: Result<R, E>) -> Executed {
     match returned {
         Ok(result) => succeeded(&result),
-        Err(error) => Executed::new(error.into().into_outcome()),
+        Err(error) => Executed::new(outcome_of(error)),
     }
 }
 

@@ -1,36 +1,87 @@
 //! What can go wrong between Windlass and its store: one variant per thing a caller can do about it.
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
 
-#[derive(Debug, thiserror::Error)]
+type BoxError = Box<dyn Error + Send + Sync>;
+type Cause = Arc<dyn Error + Send + Sync>;
+
+/// Why the store did not do what it was asked. Its text names the cause; [`Error::source`] goes on from there, so that
+/// printing the whole chain repeats nothing.
+#[derive(Debug, Clone)]
 pub enum StoreError {
     /// Nothing happened: the database is away, locked, full or read-only. Back off and try again.
-    #[error("the store cannot be used now: {0}")]
-    Unavailable(#[source] BoxError),
+    Unavailable(Cause),
     /// The commit may or may not have happened. Ask what happened; never assume, never repeat blindly.
-    #[error("the commit's outcome is unknown: {0}")]
-    Unknown(#[source] BoxError),
+    Unknown(Cause),
     /// The store holds something it cannot hold. Stop; never guess.
-    #[error("{row} breaks the rule: {rule}")]
-    Corrupt { row: String, rule: String },
+    Corrupt {
+        /// Which row.
+        row: String,
+        /// What it should be like.
+        rule: String,
+    },
     /// The schema is not one this version can work with. Upgrade, or migrate.
-    #[error("{0}")]
     Schema(String),
     /// The caller asked for something that cannot be: nothing happened.
-    #[error("{0}")]
     Invalid(String),
 }
 
 impl StoreError {
+    /// Nothing happened, because of `cause`.
     pub fn unavailable(cause: impl Into<BoxError>) -> Self {
-        Self::Unavailable(cause.into())
+        Self::Unavailable(cause.into().into())
     }
 
+    /// What happened is unknown, because of `cause`.
     pub fn unknown(cause: impl Into<BoxError>) -> Self {
-        Self::Unknown(cause.into())
+        Self::Unknown(cause.into().into())
     }
 
+    /// A row that cannot be.
     pub fn corrupt(row: impl Into<String>, rule: impl Into<String>) -> Self {
         Self::Corrupt { row: row.into(), rule: rule.into() }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unavailable(cause) => write!(f, "the store cannot be used now: {cause}"),
+            Self::Unknown(cause) => write!(f, "the commit's outcome is unknown: {cause}"),
+            Self::Corrupt { row, rule } => write!(f, "{row} breaks the rule: {rule}"),
+            Self::Schema(text) | Self::Invalid(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Error for StoreError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unavailable(cause) | Self::Unknown(cause) => cause.source(),
+            Self::Corrupt { .. } | Self::Schema(_) | Self::Invalid(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_of_causes_names_each_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot connect")]
+        struct Connect(#[source] std::io::Error);
+
+        let error = StoreError::unavailable(Connect(std::io::Error::other("connection refused")));
+        let mut chain = vec![error.to_string()];
+        let mut next = error.source();
+        while let Some(cause) = next {
+            chain.push(cause.to_string());
+            next = cause.source();
+        }
+        assert_eq!(chain, ["the store cannot be used now: cannot connect", "connection refused"]);
     }
 }

@@ -30,9 +30,10 @@ use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
-use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
-use crate::handler_error::HandlerError;
+use crate::executor::middleware::Next;
+use crate::executor::{Execute, Executed};
+use crate::handler_error::BoxError;
 use crate::job::{ClaimedJob, Job, LeaseId};
 use crate::leases::transition::{Trace, commit_of};
 use crate::random::Random;
@@ -70,6 +71,7 @@ impl Default for TestKit {
 }
 
 impl TestKit {
+    /// A kit in memory.
     #[must_use]
     pub fn new() -> Self {
         Self::seeded(0)
@@ -86,15 +88,74 @@ impl TestKit {
     /// A kit over another store, whose clock must be a manual one.
     #[must_use]
     pub fn with_store(store: Arc<dyn Store>, random: Random) -> Self {
+        Self::over(Windlass::with_random(store, random))
+    }
+
+    /// A kit over a client that was opened with a manual clock: `Windlass::builder(url).clock(Clock::manual(START))`. With a
+    /// Postgres URL it tests code that enqueues and completes in Postgres transactions.
+    #[must_use]
+    pub fn over(windlass: Windlass) -> Self {
         panic::watch();
         Self {
-            windlass: Windlass::with_random(store, random),
+            windlass,
             handlers: Handlers::default(),
             http: None,
             states: States::default(),
             alerts: None,
             shared: OnceLock::new(),
         }
+    }
+
+    /// A kit over a SQLite file, which is made if there is none: for code that enqueues and completes jobs in transactions
+    /// of its own. Time is virtual here too.
+    ///
+    /// ```
+    /// use windlass::rusqlite::{Connection, TransactionBehavior};
+    /// use windlass::testing::TestKit;
+    /// use windlass::{Attempt, BoxError, JobKind, State};
+    ///
+    /// #[derive(serde::Serialize, serde::Deserialize, JobKind)]
+    /// struct Ship { order: i64, file: std::path::PathBuf }
+    ///
+    /// // The code under test: the effect and the job's success are one commit.
+    /// fn ship(job: Ship, attempt: Attempt) -> Result<(), BoxError> {
+    ///     let mut connection = Connection::open(&job.file)?;
+    ///     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    ///     transaction.execute("UPDATE orders SET shipped = shipped + 1 WHERE id = ?1", [job.order])?;
+    ///     attempt.complete_in(&transaction)?;
+    ///     transaction.commit()?;
+    ///     Ok(())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let home = tempfile::tempdir()?;
+    /// let file = home.path().join("shop.db");
+    /// let kit = TestKit::sqlite(&file).await.handle_blocking(ship);
+    /// let mut connection = Connection::open(&file)?;
+    /// connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, shipped INTEGER); INSERT INTO orders VALUES (1, 0)")?;
+    ///
+    /// let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    /// let job = Ship { order: 1, file: file.clone() };
+    /// let id = kit.windlass().enqueue(job).enqueue_in(&transaction)?;
+    /// assert_eq!(kit.run_due().await, 0, "there is no job before the commit");
+    /// transaction.commit()?;
+    ///
+    /// kit.run_until_idle().await;
+    /// assert_eq!(kit.job(id).await.state, State::Succeeded);
+    /// let shipped: i64 = connection.query_row("SELECT shipped FROM orders", [], |row| row.get(0))?;
+    /// assert_eq!(shipped, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If the file cannot be opened: tests want to know.
+    #[cfg(feature = "sqlite")]
+    pub async fn sqlite(file: impl AsRef<std::path::Path>) -> Self {
+        let builder = Windlass::builder(format!("sqlite:{}", file.as_ref().display()));
+        let opened = builder.clock(Clock::manual(START)).random(Random::seeded(0)).open().await;
+        Self::over(opened.expect("the SQLite file can be opened"))
     }
 
     /// As `Worker::handle`.
@@ -105,9 +166,33 @@ impl TestKit {
         F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize + 'static,
-        E: Into<HandlerError> + 'static,
+        E: Into<BoxError> + 'static,
     {
         self.handlers.add(handler);
+        self
+    }
+
+    /// As `Worker::handle_blocking`.
+    #[must_use]
+    pub fn handle_blocking<J, F, R, E>(mut self, handler: F) -> Self
+    where
+        J: JobKind,
+        F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
+        R: Serialize + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        self.handlers.add_blocking(handler);
+        self
+    }
+
+    /// As `Worker::wrap`.
+    #[must_use]
+    pub fn wrap<F, Fut>(mut self, middleware: F) -> Self
+    where
+        F: Fn(Attempt, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Executed> + Send + 'static,
+    {
+        self.handlers.wrap(middleware);
         self
     }
 
@@ -142,11 +227,13 @@ impl TestKit {
         self
     }
 
+    /// The client whose jobs it runs.
     #[must_use]
     pub fn windlass(&self) -> &Windlass {
         &self.windlass
     }
 
+    /// The clock, which the kit moves.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.windlass.clock()

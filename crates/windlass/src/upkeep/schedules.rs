@@ -17,11 +17,7 @@ const AFTER_TROUBLE: Millis = Millis::from_secs(5);
 /// # Errors
 /// What is wrong with the text and what would be accepted.
 pub fn cadence(spec: &ScheduleSpec, anchor: Timestamp) -> Result<Cadence, CadenceError> {
-    match spec.cadence.strip_prefix("every ").map(Millis::parse) {
-        Some(Ok(interval)) => Cadence::every(interval, anchor),
-        Some(Err(error)) => Err(CadenceError::Cron { line: spec.cadence.clone(), why: error.to_string() }),
-        None => Cadence::cron(&spec.cadence, Some(&spec.zone)),
-    }
+    Cadence::read(&spec.cadence, &spec.zone, anchor)
 }
 
 /// Fires all that is due; answers when the next firing is.

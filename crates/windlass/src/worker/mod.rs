@@ -9,6 +9,7 @@ mod identity;
 pub(crate) mod panic;
 mod renew;
 mod run;
+pub(crate) mod shutdown;
 mod subscription;
 
 pub(crate) use crate::leases::held_leases::HeldLeases;
@@ -19,11 +20,13 @@ use crate::alert::Alerts;
 use crate::attempt::{Attempt, States};
 use crate::client::windlass::Windlass;
 use crate::event::AttemptLog;
-use crate::executor::Execute;
 use crate::executor::handlers::{Handlers, JobKind};
-use crate::handler_error::HandlerError;
+use crate::executor::middleware::Next;
+use crate::executor::{Execute, Executed};
+use crate::handler_error::BoxError;
 use crate::store::StoreError;
 use serde::Serialize;
+use shutdown::IntoShutdown;
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -38,7 +41,7 @@ pub const DEFAULT_LEASE: Millis = Millis::from_secs(30);
 pub const DEFAULT_GRACE: Millis = Millis::from_secs(25);
 /// How often a worker looks for work that nobody told it about.
 pub const DEFAULT_POLL: Millis = Millis::from_secs(1);
-/// Slots of a worker that names no queue, for the queue `default`.
+/// Slots of a worker that names no queue, for each of the queues it then serves.
 pub const DEFAULT_CONCURRENCY: u32 = 50;
 
 /// Runs jobs. Built by what it can do, started by [`Worker::run`].
@@ -61,16 +64,21 @@ pub struct Worker {
 /// Whether a worker also reaps, expires, fires schedules and prunes. Any node may; at least one must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Upkeep {
+    /// This worker does.
     #[default]
     Here,
+    /// Another one does.
     Elsewhere,
 }
 
 /// Why a worker could not start or stopped early.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkerError {
+    /// A queue's name is not a name.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The worker has queues of jobs that call URLs, but nothing to call them with.
@@ -82,6 +90,7 @@ pub enum WorkerError {
 }
 
 impl Worker {
+    /// A worker for the jobs of `windlass`.
     #[must_use]
     pub fn new(windlass: &Windlass) -> Self {
         Self {
@@ -102,7 +111,9 @@ impl Worker {
     }
 
     /// Runs jobs of `J`'s kind with an async function: `async fn(J, Attempt) -> Result<R, E>`. A result other than
-    /// `()` is kept with the job; any `std::error::Error` is a retryable failure whose class is the error type's name.
+    /// `()` is kept with the job. The error may be a [`Failure`], a [`HandlerError`](crate::HandlerError) (to snooze or
+    /// cancel), or any `std::error::Error`: a retryable failure whose class is the error type's name. An `anyhow::Error`
+    /// has the class `Error`, unless there is a [`Failure`] in it (feature `anyhow`).
     #[must_use]
     pub fn handle<J, F, Fut, R, E>(mut self, handler: F) -> Self
     where
@@ -110,21 +121,21 @@ impl Worker {
         F: Fn(J, Attempt) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, E>> + Send + 'static,
         R: Serialize + 'static,
-        E: Into<HandlerError> + 'static,
+        E: Into<BoxError> + 'static,
     {
         self.handlers.add(handler);
         self
     }
 
-    /// The same with a function that blocks; it runs on threads of its own. On a timeout it is told to stop, but only
-    /// it can.
+    /// The same with a function that blocks; it runs on threads of its own. On a timeout its attempt is cancelled, but
+    /// only the function itself can stop.
     #[must_use]
     pub fn handle_blocking<J, F, R, E>(mut self, handler: F) -> Self
     where
         J: JobKind,
         F: Fn(J, Attempt) -> Result<R, E> + Send + Sync + 'static,
         R: Serialize + 'static,
-        E: Into<HandlerError> + 'static,
+        E: Into<BoxError> + 'static,
     {
         self.handlers.add_blocking(handler);
         self
@@ -138,6 +149,38 @@ impl Worker {
         rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static,
     ) -> Self {
         self.handlers.add_rewrite::<J>(rewrite);
+        self
+    }
+
+    /// Runs every attempt of the handlers inside `middleware`: for logs, traces, metrics, context. The first one added is the
+    /// outermost. It sees panics as failures of the class `Panic`; a timeout drops it together with the handler; what it
+    /// returns is what [`Worker::rewrite_failures`] and the retry policy then look at. Jobs of kinds without a handler and
+    /// jobs that call URLs do not come by.
+    ///
+    /// ```
+    /// # use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
+    /// # #[derive(serde::Serialize, serde::Deserialize, JobKind)] struct Report;
+    /// # async fn report(_: Report, _: Attempt) -> Result<(), Failure> { Ok(()) }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let windlass = Windlass::open("memory:").await?;
+    /// let worker = Worker::new(&windlass).handle(report).wrap(|attempt, next| async move {
+    ///     let id = attempt.id();
+    ///     let executed = next.run(attempt).await;
+    ///     println!("job {id}: {:?}", executed.outcome);
+    ///     executed
+    /// });
+    /// # drop(worker);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn wrap<F, Fut>(mut self, middleware: F) -> Self
+    where
+        F: Fn(Attempt, Next) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Executed> + Send + 'static,
+    {
+        self.handlers.wrap(middleware);
         self
     }
 
@@ -208,6 +251,7 @@ impl Worker {
         self
     }
 
+    /// Whether this worker also does the upkeep.
     #[must_use]
     pub fn upkeep(mut self, upkeep: Upkeep) -> Self {
         self.upkeep = upkeep;
@@ -222,12 +266,34 @@ impl Worker {
     }
 
     /// Works until `shutdown` completes; then claims no more, lets attempts finish within the grace time, releases
-    /// the rest, commits everything and returns.
+    /// the rest, commits everything and returns. `shutdown` is any future, or a
+    /// [`CancellationToken`](tokio_util::sync::CancellationToken):
+    ///
+    /// ```no_run
+    /// # use windlass::{Windlass, Worker};
+    /// # async fn example(windlass: Windlass) -> Result<(), windlass::WorkerError> {
+    /// Worker::new(&windlass).run(tokio::signal::ctrl_c()).await?;
+    ///
+    /// let token = windlass::CancellationToken::new();
+    /// Worker::new(&windlass).run(&token).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A wrong queue name, or a store that cannot be used at the start. Later trouble with the store is waited out.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
-        run::run(self, shutdown).await
+    pub async fn run<Marker>(mut self, shutdown: impl IntoShutdown<Marker>) -> Result<(), WorkerError> {
+        if self.subscriptions.is_empty() {
+            self = self.kinds_queues();
+        }
+        run::run(self, shutdown.into_shutdown()).await
+    }
+
+    /// The queue `default` and those that the handlers' kinds name.
+    fn kinds_queues(self) -> Self {
+        let queues: Vec<&str> = self.handlers.queues().collect();
+        let worker = self.queue(QueueName::default().as_str(), DEFAULT_CONCURRENCY);
+        queues.into_iter().fold(worker, |worker, queue| worker.queue(queue, DEFAULT_CONCURRENCY))
     }
 
     fn subscription(&mut self, queues: Queues, executor: Executor, concurrency: u32) {

@@ -1,4 +1,4 @@
-//! Bad days: killed backends, cut connections, a server that is not there.
+//! Faults: killed backends, cut connections, a server that is not there.
 
 use crate::proxy::{Cut, Proxy};
 use crate::world::{World, job, options, url};

@@ -10,7 +10,7 @@ use windlass::store::{Atomicity, StoreError};
 use windlass::{Attempt, Failure, JobKind, State, Windlass, Worker};
 
 /// Real time after which a wait is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(180);
 
 fn pgbouncer_url() -> String {
     std::env::var("WINDLASS_TEST_PGBOUNCER").expect(
@@ -69,7 +69,7 @@ async fn workers_work_through_a_pooler() {
     let w = World::at(&pgbouncer_url()).await;
     let open = || async { Windlass::open_with(&pgbouncer_url(), options(&w.schema)).await.unwrap() };
     let (producer, one, two) = (open().await, open().await, open().await);
-    // Both ask for one name: the lock of it is one transaction's, which a pooler keeps on one server connection.
+    // Both ask for one name: its lock belongs to one transaction, which a pooler keeps on one server connection.
     let done = tokio::sync::Notify::new();
     let work = |windlass: &Windlass| {
         Worker::new(windlass).handle(say).id("w1").queue("default", 2).run(async { done.notified().await })
@@ -89,7 +89,7 @@ async fn workers_work_through_a_pooler() {
         assert!(names.len() == 2 && names[0] == "w1" && names[1].starts_with("w1-"), "{names:?}");
         done.notify_waiters();
     };
-    let (ended, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(working, producing) }).await.unwrap();
+    let (ended, ()) = tokio::time::timeout(HANG, async { tokio::join!(working, producing) }).await.unwrap();
     ended.0.unwrap();
     ended.1.unwrap();
     w.store.enqueue(vec![job()], Atomicity::Each).await.unwrap();

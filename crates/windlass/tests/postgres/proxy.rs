@@ -65,7 +65,7 @@ impl Proxy {
         self.arm_for(self.cut);
     }
 
-    /// The same, in another way than it began with.
+    /// The same, but cuts in this way.
     #[allow(dead_code)] // Not every test that shares this file does.
     pub fn arm_for(&self, cut: Cut) {
         *self.armed.lock().unwrap() = Some(cut);
@@ -104,7 +104,7 @@ async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, armed
                 return;
             }
             if cut.is_some() {
-                // Long enough for the server to act on what it got; the client never hears of it.
+                // Long enough for the server to act on what it got; the client never gets the answer.
                 tokio::time::sleep(std::time::Duration::from_millis(200)).await;
                 return;
             }

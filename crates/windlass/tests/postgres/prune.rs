@@ -1,4 +1,4 @@
-//! Retention: what is past it goes by whole partitions, and nobody who reads meanwhile waits for long.
+//! Retention: what is past it is removed by whole partitions, and readers do not wait long meanwhile.
 
 use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope};
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
 const OLD: u64 = 20;
-/// Longer than a prune asks for a lock, shorter than a person's patience.
-const SOON: Duration = Duration::from_secs(5);
+/// Longer than a prune asks for a lock; a wait for the reader would never end.
+const SOON: Duration = Duration::from_secs(60);
 /// Parts of the archive, and of its attempts, that begin more than ten days ago.
 const OLD_PARTS: &str = "SELECT count(*) FROM pg_tables WHERE schemaname = '{s}' \
      AND tablename ~ '^archive_(attempts_)?done_p' \
@@ -64,7 +64,7 @@ async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
     let reader = plain().await;
     let read = format!("BEGIN; SELECT count(*) FROM {}.archive", w.schema);
     reader.batch_execute(&read).await.unwrap();
-    // While the drop asks for its lock, others come who want to read and to finish jobs.
+    // While the drop waits for its lock, others read and finish jobs.
     let began = Stopwatch::start();
     let others = async {
         for _ in 0..5 {

@@ -1,8 +1,9 @@
 //! Migrations and statements.
 
-use crate::world::{World, options, url};
+use crate::world::{World, job, options, url};
+use tokio_postgres::error::SqlState;
 use windlass::store::postgres::PostgresStore;
-use windlass::store::{Migrations, Options, StoreError};
+use windlass::store::{Atomicity, JobLife, Migrations, Options, StoreError};
 
 #[tokio::test]
 async fn every_statement_can_be_prepared() {
@@ -25,10 +26,76 @@ async fn a_schema_that_needs_a_newer_program_is_refused() {
 #[tokio::test]
 async fn a_changed_migration_is_refused() {
     let w = World::new().await;
-    let changed = format!("UPDATE {}.migrations SET checksum = 'other' WHERE number = 2", w.schema);
+    let changed = format!("UPDATE {}.migrations SET checksum = 'other' WHERE number = 1", w.schema);
     w.client.batch_execute(&changed).await.unwrap();
     let error = PostgresStore::open(&url(), options(&w.schema)).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Schema(why) if why.contains("views")), "{error}");
+    assert!(matches!(&error, StoreError::Schema(why) if why.contains("initial")), "{error}");
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_schema_of_an_unreleased_build_is_refused_with_what_to_do() {
+    let w = World::new().await;
+    let old = format!("UPDATE {}.migrations SET name = 'tables', min_reader = 4", w.schema);
+    w.client.batch_execute(&old).await.unwrap();
+    for migrations in [Migrations::Run, Migrations::LeaveToOperator] {
+        let error = PostgresStore::open(&url(), Options { migrations, ..options(&w.schema) }).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Schema(why) if why.contains("drop the schema")), "{error}");
+    }
+    w.end().await;
+}
+
+#[tokio::test]
+async fn rows_that_the_types_cannot_hold_are_refused() {
+    let w = World::new().await;
+    w.store.enqueue(vec![job()], Atomicity::Each).await.unwrap();
+    for wrong in [
+        "UPDATE {s}.jobs SET priority = 3",
+        "UPDATE {s}.jobs SET state = 'ready'",
+        "UPDATE {s}.jobs SET state = 'running'",
+        "UPDATE {s}.jobs SET lease_id = 1",
+        "UPDATE {s}.jobs SET attempt = -1",
+        "UPDATE {s}.jobs SET crashes = -1",
+        "UPDATE {s}.queues SET executor = 'thread'",
+        "UPDATE {s}.queues SET name = 'No Name'",
+        "INSERT INTO {s}.settings (scope, tenant, name, value) VALUES ('world', '*', 'x', '{}')",
+        "INSERT INTO {s}.tallies (span_ms, start, queue_id, kind) VALUES (7, 0, 1, 'email')",
+        "INSERT INTO {s}.leases (id, worker, expires_at, length_ms, job_ids) VALUES (1, 'w', 0, -1, '{}')",
+    ] {
+        let error = w.client.batch_execute(&wrong.replace("{s}", &w.schema)).await.unwrap_err();
+        assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{wrong}: {error}");
+    }
+    w.end().await;
+}
+
+/// The views' columns, which are a promise.
+const VIEWS: [(&str, &str); 4] = [
+    (
+        "all_jobs",
+        "id tenant queue executor kind payload priority state reason delivery retry attempt failures crashes replays \
+         created_at due_at claimed_at finished_at start_by idempotency_key cancel_requested error_class error result \
+         discarded_at discard_reason schedule_id parent_id",
+    ),
+    (
+        "all_attempts",
+        "job_id attempt retry label status started_at finished_at duration_ms error_class error note worker next_run_at \
+         delay_ms why",
+    ),
+    (
+        "dead_letters",
+        "id tenant queue executor kind payload reason error_class error fingerprint attempt failures created_at finished_at",
+    ),
+    ("messages", "queue msg_id read_ct enqueued_at vt tenant kind message"),
+];
+
+#[tokio::test]
+async fn views_have_the_columns_that_are_promised() {
+    let w = World::new().await;
+    for (view, columns) in VIEWS {
+        let found = w.client.prepare(&format!("SELECT * FROM {}.{view}", w.schema)).await.unwrap();
+        let found: Vec<&str> = found.columns().iter().map(tokio_postgres::Column::name).collect();
+        assert_eq!(found.join(" "), columns, "{view}");
+    }
     w.end().await;
 }
 

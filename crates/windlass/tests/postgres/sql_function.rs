@@ -12,8 +12,8 @@ use windlass::store::Reads;
 use windlass::store::Registry;
 use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey};
 
-/// Shorter than any lock is waited for.
-const SOON: Duration = Duration::from_secs(5);
+/// A wait for the open transaction would never end.
+const SOON: Duration = Duration::from_secs(60);
 
 fn psql(script: &str) -> Output {
     Command::new("psql")

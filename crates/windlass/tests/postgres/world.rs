@@ -1,4 +1,4 @@
-//! A schema of its own for each test, and a plain connection beside the store.
+//! A schema of its own for each test, and a plain connection next to the store.
 
 use std::sync::Arc;
 use windlass::clock::Clock;
@@ -21,7 +21,7 @@ pub fn url() -> String {
 
 pub struct World {
     pub store: Arc<PostgresStore>,
-    /// A plain connection, for what a person or another program would do.
+    /// A plain connection, for what an operator or another program would do.
     pub client: tokio_postgres::Client,
     pub schema: String,
 }

@@ -13,6 +13,19 @@ const ROLE: &str = "WINDLASS_TEST_WORKER";
 pub(crate) struct Mark {
     pub(crate) n: u32,
     pub(crate) pause_ms: u64,
+    /// The first attempt does not end before the test lets it.
+    #[serde(default)]
+    pub(crate) is_held: bool,
+}
+
+impl Mark {
+    pub(crate) fn new(n: u32, pause_ms: u64) -> Self {
+        Self { n, pause_ms, is_held: false }
+    }
+
+    pub(crate) fn held(n: u32) -> Self {
+        Self { n, pause_ms: 0, is_held: true }
+    }
 }
 
 impl JobKind for Mark {
@@ -20,7 +33,11 @@ impl JobKind for Mark {
 }
 
 pub(crate) async fn mark(job: Mark, attempt: Attempt) -> Result<(), Failure> {
-    attempt.state::<Marks>().add(job.n);
+    let marks = attempt.state::<Marks>();
+    marks.add(job.n);
+    while job.is_held && attempt.number() == 1 && !marks.is_let_go() {
+        attempt.sleep(Duration::from_millis(5)).await;
+    }
     attempt.sleep(Duration::from_millis(job.pause_ms)).await;
     Ok(())
 }
@@ -78,7 +95,7 @@ impl Child {
         // So little memory that a job which takes it all ends the process soon, as the system would.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
-        command.args(["child::works_when_told_to", "--exact", "--nocapture"]).env(ROLE, id).stdin(Stdio::piped());
+        command.args(["child::works_when_asked_to", "--exact", "--nocapture"]).env(ROLE, id).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         home.tell(&mut command);
         Self(tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap())
@@ -119,5 +136,5 @@ async fn works_when_asked_to() {
         .state(marks)
         .id(id)
         .queue("default", 4);
-    worker.lease(Duration::from_secs(1)).run(std::future::pending()).await.unwrap();
+    worker.lease(Duration::from_secs(1)).run(std::future::pending::<()>()).await.unwrap();
 }

@@ -12,8 +12,8 @@ use windlass::store::Options;
 const URL: &str = "WINDLASS_TEST_STORE";
 const SCHEMA: &str = "WINDLASS_TEST_SCHEMA";
 const MARKS: &str = "WINDLASS_TEST_MARKS";
-/// Real time after which a wait is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Real time after which a wait has failed.
+const HANG: Duration = Duration::from_secs(180);
 
 pub(crate) struct Home {
     url: String,
@@ -22,13 +22,17 @@ pub(crate) struct Home {
     _directory: Option<TempDir>,
 }
 
-/// Where attempts leave their marks.
-pub(crate) struct Marks(File);
+/// Where attempts leave their marks, and the file that lets held ones go.
+pub(crate) struct Marks(File, PathBuf);
 
 impl Marks {
     pub(crate) fn add(&self, n: u32) {
         // One write per mark, to the end of the file: marks of several processes do not mix.
         (&self.0).write_all(format!("{n}\n").as_bytes()).unwrap();
+    }
+
+    pub(crate) fn is_let_go(&self) -> bool {
+        self.1.exists()
     }
 }
 
@@ -81,7 +85,17 @@ impl Home {
     }
 
     pub(crate) fn marks(&self) -> Marks {
-        Marks(OpenOptions::new().create(true).append(true).open(&self.marks).unwrap())
+        let file = OpenOptions::new().create(true).append(true).open(&self.marks).unwrap();
+        Marks(file, self.let_go_file())
+    }
+
+    /// Lets held attempts end.
+    pub(crate) fn let_go(&self) {
+        File::create(self.let_go_file()).unwrap();
+    }
+
+    fn let_go_file(&self) -> PathBuf {
+        self.marks.with_extension("go")
     }
 
     pub(crate) fn read_marks(&self) -> Vec<u32> {
@@ -97,6 +111,6 @@ impl Home {
                 look.tick().await;
             }
         };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("attempts start");
+        tokio::time::timeout(HANG, waiting).await.expect("attempts start");
     }
 }

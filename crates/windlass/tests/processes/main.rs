@@ -22,7 +22,9 @@ async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(
     let windlass = home.open().await;
     let mut ids = Vec::new();
     for n in 0..30 {
-        ids.push(windlass.enqueue(Mark { n, pause_ms: 30 }).retry(AT_ONCE).await.unwrap());
+        // Some of them run for certain when the worker is killed.
+        let job = if n < 2 { Mark::held(n) } else { Mark::new(n, 30) };
+        ids.push(windlass.enqueue(job).retry(AT_ONCE).await.unwrap());
     }
     let doomed = Child::start(&home, "w1");
     home.wait_for_marks(5).await;
@@ -46,7 +48,7 @@ async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(
 async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Home) {
     let windlass = home.open().await;
     let frozen = Child::start(&home, "w1");
-    let id = windlass.enqueue(Mark { n: 1, pause_ms: 300 }).retry(AT_ONCE).await.unwrap();
+    let id = windlass.enqueue(Mark::held(1)).retry(AT_ONCE).await.unwrap();
     home.wait_for_marks(1).await;
     frozen.signal("STOP");
     // This process finds the lease run out and does the job itself.
@@ -61,9 +63,10 @@ async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Hom
     };
     rescuer.await.unwrap();
     let before = windlass.history(id).await.unwrap();
+    home.let_go();
     frozen.signal("CONT");
     // It has seen its outcome refused when it can do another job.
-    let next = windlass.enqueue(Mark { n: 2, pause_ms: 0 }).await.unwrap();
+    let next = windlass.enqueue(Mark::new(2, 0)).await.unwrap();
     assert_eq!(windlass.wait(next).await.unwrap().unwrap().state, State::Succeeded);
     frozen.stop();
     let history = windlass.history(id).await.unwrap();
@@ -75,9 +78,13 @@ async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Hom
 
 async fn two_processes_share_a_queue_without_double_execution(home: Home) {
     let windlass = home.open().await;
-    let jobs = (0..400).map(|n| Mark { n, pause_ms: 5 });
-    let ids = windlass.enqueue_many(jobs).await.unwrap();
     let workers = [Child::start(&home, "w1"), Child::start(&home, "w2")];
+    // Each holds one job for as long as the other is not up.
+    let first = windlass.enqueue_many([0, 1, 2, 3, 4, 5, 6, 7].map(Mark::held)).await.unwrap();
+    home.wait_for_marks(8).await;
+    home.let_go();
+    let jobs = (8..400).map(|n| Mark::new(n, 5));
+    let ids = [first, windlass.enqueue_many(jobs).await.unwrap()].concat();
     let mut done_by: HashMap<String, u32> = HashMap::new();
     for id in ids {
         assert_eq!(windlass.wait(id).await.unwrap().unwrap().attempt, 1);
@@ -104,7 +111,7 @@ async fn jobs_that_kill_their_process_are_quarantined_and_the_jobs_beside_them_a
     let hangs = windlass.enqueue(Bad::Hangs).retry(FEW).timeout(Duration::from_millis(200)).await.unwrap();
     let mut neighbours: Vec<JobId> = Vec::new();
     for n in 0..20 {
-        neighbours.push(windlass.enqueue(Mark { n, pause_ms: 20 }).retry(AT_ONCE).await.unwrap());
+        neighbours.push(windlass.enqueue(Mark::new(n, 20)).retry(AT_ONCE).await.unwrap());
     }
     let mut restarts = 0;
     let mut worker = Child::start(&home, "w1");

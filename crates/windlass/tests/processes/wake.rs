@@ -11,8 +11,8 @@ const ROLE: &str = "WINDLASS_TEST_IDLE_WORKER";
 const POLL: Duration = Duration::from_secs(3600);
 /// The first may be found because the worker has just started; the others not.
 const ROUNDS: u32 = 4;
-/// Real time after which a wait is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Real time after which a wait has failed.
+const HANG: Duration = Duration::from_secs(180);
 
 /// Not a test by itself: what the idle process does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -23,19 +23,19 @@ async fn waits_when_asked_to() {
     let home = Home::reported();
     let windlass = home.open().await;
     let worker = Worker::new(&windlass).handle(mark).state(home.marks()).queue("default", 4).poll(POLL);
-    worker.run(std::future::pending()).await.unwrap();
+    worker.run(std::future::pending::<()>()).await.unwrap();
 }
 
 fn start(home: &Home) -> tokio::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["wake::waits_when_told_to", "--exact"]).env(ROLE, "yes").stdin(Stdio::null());
+    command.args(["wake::waits_when_asked_to", "--exact"]).env(ROLE, "yes").stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
     home.tell(&mut command);
     tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap()
 }
 
 async fn done(windlass: &Windlass, id: JobId) {
-    let ended = tokio::time::timeout(PATIENCE, windlass.wait(id)).await;
+    let ended = tokio::time::timeout(HANG, windlass.wait(id)).await;
     let job = ended.expect("a wake-up reaches the idle worker").unwrap().unwrap();
     assert_eq!(job.state, State::Succeeded);
 }
@@ -44,7 +44,7 @@ async fn an_idle_worker_finds_what_another_process_enqueues(home: Home) {
     let windlass = home.open().await;
     let _worker = start(&home);
     for n in 0..ROUNDS {
-        let id = windlass.enqueue(Mark { n, pause_ms: 0 }).await.unwrap();
+        let id = windlass.enqueue(Mark::new(n, 0)).await.unwrap();
         done(&windlass, id).await;
     }
 }

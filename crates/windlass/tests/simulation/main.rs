@@ -1,26 +1,12 @@
-//! The simulation: nodes with the library's own settling and stores, in virtual time, under everything a seed switches on.
-//! `WINDLASS_SEED=n` replays one seed and prints what happened; `WINDLASS_SEEDS=100000` runs more of them.
+//! The simulation: nodes with the library's own transitions and stores, in virtual time, under everything a seed
+//! switches on. `WINDLASS_SEED=n` replays one seed and prints what happened; `WINDLASS_SEEDS=100000` runs more of them.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 #![allow(clippy::wildcard_enum_match_arm)] // Spices and events grow with every idea; most places care for a few.
 #![allow(clippy::large_enum_variant)] // Events are moved once; a box each would only make them slower.
 
-mod agenda;
-mod handler;
-mod look;
-mod message;
-mod node;
-mod operator;
-mod producer;
-mod real;
-mod record;
-mod rules;
-mod seeds;
-mod sim;
-mod steps;
-mod swarm;
-mod troubles;
-mod watch_jobs;
-mod watch_operations;
-mod watch_upkeep;
-mod watched;
+mod bugs;
+mod model;
+mod pass_on;
+mod runs;
+mod watch;

@@ -93,7 +93,7 @@ scenario! {
         const REST: usize = 1_500;
         let mut dead = dead_letters(&w, COUNT, 1).await;
         dead.extend(dead_letters(&w, REST, 2).await);
-        let page = || w.windlass().replay_dead_letters(&Scope::All, JobFilter::default(), spacing(), "ann");
+        let page = async || w.windlass().dead_letters().by("ann").replay(JobFilter::default(), spacing()).await;
 
         let started = w.clock.now();
         let first = page().await.unwrap();
@@ -101,7 +101,7 @@ scenario! {
         // Whoever asked is gone. Somebody else does something, and asks again while the first page is still under way.
         w.clock.advance(Millis::from_secs(7));
         let other = JobFilter { queue: Some(QueueName::new("other").unwrap()), ..JobFilter::default() };
-        let none = w.windlass().replay_dead_letters(&Scope::All, other, spacing(), "bob").await.unwrap();
+        let none = w.windlass().dead_letters().by("bob").replay(other, spacing()).await.unwrap();
         assert_eq!(none, ReplayedPage::default());
         let second = page().await.unwrap();
         assert_eq!((second.done, second.more), (REST as u64, false));
@@ -123,7 +123,7 @@ scenario! {
     }
 
     async fn a_replay_that_was_over_long_ago_starts_anew(w: World) {
-        let page = || w.windlass().replay_dead_letters(&Scope::All, JobFilter::default(), spacing(), "ann");
+        let page = async || w.windlass().dead_letters().by("ann").replay(JobFilter::default(), spacing()).await;
         dead_letters(&w, 3, 1).await;
         assert_eq!(page().await.unwrap().done, 3);
         w.clock.advance(Millis::from_secs(60));

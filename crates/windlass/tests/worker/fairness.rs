@@ -1,4 +1,4 @@
-//! Order and turns: priorities within a queue, turn by turn between queues and tenants; wake-ups and schedules.
+//! Order and fairness: priorities within a queue, fair shares between queues and tenants; wake-ups and schedules.
 
 use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ scenario! {
 
     async fn a_job_not_started_in_time_expires(w: World) {
         let id = w.windlass.enqueue(Say("late".into())).start_by(w.clock.now() + Millis::from_secs(5)).await.unwrap();
-        w.clock.advance(Millis::from_secs(5));
+        w.advance(Millis::from_secs(5)).await;
         let worker = w.start(w.worker().handle(say).state(Said::default()));
         w.pass(Millis::from_secs(10)).await;
         let job = w.finished(id).await;
@@ -122,7 +122,7 @@ scenario! {
             worker.stop().await;
         }
         // Nobody is up for an hour; then one run makes up for all of it.
-        w.clock.advance(Millis::from_secs(3600));
+        w.advance(Millis::from_secs(3600)).await;
         let worker = w.start(w.worker().handle(say).state(record_contact.clone()).queue("ticks", 1));
         w.until("the run that makes up", async || runs(&w, schedule.id).await == 4).await;
         w.pass(Millis::from_secs(3)).await;
@@ -138,11 +138,9 @@ scenario! {
             deaf.quiet().await;
             let enqueued_at = w.clock.now();
             let id = w.windlass.enqueue(Say("found".into())).await.unwrap();
-            w.clock.advance(poll - Millis::new(1));
-            deaf.quiet().await;
+            w.advance(poll - Millis::new(1)).await;
             assert_eq!(w.job(id).await.state, State::Queued, "a wake-up reached the worker");
-            w.clock.advance(Millis::new(1));
-            deaf.quiet().await;
+            w.advance(Millis::new(1)).await;
             let job = w.job(id).await;
             assert_eq!((job.state, job.claimed_at), (State::Succeeded, Some(enqueued_at + poll)), "found by the poll");
         }
@@ -152,7 +150,7 @@ scenario! {
     async fn a_wait_ends_with_the_job(w: World) {
         let worker = w.start(w.worker().handle(say).state(Said::default()));
         let id = w.windlass.enqueue(Say("it".into())).delay(Millis::from_secs(1)).await.unwrap();
-        w.clock.advance(Millis::from_secs(1));
+        w.advance(Millis::from_secs(1)).await;
         assert_eq!(w.finished(id).await.state, State::Succeeded);
         assert!(w.windlass.wait(windlass::JobId(999_999)).await.unwrap().is_none());
         worker.stop().await;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use windlass::testing::Fault;
 use windlass::{Attempt, EventKind, Failure, JobKind, Millis, Reason, State};
 
-/// Waits until told to go on, or for ever.
+/// Waits until asked to go on, or for ever.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wait;
 
@@ -17,7 +17,7 @@ impl JobKind for Wait {
 
 async fn until_reported(_: Wait, attempt: Attempt) -> Result<(), Failure> {
     attempt.cancelled().await;
-    Err(Failure::new("told to stop"))
+    Err(Failure::new("asked to stop"))
 }
 
 async fn at_once(_: Wait, _: Attempt) -> Result<(), Failure> {
@@ -104,10 +104,10 @@ scenario! {
         let worker = w.start(w.worker().handle(at_once).id("w1"));
         let stopped = w.start(w.worker().handle(at_once).id("w2"));
         w.pass(LEASE).await;
-        // One that is told to stop meanwhile does.
+        // One that is asked to stop meanwhile does.
         stopped.stop().await;
         w.faults.always(Fault::None);
-        w.turn_until_finished(id).await;
+        w.pass_until_finished(id).await;
         assert_eq!(w.finished(id).await.attempt, 1);
         worker.stop().await;
     }
@@ -162,7 +162,7 @@ scenario! {
         });
         let id = w.windlass.enqueue(Wait).await.unwrap();
         let worker = w.start(w.worker().handle(at_once));
-        w.turn_until_finished(id).await;
+        w.pass_until_finished(id).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.attempt, job.crashes), (State::Succeeded, 1, 0));
         assert_eq!(w.windlass.history(id).await.unwrap().len(), 1);
@@ -178,12 +178,12 @@ scenario! {
             });
             let mut worker = w.start(w.worker().handle(at_once));
             let id = w.windlass.enqueue(Wait).await.unwrap();
-            w.turn_until_finished(id).await;
+            w.pass_until_finished(id).await;
             let job = w.finished(id).await;
             assert_eq!((job.state, job.attempt), (State::Succeeded, 1), "{fault:?}");
             assert_eq!(w.windlass.history(id).await.unwrap().len(), 1, "{fault:?}");
             worker.ask_to_stop();
-            w.turn_until_stopped(worker).await;
+            w.pass_until_stopped(worker).await;
         }
     }
 

@@ -49,7 +49,7 @@ scenario! {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("snooze")).await.unwrap();
         w.event(id, |what| matches!(what, EventKind::Postponed { .. })).await;
-        w.clock.advance(Millis::from_secs(10));
+        w.advance(Millis::from_secs(10)).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.failures), (State::Succeeded, 2, 0));
         worker.stop().await;
@@ -93,7 +93,7 @@ scenario! {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("sleep")).timeout(Millis::from_secs(5)).retry("once").await.unwrap();
         w.event(id, |what| matches!(what, EventKind::Started { .. })).await;
-        w.clock.advance(Millis::from_secs(5));
+        w.advance(Millis::from_secs(5)).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.error_class.as_deref()), (State::Failed, Some("Timeout")));
         worker.stop().await;

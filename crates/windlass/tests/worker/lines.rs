@@ -1,10 +1,11 @@
-//! Log lines: what people read when jobs start, are retried and are given up.
+//! Log lines: what operators read when jobs start, are retried and are given up.
 
 use crate::world::World;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::OnceLock;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -28,9 +29,22 @@ async fn boom(_: Boom, _: Attempt) -> Result<(), Failure> {
     Err(Failure::new("the bank is closed").class("ServerError"))
 }
 
-/// Lines about jobs: level, message, and the other fields.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<Line>>>);
+thread_local! {
+    /// Lines about jobs: level, message, and the other fields. A test and all its workers are on one thread.
+    static LINES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps the lines of every thread. One for all tests, set before any of them logs: `tracing` remembers for the whole
+/// process whether a line interests anybody, and a subscriber of one thread can be missed.
+struct Lines;
+
+pub(crate) fn keep_lines() {
+    static KEPT: OnceLock<()> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Lines))
+            .expect("nobody else listens");
+    });
+}
 
 #[derive(Clone, Default)]
 struct Line {
@@ -53,20 +67,17 @@ impl<S: Subscriber> Layer<S> for Lines {
         let mut line = Line { level: event.metadata().level().to_string(), fields: BTreeMap::new() };
         event.record(&mut line);
         if *event.metadata().level() <= Level::INFO && line.fields.contains_key("job_id") {
-            self.0.lock().unwrap().push(line);
+            LINES.with_borrow_mut(|lines| lines.push(line));
         }
     }
 }
 
-impl Lines {
-    fn reported(&self) -> Vec<String> {
-        let lines = self.0.lock().unwrap();
-        lines.iter().map(|line| format!("{} {}", line.level, line.fields["message"])).collect()
-    }
+fn reported() -> Vec<String> {
+    kept().iter().map(|line| format!("{} {}", line.level, line.fields["message"])).collect()
+}
 
-    fn last(&self) -> Line {
-        self.0.lock().unwrap().last().cloned().unwrap()
-    }
+fn kept() -> Vec<Line> {
+    LINES.with_borrow(Clone::clone)
 }
 
 fn world() -> World {
@@ -79,8 +90,6 @@ const POLICY: &str = "exponential:base=1s,jitter=none,retries=2";
 
 #[tokio::test]
 async fn starts_retries_and_give_ups_are_worded_as_promised() {
-    let lines = Lines::default();
-    let _reported = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
     let mut w = world();
     let worker = w.start(w.worker().handle(boom).id("w1"));
     let id = w.windlass.enqueue(Boom { card: "4111".into() }).tenant("acme").retry(POLICY).await.unwrap();
@@ -91,7 +100,7 @@ async fn starts_retries_and_give_ups_are_worded_as_promised() {
     w.quiet().await;
     worker.stop().await;
     assert_eq!(
-        lines.reported(),
+        reported(),
         [
             "INFO job 1 boom: attempt 1/3",
             "WARN job 1 failed, retry 1/2 in 1s (at 2026-01-01T12:00:01Z)",
@@ -101,8 +110,8 @@ async fn starts_retries_and_give_ups_are_worded_as_promised() {
             "ERROR job 1 failed after 2 retries (exhausted), archived",
         ]
     );
-    let all = lines.0.lock().unwrap();
-    for line in all.iter() {
+    let all = kept();
+    for line in &all {
         for (field, value) in
             [("tenant_id", "acme"), ("job_id", "1"), ("queue", "default"), ("kind", "boom"), ("max_attempts", "3")]
         {
@@ -118,8 +127,6 @@ async fn starts_retries_and_give_ups_are_worded_as_promised() {
 
 #[tokio::test]
 async fn a_recurring_run_that_is_given_up_says_when_the_next_one_is() {
-    let lines = Lines::default();
-    let _reported = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
     let w = world();
     let policy = w
         .job(w.windlass.enqueue(Boom { card: String::new() }).queue("other").retry("once").await.unwrap())
@@ -139,10 +146,10 @@ async fn a_recurring_run_that_is_given_up_says_when_the_next_one_is() {
     let schedule = w.windlass.store().add_schedule(spec, Some(next)).await.unwrap();
     let worker = w.start(w.worker().handle(boom).queue("hourly", 1));
     w.quiet().await;
-    w.clock.advance(Millis::from_secs(3600));
-    w.until("the run's end", async || lines.reported().iter().any(|line| line.starts_with("ERROR"))).await;
+    w.advance(Millis::from_secs(3600)).await;
+    w.until("the run's end", async || reported().iter().any(|line| line.starts_with("ERROR"))).await;
     worker.stop().await;
-    let line = lines.last();
+    let line = kept().pop().unwrap();
     let message = &line.fields["message"];
     assert!(
         message.ends_with("failed after 0 retries (exhausted), archived, next firing 2026-01-01T14:00:00Z"),

@@ -22,7 +22,7 @@ async fn work(job: Work, attempt: Attempt) -> Result<(), Failure> {
     }
     tokio::select! {
         () = attempt.sleep(Millis::from_secs(job.seconds)) => Ok(()),
-        () = attempt.cancelled() => Err(Failure::new("told to stop").retry_in(Millis::from_secs(7))),
+        () = attempt.cancelled() => Err(Failure::new("asked to stop").retry_in(Millis::from_secs(7))),
     }
 }
 
@@ -36,7 +36,7 @@ scenario! {
         let id = w.windlass.enqueue(Work { seconds: 10, heeds: false }).await.unwrap();
         w.event(id, started).await;
         worker.ask_to_stop();
-        w.clock.advance(Millis::from_secs(10));
+        w.advance(Millis::from_secs(10)).await;
         worker.stopped().await.unwrap();
         assert_eq!(w.job(id).await.state, State::Succeeded);
     }
@@ -46,7 +46,7 @@ scenario! {
         let id = w.windlass.enqueue(Work { seconds: 3600, heeds: false }).await.unwrap();
         w.event(id, started).await;
         worker.ask_to_stop();
-        w.turn_until_stopped(worker).await;
+        w.pass_until_stopped(worker).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.attempt, job.failures), (State::Queued, 1, 0));
         let history = w.windlass.history(id).await.unwrap();
@@ -58,7 +58,7 @@ scenario! {
         let id = w.windlass.enqueue(Work { seconds: 3600, heeds: true }).await.unwrap();
         w.event(id, started).await;
         worker.ask_to_stop();
-        w.turn_until_stopped(worker).await;
+        w.pass_until_stopped(worker).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.failures, job.previous_delay), (State::Retrying, 1, Millis::from_secs(7)));
     }
@@ -69,7 +69,7 @@ scenario! {
         let id = w.windlass.enqueue(job).delivery(Delivery::AtMostOnce).await.unwrap();
         w.event(id, started).await;
         worker.ask_to_stop();
-        w.turn_until_stopped(worker).await;
+        w.pass_until_stopped(worker).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.reason), (State::Failed, Some(Reason::AtMostOnce)));
     }
@@ -82,7 +82,7 @@ scenario! {
         let mut worker = w.start(w.worker().handle(work).queue("default", 10).grace(Millis::from_secs(5)));
         w.event(ids[9], started).await;
         worker.ask_to_stop();
-        w.turn_until_stopped(worker).await;
+        w.pass_until_stopped(worker).await;
         for id in ids {
             assert_eq!(w.job(id).await.state, State::Queued);
         }

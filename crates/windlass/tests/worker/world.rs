@@ -1,15 +1,15 @@
-//! A store with a clock that the test turns, and the words to speak about what a worker does with it.
+//! A store with a clock that the test moves, and what a test says about the workers on it. Virtual time and the real
+//! store stay in step: time moves only when no process waits for the store, so a slow machine changes nothing but the
+//! duration.
 
 use std::any::Any;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::clock::Clock;
-use windlass::core::Executor;
-use windlass::core::job::{QueueName, Tenant};
 use windlass::event::Event;
 use windlass::job::Job;
 use windlass::random::Random;
@@ -17,17 +17,15 @@ use windlass::store::{Options, Reap, Scope, Spared, Store};
 use windlass::testing::{Fault, FaultyStore, START};
 use windlass::{EventKind, JobId, Millis, Windlass, Worker, WorkerError};
 
-/// Real time after which a test that waits for something is given up: a hang must not look like patience.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Real time after which a test that waits for something has failed. It only ends hangs: no test may depend on it.
+const HANG: Duration = Duration::from_secs(180);
 
 /// How long a worker's lease lasts unless it says otherwise.
 pub(crate) const LEASE: Millis = Millis::from_secs(30);
 /// Time passes in steps that no part of a worker sleeps through.
 const STEP: Millis = Millis::from_secs(1);
-/// How many times everyone gets to act after a step.
-const ROUNDS: u32 = 8;
-/// How many turns without a call to the store make a process quiet.
-const QUIET_TURNS: u32 = 200;
+/// After so many yields in a row without a call to the store, every task waits for the clock.
+const QUIET_YIELDS: u32 = 200;
 
 pub(crate) struct World {
     pub(crate) windlass: Windlass,
@@ -35,9 +33,13 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     /// The store without faults.
     inner: Arc<dyn Store>,
+    processes: Processes,
     events: Receiver<Event>,
     _home: Box<dyn Any + Send + Sync>,
 }
+
+/// The stores, with faults, of all processes of a test.
+type Processes = Arc<Mutex<Vec<Arc<FaultyStore>>>>;
 
 impl World {
     #[cfg(feature = "sqlite")]
@@ -67,16 +69,21 @@ impl World {
 
     /// A world whose store lives as long as `home`.
     pub(crate) fn new(inner: Arc<dyn Store>, random: Random, home: impl Any + Send + Sync) -> Self {
+        Self::process(inner, random, Processes::default(), home)
+    }
+
+    fn process(inner: Arc<dyn Store>, random: Random, processes: Processes, home: impl Any + Send + Sync) -> Self {
         let clock = inner.clock().clone();
         let faults = FaultyStore::new(inner.clone());
+        processes.lock().unwrap().push(faults.clone());
         let windlass = Windlass::with_random(faults.clone(), random);
         let events = windlass.events().subscribe();
-        Self { windlass, faults, clock, inner, events, _home: Box::new(home) }
+        Self { windlass, faults, clock, inner, processes, events, _home: Box::new(home) }
     }
 
     /// Another process on the same store.
     pub(crate) fn other_process(&self) -> Self {
-        Self::new(self.inner.clone(), Random::seeded(8), ())
+        Self::process(self.inner.clone(), Random::seeded(8), self.processes.clone(), ())
     }
 
     /// A process that no wake-up reaches.
@@ -95,6 +102,7 @@ impl World {
     }
 
     pub(crate) fn options() -> Options {
+        crate::lines::keep_lines();
         Options { clock: Clock::manual(START), random: Random::seeded(7), ..Options::default() }
     }
 
@@ -125,7 +133,7 @@ impl World {
     pub(crate) async fn pass_retry(&mut self, job: JobId) -> Millis {
         let event = self.event(job, |what| matches!(what, EventKind::Retried { .. })).await;
         let EventKind::Retried { delay, .. } = event.event_kind else { unreachable!("the event is a retry") };
-        self.clock.advance(delay);
+        self.advance(delay).await;
         delay
     }
 
@@ -141,30 +149,29 @@ impl World {
         self.advance(STEP).await;
     }
 
-    /// Turns the clock once, and lets everyone act who waited for it.
+    /// Moves the clock once. Before it, every process has come to rest at the time that is; after it, at the new one.
     pub(crate) async fn advance(&self, span: Millis) {
+        self.quiet().await;
         self.clock.advance(span);
-        // On one thread, yielding lets everyone act who was woken; a write to the store comes back after theirs.
-        for _ in 0..ROUNDS {
-            for _ in 0..ROUNDS {
-                tokio::task::yield_now().await;
-            }
-            let queue = QueueName::default();
-            self.inner.register_queue(&Tenant::default(), &queue, Executor::Worker).await.expect("the store answers");
-        }
+        self.quiet().await;
     }
 
-    /// Waits, while the clock stands still, until this process has nothing to do but wait for it: no call is on its way to
-    /// the store, and on one thread nobody else is left to act after so many turns.
+    /// Waits, while the clock stands still, until no process has anything to do but wait for it: no call is on its way
+    /// to the store, and on one thread nobody else is left to act after so many yields.
     pub(crate) async fn quiet(&self) {
-        let settling = async {
-            let mut shares = 0;
-            while shares < QUIET_TURNS {
+        let resting = async {
+            let mut yields = 0;
+            while yields < QUIET_YIELDS {
                 tokio::task::yield_now().await;
-                shares = if self.faults.in_flight() == 0 { shares + 1 } else { 0 };
+                yields = if self.in_flight() == 0 { yields + 1 } else { 0 };
             }
         };
-        within(settling, "a quiet moment").await;
+        within(resting, "a quiet moment").await;
+    }
+
+    /// Calls to the store that wait for their answer, of all processes.
+    fn in_flight(&self) -> usize {
+        self.processes.lock().unwrap().iter().map(|faults| faults.in_flight()).sum()
     }
 
     /// Waits, while the clock stands still, until `is_so`.
@@ -178,8 +185,8 @@ impl World {
     }
 
     /// Lets time pass until the job has finished.
-    pub(crate) async fn turn_until_finished(&self, id: JobId) {
-        let turning = async {
+    pub(crate) async fn pass_until_finished(&self, id: JobId) {
+        let passing = async {
             while self
                 .inner
                 .job(&Scope::All, id)
@@ -190,24 +197,23 @@ impl World {
                 self.step().await;
             }
         };
-        within(turning, "a job's end").await;
+        within(passing, "a job's end").await;
     }
 
     /// Lets time pass until the worker has stopped.
-    pub(crate) async fn turn_until_stopped(&self, worker: Started) {
-        let turning = async {
+    pub(crate) async fn pass_until_stopped(&self, worker: Started) {
+        let passing = async {
             while !worker.task.is_finished() {
-                // A slow disk must not use up a worker's patience: the clock stands still while a call is under way.
-                self.quiet().await;
                 self.step().await;
             }
         };
-        within(turning, "the worker's end").await;
+        within(passing, "the worker's end").await;
         worker.stopped().await.expect("the worker stops in order");
     }
 
     /// As if another node, long in contact with the store, had found the leases that ran out.
     pub(crate) async fn reap_expired(&self) {
+        self.quiet().await;
         self.clock.advance(LEASE);
         let reaped = self.inner.reap(Reap::Expired { spared: Spared::none() }, 100).await.expect("the store answers");
         assert!(!reaped.is_empty(), "no lease had run out");
@@ -272,7 +278,7 @@ impl Started {
 }
 
 pub(crate) async fn within<T>(future: impl Future<Output = T>, what: &str) -> T {
-    let Ok(done) = tokio::time::timeout(PATIENCE, future).await else { panic!("waited too long for {what}") };
+    let Ok(done) = tokio::time::timeout(HANG, future).await else { panic!("waited too long for {what}") };
     done
 }
 

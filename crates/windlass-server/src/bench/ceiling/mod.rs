@@ -1,4 +1,4 @@
-//! The ceiling: what the bare database does for the same life of a job (insert, claim, finish with ledger and archive), by
+//! The ceiling: the same steps of a job (insert, claim, finish with attempts and archive) on the bare database with
 //! a plain driver, one batch after another on one connection.
 
 pub(super) mod postgres;
@@ -16,7 +16,7 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
-    /// The pace between two measurements.
+    /// The harmonic mean of two measurements.
     pub(crate) fn between(one: Self, other: Self) -> Self {
         let mean = |a: f64, b: f64| 2.0 / (1.0 / a + 1.0 / b);
         Self { insert: mean(one.insert, other.insert), drain: mean(one.drain, other.drain) }

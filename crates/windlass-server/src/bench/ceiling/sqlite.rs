@@ -24,7 +24,7 @@ CREATE TABLE attempts (
 pub(crate) fn measure(path: &str, load: Load, batch: usize) -> Result<Ceiling> {
     let measured = run(path, load, batch);
     for suffix in ["", "-wal", "-shm"] {
-        // Nothing to remove is as good as removed.
+        // A missing file is fine.
         let _ = std::fs::remove_file(format!("{path}{suffix}"));
     }
     measured

@@ -1,4 +1,5 @@
-//! The demo's jobs: one for each way a job can go. Real handlers, run by a real worker; only their troubles are made up.
+//! The demo's jobs: one for each way a job can end. Real handlers, run by a real worker; only their failures are
+//! simulated.
 
 use super::scale;
 use serde::{Deserialize, Serialize};
@@ -8,9 +9,9 @@ use windlass_core::policy::{Partial, Role};
 
 /// The queue of the demo's jobs.
 pub(super) const QUEUE: &str = "demo";
-/// What the panicking handler says; the panic hook knows it by this.
+/// The message of the planned panic; the panic hook recognises it.
 pub(super) const PANIC_TEXT: &str = "index out of bounds: the len is 3 but the index is 7";
-/// Signs the webhook. Made up, as everything secret here.
+/// Signs the webhook. Not a real secret.
 const SECRET: &str = "whsec_ZGVtby1zZWNyZXQtb2Ytbm8tdmFsdWUtMDAwMDAw";
 
 /// A job of the demo: its kind, and what its handler does on its k-th retry.
@@ -39,7 +40,7 @@ macro_rules! parts {
             }
         )+
 
-        /// The worker with a handler for each part.
+        /// The worker with a handler for each kind.
         pub(super) fn handlers(worker: Worker) -> Worker {
             worker$(.handle(play::<$part>))+
         }
@@ -56,14 +57,14 @@ parts! {
     SyncCrm = "sync-crm", _retry => Err(Failure::new("no route to crm.internal").class("ConnectError"));
     ParseReport = "parse-report", retry => match retry {
         0 => panic!("{PANIC_TEXT}"),
-        _ => Ok("on the second try"),
+        _ => Ok("on the second attempt"),
     };
     SendSms = "send-sms", _retry => Err(Failure::new("the gateway hung up after the text was sent").class("GatewayError"));
     PlaceOrder = "place-order", _retry => Ok("order 4711");
     Heartbeat = "heartbeat", _retry => Ok("alive");
 }
 
-/// A job on stage, and what the audience is told about it beforehand.
+/// A job of the demo, and the description shown before it runs.
 #[derive(Debug)]
 pub(super) struct Actor {
     pub(super) id: JobId,
@@ -90,11 +91,11 @@ pub(super) async fn enter(windlass: &Windlass, hook: &str) -> Result<Vec<Actor>,
     let id = windlass.enqueue(ResizeImage {}).queue(QUEUE).retry(&exponential).await?;
     enter(id, ResizeImage::KIND, "fails twice, then succeeds", "exponential");
     let id = windlass.enqueue(ChargeCard {}).queue(QUEUE).retry(&exponential).await?;
-    enter(id, ChargeCard::KIND, "fails for good: no retry would help", "exponential");
+    enter(id, ChargeCard::KIND, "fails permanently: a retry would not help", "exponential");
     let id = windlass.enqueue(SyncCrm {}).queue(QUEUE).retry(&fibonacci).await?;
     enter(id, SyncCrm::KIND, "fails until its retries are used up", "fibonacci");
     let id = windlass.enqueue(ParseReport {}).queue(QUEUE).retry(&fixed).await?;
-    enter(id, ParseReport::KIND, "panics; the worker lives on", "fixed");
+    enter(id, ParseReport::KIND, "panics; the worker keeps running", "fixed");
     let once = windlass.enqueue(SendSms {}).queue(QUEUE).retry(&exponential).delivery(Delivery::AtMostOnce);
     enter(once.await?, SendSms::KIND, "fails, and must never run twice", "at most once");
     let id = windlass.enqueue(PlaceOrder {}).queue(QUEUE).retry(&exponential).webhook_with(webhook).await?;

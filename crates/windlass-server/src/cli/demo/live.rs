@@ -16,7 +16,7 @@ pub(super) struct Live<'a> {
     pub(super) voice: Voice,
 }
 
-/// Whether to say anything while it runs: JSON is one document at the end.
+/// Whether to print while it runs: with JSON there is one document at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Voice {
     Aloud,
@@ -36,7 +36,7 @@ impl Live<'_> {
         self.say(&format!("{}\n", self.screen.ink.bold(&head)))
     }
 
-    pub(super) fn tell(&self, event: &Event) -> Result<(), Error> {
+    pub(super) fn print(&self, event: &Event) -> Result<(), Error> {
         let Some((hue, long, short)) = reported(event) else { return Ok(()) };
         let time = event.at.since(self.began_at).get();
         let time = format!("{:>3}.{:02}s", time / 1000, time % 1000 / 10);
@@ -49,7 +49,7 @@ impl Live<'_> {
     }
 }
 
-/// What happened, and the same in fewer words.
+/// What happened, in a long and a short form.
 fn reported(event: &Event) -> Option<(Hue, String, String)> {
     let same = |hue, text: String| Some((hue, text.clone(), text));
     let of = event.max_attempts.saturating_sub(1);

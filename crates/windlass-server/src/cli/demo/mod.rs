@@ -1,5 +1,5 @@
-//! `windlass demo`: what retries look like, in a few seconds and without any service. Everything is the real thing (engine,
-//! SQLite store, worker, HTTP executor, upkeep, API); only the time scale is not.
+//! `windlass demo`: shows retries in a few seconds and without any service. Engine, SQLite store, worker, HTTP
+//! executor, upkeep and API are the real ones; only the time scale is changed.
 
 mod cast;
 mod live;
@@ -19,9 +19,7 @@ use tokio::sync::broadcast::Receiver as Listener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{JobFilter, Options, Order, Page, Scope};
-use windlass::{Event, JobId, Millis, Windlass, Worker};
+use windlass::{Event, JobFilter, JobId, Millis, Page, Windlass, Worker};
 use windlass_core::Executor;
 
 const EXAMPLES: &str = "\
@@ -33,34 +31,33 @@ Examples:
 Runs on a SQLite file in a temporary directory and a receiver on a loopback port; nothing else is
 touched. Takes about ten seconds. Exit codes: 0 done, 1 failed, 2 bad input.";
 
-/// Fires every two seconds; cron needs no scaling down.
+/// Fires every two seconds; cron does not need scaling.
 const CRON: &str = "*/2 * * * * *";
 /// Runs of the schedule to wait for.
 const RUNS: usize = 2;
-/// How often the worker looks for work it was not told of; a second would be a minute of the demo's time.
+/// How often the worker polls for jobs; a second would be a minute of the demo's time.
 const POLL: Millis = Millis::new(50);
-/// How often the demo looks whether the schedule has run.
+/// How often the demo checks whether the schedule has run.
 const LOOK_EVERY: Millis = Millis::new(100);
-/// The most jobs the demo looks at.
+/// The most jobs the demo reads.
 const LIMIT: u32 = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Keep the store in this new file, to look around in it afterwards.
+    /// Keep the store in this new file, to explore it afterwards.
     #[arg(long, value_name = "PATH")]
     keep: Option<String>,
-    /// Print JSON at the end, and nothing before.
+    /// Print only JSON, at the end.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
-    hush_the_planned_panic();
+    hide_the_planned_panic();
     let temporary = tempfile::Builder::new().prefix("windlass-demo-").tempdir().map_err(anyhow::Error::from)?;
     let path = place(args, &temporary.path().join("demo.db"))?;
-    let store = SqliteStore::open(&path, Options::default()).await.map_err(anyhow::Error::from)?;
-    let windlass = Windlass::from_store(store);
+    let windlass = Windlass::open(&format!("sqlite:{path}")).await.map_err(anyhow::Error::from)?;
     let (api, stop) = (Api::store(windlass.clone()), CancellationToken::new());
     let worker = worker(&windlass).run(stop.clone().cancelled_owned());
     let show = async {
@@ -76,7 +73,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
 fn place(args: &Args, temporary: &Path) -> Result<String, Error> {
     match &args.keep {
         Some(path) if Path::new(path).exists() => {
-            Err(Error::BadInput(format!("there is a file at {path} already; name another")))
+            Err(Error::BadInput(format!("the file {path} already exists; name another")))
         }
         Some(path) => Ok(path.clone()),
         None => Ok(temporary.to_string_lossy().into_owned()),
@@ -94,8 +91,8 @@ fn worker(windlass: &Windlass) -> Worker {
         .id("demo")
 }
 
-/// The panic of the demo is part of the show; all others are told as usual.
-fn hush_the_planned_panic() {
+/// Hides the planned panic of the demo; all others are printed as usual.
+fn hide_the_planned_panic() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if info.payload_as_str().is_none_or(|text| text != cast::PANIC_TEXT) {
@@ -141,27 +138,27 @@ async fn show(args: &Args, screen: &Screen, windlass: &Windlass, api: &Api) -> R
 fn opening(actors: &[Actor], screen: &Screen) -> String {
     let factor = scale::FACTOR;
     let intro = format!(
-        "Seven jobs and a schedule, each with a fate of its own. The engine, the SQLite store, the worker, the HTTP calls and \
-         the schedule are the real thing; only the time is not: a minute of backoff takes a second here (÷{factor}), and \
+        "Seven jobs and a schedule, each with a different end. The engine, the SQLite store, the worker, the HTTP calls and \
+         the schedule are real; only the time is scaled: a minute of backoff takes a second here (÷{factor}), and \
          both are shown."
     );
-    format!("{}\n\n{}\n", wrap(&intro, screen.width), report::playbill(actors, CRON, screen))
+    format!("{}\n\n{}\n", wrap(&intro, screen.width), report::overview(actors, CRON, screen))
 }
 
-/// Waits until every job has come to its end, the webhook has given up and the schedule has run.
+/// Waits until every job has finished, the webhook has given up and the schedule has run.
 async fn first_act(windlass: &Windlass, actors: &[Actor], schedule: &serde_json::Value) -> Result<JobId, Error> {
-    let failed = |error: windlass::store::StoreError| Error::Failed(error.into());
+    let failed = |error: windlass::StoreError| Error::Failed(error.into());
     for actor in actors {
         windlass.wait(actor.id).await.map_err(failed)?;
     }
-    let page = Page { after: None, limit: LIMIT, order: Order::OldestFirst };
+    let page = Page::oldest(LIMIT);
     let deliveries = JobFilter { parent: actors.last().map(|actor| actor.id), ..JobFilter::default() };
-    let found = windlass.store().jobs(&Scope::All, &deliveries, page).await.map_err(failed)?;
-    let delivery = found.first().map(|job| job.id).ok_or_else(|| anyhow::anyhow!("the webhook was not made"))?;
+    let found = windlass.jobs().list(&deliveries, page).await.map_err(failed)?;
+    let delivery = found.first().map(|job| job.id).ok_or_else(|| anyhow::anyhow!("the webhook was not created"))?;
     windlass.wait(delivery).await.map_err(failed)?;
     let runs = JobFilter { schedule: schedule.as_i64().map(JobId), ..JobFilter::default() };
     loop {
-        let found = windlass.store().jobs(&Scope::All, &runs, page).await.map_err(failed)?;
+        let found = windlass.jobs().list(&runs, page).await.map_err(failed)?;
         if found.iter().filter(|run| !run.state.is_live()).count() >= RUNS {
             return Ok(delivery);
         }
@@ -169,7 +166,7 @@ async fn first_act(windlass: &Windlass, actors: &[Actor], schedule: &serde_json:
     }
 }
 
-/// Tells events until `act` is over, and what came until then.
+/// Prints events until `act` has ended, including those that came before its end.
 async fn follow<T>(
     live: &Live<'_>,
     events: &mut Listener<Event>,
@@ -180,7 +177,7 @@ async fn follow<T>(
         tokio::select! {
             biased;
             event = events.recv() => match event {
-                Ok(event) => live.tell(&event)?,
+                Ok(event) => live.print(&event)?,
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => break act.await?,
             },
@@ -188,7 +185,7 @@ async fn follow<T>(
         }
     };
     while let Ok(event) = events.try_recv() {
-        live.tell(&event)?;
+        live.print(&event)?;
     }
     Ok(ended)
 }

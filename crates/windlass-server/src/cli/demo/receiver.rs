@@ -1,4 +1,4 @@
-//! A webhook's receiver on this machine: out of order until it is repaired.
+//! A webhook receiver on this machine: it refuses every call until it is repaired.
 
 use axum::Router;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Listens while it lives.
+/// Listens until it is dropped.
 #[derive(Debug)]
 pub(super) struct Receiver {
     address: SocketAddr,
@@ -25,7 +25,7 @@ impl Receiver {
         let repaired = Arc::new(AtomicBool::new(false));
         let router = Router::new().route("/hooks", post(answer)).with_state(repaired.clone());
         let serving = tokio::spawn(async move {
-            // Ends when it is dropped; until then accepting goes on whatever happens.
+            // Ends when it is dropped; until then it keeps accepting, even after an error.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { address, repaired, _serving: AbortOnDropHandle::new(serving) })

@@ -1,4 +1,5 @@
-//! What the demo shows before and after: who plays, how it ended, the execution logs, the numbers, and what to try next.
+//! What the demo shows before and after: its jobs, how they ended, the execution logs, the numbers, and what to try
+//! next.
 
 use super::cast::Actor;
 use crate::cli::remote::api::Api;
@@ -9,10 +10,10 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use windlass::JobId;
 
-/// Jobs of the demo, runs of its schedule included.
+/// Jobs of the demo, including runs of its schedule.
 const LIMIT: usize = 100;
 
-pub(super) fn playbill(actors: &[Actor], cron: &'static str, screen: &Screen) -> String {
+pub(super) fn overview(actors: &[Actor], cron: &'static str, screen: &Screen) -> String {
     let mut grid = Grid::new([number("job"), text("kind"), text("policy"), wrapped("what it does")]);
     for actor in actors {
         grid.row([actor.id.to_string().into(), actor.kind.into(), actor.policy.as_str().into(), actor.will.into()]);
@@ -55,13 +56,13 @@ pub(super) async fn closing(
 fn next(kept: Option<&str>, screen: &Screen) -> String {
     let mut hints = match kept {
         Some(path) => vec![
-            (format!("windlass dead groups --store sqlite:{path}"), "what waits for a person, and why"),
+            (format!("windlass dead groups --store sqlite:{path}"), "the dead letters, and why they failed"),
             (format!("windlass history 2 --store sqlite:{path}"), "one job's log"),
         ],
-        None => vec![("windlass demo --keep demo.db".to_owned(), "the same, to look around in afterwards")],
+        None => vec![("windlass demo --keep demo.db".to_owned(), "the same, with a store to explore afterwards")],
     };
     for (command, what) in [
-        ("windlass policy preview exponential --count 10", "what a policy would do, before it does"),
+        ("windlass policy preview exponential --count 10", "what a policy will do"),
         ("windlass serve", "a server with API and docs on http://127.0.0.1:9463"),
         ("windlass enqueue --url https://example.com '{}'", "a job that calls a URL"),
         ("windlass --help", "everything else"),

@@ -1,13 +1,13 @@
-//! The one thing the demo changes: a minute of waiting takes a second.
+//! The only thing the demo changes: a minute of waiting takes a second.
 
 use windlass_core::backoff::Backoff;
 use windlass_core::policy::{Partial, Preset, Role};
 use windlass_core::{Millis, Policy};
 
-/// How much faster the demo's delays pass.
+/// How much shorter the demo's delays are.
 pub(super) const FACTOR: u64 = 60;
 
-/// A preset with its delays divided; all else is as it is.
+/// A preset with its delays divided; the rest is unchanged.
 pub(super) fn preset(name: &str, role: Role) -> Policy {
     let preset = Preset::find(name).expect("the demo uses presets that exist");
     let real = Partial::resolve(&[preset.partial()], &role.default_give_up_on()).expect("presets are whole");
@@ -28,7 +28,7 @@ fn faster(span: Millis) -> Millis {
     Millis::new(span.get() / FACTOR)
 }
 
-/// What a delay of the demo stands for.
+/// The real delay for a delay of the demo.
 pub(super) fn for_real(span: Millis) -> Millis {
     Millis::new(span.get() * FACTOR)
 }

@@ -1,8 +1,8 @@
-//! `windlass backup`: copies a SQLite store while work goes on.
+//! `windlass backup`: copies a SQLite store while it is in use.
 
 use crate::cli::Error;
 use crate::cli::pretty;
-use crate::cli::remote::store::{self, Missing, Opened};
+use crate::cli::remote::store::{self, Missing};
 use crate::cli::remote::target::{Place, Target};
 use crate::cli::terminal::progress::{self, Unit};
 use crate::cli::terminal::words::rough;
@@ -14,19 +14,19 @@ use windlass::clock::Clock;
 const EXAMPLES: &str = "\
 Examples:
   windlass backup jobs-backup.db --store sqlite:windlass.db
-  windlass serve --store sqlite:jobs-backup.db       a backup is a store like any other
+  windlass serve --store sqlite:jobs-backup.db       a backup is an ordinary store
 
-The copy is the store as it was at one moment; servers and workers may go on using the store
+The copy is the store as it was at one moment; servers and workers may keep using the store
 meanwhile. For Postgres use pg_dump or your provider's backups. Exit codes: 0 done, 1 failed,
-2 bad input (also: there is a file at PATH already), 3 no such store, 5 unavailable.";
+2 bad input (also: the file at PATH already exists), 3 no such store, 5 unavailable.";
 
-/// How often the copy's size is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// How often the copy's size is read.
+const POLL_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file to make.
+    /// The file to create.
     path: String,
     #[command(flatten)]
     target: Target,
@@ -34,32 +34,31 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: &Args) -> Result<String, Error> {
     let Place::Store(url) = args.target.place() else {
-        let hint = "a running server may go on using the file meanwhile";
+        let hint = "a running server may keep using the file meanwhile";
         return Err(Error::BadInput(format!("backup copies a SQLite file: give --store sqlite:PATH\n  hint: {hint}")));
     };
     let Some(source) = store::sqlite_path(&url) else {
         return Err(Error::BadInput("backup is for SQLite stores; for Postgres use pg_dump".into()));
     };
     if Path::new(&args.path).exists() {
-        return Err(Error::BadInput(format!("there is a file at {} already; name another", args.path)));
+        return Err(Error::BadInput(format!("the file {} already exists; name another", args.path)));
     }
     let opened = store::open(&url, Missing::Refuse).await?;
-    let Opened::Sqlite(sqlite) = &opened else { unreachable!("a SQLite URL opens a SQLite store") };
     let (clock, total) = (Clock::system(), size(source) + size(&format!("{source}-wal")));
     let bar = progress::bar(total, "copying", Unit::Bytes);
     let watch = async {
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
             bar.set_position(size(&args.path).min(total));
         }
     };
     let copied = tokio::select! {
-        copied = sqlite.backup(&args.path) => copied,
-        () = watch => unreachable!("watching goes on for ever"),
+        copied = opened.backup(&args.path) => copied,
+        () = watch => unreachable!("watching never ends"),
     };
     bar.finish_and_clear();
     if let Err(error) = copied {
-        // Half a copy must not be taken for a whole one. It may not have been made at all.
+        // A partial copy must not be mistaken for a complete one. The file may not exist at all.
         let _ = std::fs::remove_file(&args.path);
         return Err(store::reported(&args.path, &error));
     }

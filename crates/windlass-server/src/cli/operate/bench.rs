@@ -15,7 +15,7 @@ use windlass::core::Millis;
 #[command(after_help = "\
 Examples:
   windlass bench                                     a temporary SQLite file in this directory
-  windlass bench --store postgres://localhost/test   a schema of its own, dropped afterwards
+  windlass bench --store postgres://localhost/test   in its own schema, dropped afterwards
   windlass bench --scenario drain --scenario storm --jobs 200000 --json
 
 Every figure stands next to the raw ceiling: the same life of a job (insert, claim, finish with ledger and \
@@ -32,25 +32,26 @@ pub(crate) struct Args {
     /// Bytes of payload per job.
     #[arg(long, value_name = "BYTES", default_value = "100", value_parser = clap::value_parser!(u32).range(0..=262_144))]
     payload: u32,
-    /// Handlers at once.
+    /// How many handlers run at once.
     #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
-    /// Jobs that wait, or are archived, in the scenarios `future`, `archived` and `backlog`.
+    /// Waiting or archived jobs in the scenarios `future`, `archived` and `backlog`.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     deep: u32,
     /// How long the scenario `horizon` lasts.
     #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = clap::value_parser!(u32).range(30..=3_600))]
     horizon_for: u32,
-    /// What to measure; several are allowed. Left out: all but the long ones (`store`, `future`, `archived`, `backlog`, `horizon`).
+    /// What to measure; may be repeated [default: all but the long ones: `store`, `future`, `archived`, `backlog`,
+    /// `horizon`].
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<Scenario>,
-    /// Measure in a store that holds jobs already.
+    /// Measure in a store that already holds jobs.
     #[arg(long)]
     force: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Also draw the rates, as an SVG.
+    /// Also write the rates to a file as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
     let bar = progress(plan.scenarios.len() as u64 + 2, &pace);
     let begun = Cell::new(0);
     let begin = |what: &str| {
-        // What has begun is not done yet: the remaining time is judged by what is.
+        // A scenario that has begun is not done yet; the remaining time is estimated from those that are done.
         bar.set_position(begun.replace(begun.get() + 1));
         bar.set_message(what.to_owned());
     };
@@ -94,18 +95,18 @@ impl Args {
 }
 
 fn progress(steps: u64, pace: &Pace) -> ProgressBar {
-    let template = "{bar:24.cyan/blue} {pos}/{len} {msg}{rate} ({elapsed} gone, about {eta} left)";
+    let template = "{bar:24.cyan/blue} {pos}/{len} {msg}{rate} ({elapsed} elapsed, about {eta} left)";
     let watch = Arc::new(pace.watch());
     let style = ProgressStyle::with_template(template).expect("the template is well formed");
     let style = style.with_key("rate", move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
         let rate = watch.rate();
         if rate > 0.0 {
-            // A bar that cannot be drawn is no reason to stop the work.
+            // If a bar cannot be drawn, the work continues.
             let _ = write!(out, " at {} jobs/s", grouped(rate as u64));
         }
     });
     let bar = ProgressBar::new(steps).with_style(style);
-    // At once: work that is soon over would never show it.
+    // Drawn at once: otherwise a short operation would never show it.
     bar.tick();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

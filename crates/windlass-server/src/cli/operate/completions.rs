@@ -1,4 +1,4 @@
-//! `windlass completions`: scripts that let shells complete verbs and flags.
+//! `windlass completions`: scripts that let shells complete commands and flags.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;

@@ -12,8 +12,8 @@ Examples:
   windlass config --config prod.toml --json
   WINDLASS_LISTEN=127.0.0.1:8080 windlass config
 
-A flag beats a WINDLASS_… variable, which beats windlass.toml, which beats the default. Secrets are not
-shown. Exit codes: 0 done, 2 bad input (the file, a variable or a flag is wrong).";
+A flag overrides a WINDLASS_… variable, which overrides windlass.toml, which overrides the default.
+Secrets are not shown. Exit codes: 0 done, 2 bad input (the file, a variable or a flag is wrong).";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -1,4 +1,4 @@
-//! `windlass doctor`: looks a store or a server over, and says what to do about what it finds.
+//! `windlass doctor`: checks a store or a server, and says how to fix what is wrong.
 
 use crate::cli::Error;
 use crate::cli::pretty;
@@ -17,16 +17,16 @@ Examples:
   windlass doctor --store sqlite:windlass.db
   windlass doctor --store postgres://localhost/jobs --json
 
-Looks at: whether the store answers and can be written to, its schema, how long a durable commit
+Checks: whether the store answers and can be written to, its schema, how long a durable commit
 takes, the clock's offset, settings that weaken durability (synchronous off, asynchronous
-replication), leases nobody reaped, jobs nobody works on, dead letters, alerts that fire.
-Exit codes: 0 all well, 1 something is wrong, 2 bad input, 3 no such store, 5 unavailable.";
+replication), leases that were not reaped, due jobs without workers, dead letters, firing alerts.
+Exit codes: 0 no problems, 1 something is wrong, 2 bad input, 3 no such store, 5 unavailable.";
 
-/// Clocks further apart than this confuse people who read times; leases are measured by the store's clock alone.
+/// Clocks further apart than this make displayed times confusing. Leases use only the store's clock.
 const MAX_OFFSET: Millis = Millis::from_secs(2);
 /// A durable commit slower than this makes everything slow.
 const SLOW_COMMIT: Millis = Millis::new(250);
-/// Due jobs that have waited longer than this have nobody who works on them, or too few.
+/// If due jobs have waited longer than this, there are no workers or too few.
 const LONG_DUE: Millis = Millis::from_secs(60);
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     target: Target,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug)]
 struct Finding {
     what: &'static str,
@@ -47,7 +47,7 @@ struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Fine,
-    /// Nothing is broken, but someone should know.
+    /// Nothing is broken, but the operator should know.
     Note,
     Wrong,
 }
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     } else {
         report(&subject, &found, is_well, screen)
     };
-    if is_well { Ok(text) } else { Err(Error::Told(text)) }
+    if is_well { Ok(text) } else { Err(Error::Reported(text)) }
 }
 
 fn report(subject: &str, found: &[Finding], is_well: bool, screen: &Screen) -> String {
@@ -97,7 +97,7 @@ fn report(subject: &str, found: &[Finding], is_well: bool, screen: &Screen) -> S
         let reported = wrap(reported, screen.width.saturating_sub(20)).replace('\n', "\n                    ");
         text.push_str(&format!("{}  {what:<11}  {reported}\n", screen.ink.hued(hue, &format!("{word:<5}"))));
     }
-    text.push_str(if is_well { "\nall is well\n" } else { "\nsomething is wrong: see the lines above\n" });
+    text.push_str(if is_well { "\nno problems found\n" } else { "\nsomething is wrong: see the lines above\n" });
     text
 }
 
@@ -124,22 +124,21 @@ fn warnings(all: impl Iterator<Item = String>, found: &mut Vec<Finding>) {
 
 async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Result<Api, Error> {
     let opened = store::open(url, Missing::Refuse).await?;
-    let stored = opened.store();
     let clock = Clock::system();
-    // The first call pays for connecting; the second shows what a commit costs.
-    let health = stored.health().await.map_err(|error| store::reported(shown, &error))?;
+    // The first call includes connecting; the second shows the time of a commit.
+    let health = opened.health().await.map_err(|error| store::reported(shown, &error))?;
     let started = clock.monotonic();
-    stored.health().await.map_err(|error| store::reported(shown, &error))?;
+    opened.health().await.map_err(|error| store::reported(shown, &error))?;
     let took = clock.monotonic() - started;
     found.push(finding("store", Verdict::Fine, format!("{} answers and can be written to", health.engine)));
     found.push(finding("schema", Verdict::Fine, format!("{}, up to date", health.schema)));
     let is_slow = took > SLOW_COMMIT;
-    let hint = if is_slow { ": slow; is the disk busy, or far away?" } else { "" };
+    let hint = if is_slow { ": slow; is the disk busy or remote?" } else { "" };
     let verdict = if is_slow { Verdict::Note } else { Verdict::Fine };
     found.push(finding("commit", verdict, format!("a durable commit takes {}{hint}", rough(took))));
     warnings(health.warnings.into_iter(), found);
-    found.push(offset(stored.clock().now(), clock.now()));
-    Ok(Api::store(opened.windlass()))
+    found.push(offset(opened.clock().now(), clock.now()));
+    Ok(Api::store(opened))
 }
 
 fn offset(theirs: Timestamp, ours: Timestamp) -> Finding {
@@ -152,11 +151,11 @@ fn offset(theirs: Timestamp, ours: Timestamp) -> Finding {
             format!("within {} of this machine's", rough(apart.max(Millis::new(1)))),
         );
     }
-    let reported = format!("the store's clock is {} {word} this machine's: set both by NTP", rough(apart));
+    let reported = format!("the store's clock is {} {word} this machine's: synchronize both by NTP", rough(apart));
     finding("clock", Verdict::Wrong, reported)
 }
 
-/// What the API tells about workers, queues, dead letters and alerts.
+/// What the API says about workers, queues, dead letters and alerts.
 async fn look_at_work(api: &Api, found: &mut Vec<Finding>) -> Result<(), Error> {
     let workers = api.get("/api/v1/workers").await?;
     let workers = workers["items"].as_array().map_or(0, Vec::len) as u64;
@@ -171,10 +170,10 @@ async fn look_at_work(api: &Api, found: &mut Vec<Finding>) -> Result<(), Error> 
             finding("workers", Verdict::Wrong, reported)
         }
         (n, Some(age)) => {
-            let reported = format!("{}, but a job has been due for {}: add workers, or look at `windlass queues`", counted(n, "worker"), rough(age));
+            let reported = format!("{}, but a job has been due for {}: add workers, or check `windlass queues`", counted(n, "worker"), rough(age));
             finding("workers", Verdict::Wrong, reported)
         }
-        (0, None) => finding("workers", Verdict::Note, "none seen in the last minute, and nothing waits for one"),
+        (0, None) => finding("workers", Verdict::Note, "none seen in the last minute, and no job is overdue"),
         (n, None) => finding("workers", Verdict::Fine, format!("{} seen in the last minute", counted(n, "worker"))),
     });
     let paused: Vec<String> =
@@ -183,7 +182,7 @@ async fn look_at_work(api: &Api, found: &mut Vec<Finding>) -> Result<(), Error> 
         found.push(finding(
             "queues",
             Verdict::Note,
-            format!("paused: {}; `windlass queues resume NAME` lets them go on", paused.join(", ")),
+            format!("paused: {}; `windlass queues resume NAME` resumes one", paused.join(", ")),
         ));
     }
     let dead = sum("dead");

@@ -1,4 +1,4 @@
-//! Flags of a node, over the environment and the file.
+//! Flags of a node, which override the environment and the file.
 
 use crate::cli::Error;
 use crate::config::{Config, Inputs};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct NodeArgs {
-    /// The configuration file [default: windlass.toml if it is there].
+    /// The configuration file [default: windlass.toml if it exists].
     #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG")]
     config: Option<PathBuf>,
     /// Where jobs are kept: sqlite:PATH or postgres://… [default: sqlite:windlass.db].
@@ -16,37 +16,37 @@ pub(crate) struct NodeArgs {
     /// Where the API listens [default: 127.0.0.1:9463].
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// HTTP jobs at once [default: 64].
+    /// How many HTTP jobs run at once [default: 64].
     #[arg(long, value_name = "N")]
     concurrency: Option<u64>,
     /// How long a lease lasts without renewal [default: 30s].
     #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
-    /// How long work under way may go on after a stop [default: 25s].
+    /// How long running jobs may continue after a stop [default: 25s].
     #[arg(long, value_name = "DURATION")]
     grace: Option<String>,
-    /// The worker's name; under the same name a restart frees at once what was held before.
+    /// The worker's name; after a restart under the same name, its old leases are freed at once.
     #[arg(long, value_name = "NAME")]
     worker: Option<String>,
-    /// Let calls reach loopback and private networks.
+    /// Allow calls to loopback and private networks.
     #[arg(long)]
     allow_private_targets: bool,
-    /// Let calls reach this network besides public ones; may be repeated.
+    /// Allow calls to this network in addition to public ones; may be repeated.
     #[arg(long, value_name = "NETWORK")]
     allow_target: Vec<String>,
-    /// A name besides localhost that browsers may call the server by; may be repeated.
+    /// A host name that browsers may use for the server, in addition to localhost; may be repeated.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
-    /// Connections at once [default: 1024].
+    /// The most connections at once [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<u64>,
-    /// auto, text or json.
+    /// The log format: auto, text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// error, warn, info, debug, or a filter.
+    /// The log level: error, warn, info, debug, or a filter.
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
-    /// No line for each start and success of an attempt.
+    /// Do not log each start and success of an attempt.
     #[arg(long)]
     quiet_jobs: bool,
 }

@@ -10,8 +10,8 @@ Examples:
   windlass serve --store postgres://windlass@db/jobs --listen 0.0.0.0:9463
   windlass serve --allow-private-targets       (HTTP jobs may call this machine)
 
-Stops on SIGTERM or Ctrl-C: no new work, what is under way may finish within --grace; a second one
-stops at once. `windlass work` takes the same flags and leaves the API out.
+On SIGTERM or Ctrl-C it starts no new jobs, and running jobs may finish within --grace. A second
+signal stops at once. `windlass work` takes the same flags and runs without the API.
 Exit codes: 0 stopped, 1 failed, 2 bad input, 130 stopped at once.";
 
 #[derive(Debug, clap::Args)]

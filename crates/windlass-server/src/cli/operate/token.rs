@@ -1,4 +1,4 @@
-//! `windlass token`: create, list and revoke tokens, straight on a store.
+//! `windlass token`: create, list and revoke tokens, directly on a store.
 
 use crate::cli::Error;
 use crate::cli::operate::node::NodeArgs;
@@ -10,8 +10,8 @@ use crate::http::Scope;
 use crate::{serve, token};
 use clap::{Subcommand, builder::PossibleValuesParser};
 use serde_json::{Value, json};
+use windlass::Token;
 use windlass::Windlass;
-use windlass::store::Token;
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
 
@@ -22,8 +22,8 @@ Examples:
   windlass token list
   windlass token revoke 7347d1e71ddc
 
-Tokens are kept in the store, as hashes; so these actions work straight on it: the one of the
-configuration (sqlite:windlass.db by default), or --store. A running server knows a new token at once.
+Tokens are kept in the store, as hashes, so these commands work directly on it: the configured store
+(sqlite:windlass.db by default), or --store. A running server accepts a new token at once.
 Exit codes: 0 done, 1 failed, 2 bad input, 3 no such token, 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
@@ -42,7 +42,7 @@ enum TokenAction {
         /// What it may do; may be repeated. `admin` may do everything.
         #[arg(long, required = true, value_parser = PossibleValuesParser::new(Scope::ALL.map(Scope::as_str)))]
         scope: Vec<String>,
-        /// For this tenant alone [default: all tenants].
+        /// Only for this tenant [default: all tenants].
         #[arg(long)]
         tenant: Option<String>,
         #[command(flatten)]
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let tenant = tenant.as_deref().map(Tenant::new).transpose();
             let tenant = tenant.map_err(|error| Error::BadInput(error.to_string()))?;
             if tenant.is_some() && scope.iter().all(|word| word == Scope::Work.as_str()) {
-                return Err(Error::BadInput("work tokens are for all tenants; leave --tenant out".into()));
+                return Err(Error::BadInput("work tokens are for all tenants; omit --tenant".into()));
             }
             let config = node.load()?;
             let made = runtime.block_on(async {
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let config = node.load()?;
             let tokens = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
-                Ok::<_, anyhow::Error>(windlass.store().tokens().await?)
+                Ok::<_, anyhow::Error>(windlass.tokens().list().await?)
             })?;
             Ok(listed(&tokens, *json, screen))
         }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let config = node.load()?;
             let revoked = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
-                Ok::<_, anyhow::Error>(windlass.store().revoke_token(id).await?)
+                Ok::<_, anyhow::Error>(windlass.tokens().revoke(id).await?)
             })?;
             match revoked {
                 true if *json => Ok(pretty(&json!({ "id": id, "revoked": true }))),
@@ -116,7 +116,7 @@ async fn create(
     tenant: Option<Tenant>,
 ) -> anyhow::Result<(Token, String)> {
     let (token, shown) = token::mint(windlass.random(), name, scopes.to_vec(), tenant, windlass.clock().now());
-    windlass.store().put_token(&token).await?;
+    windlass.tokens().add(&token).await?;
     Ok((token, shown))
 }
 

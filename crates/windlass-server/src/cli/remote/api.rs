@@ -1,9 +1,8 @@
-//! The API as verbs use it: the same requests, over the network or straight into the router on a store.
+//! The API as commands use it: the same requests, over the network or directly to the router on a store.
 
 use crate::cli::Error;
 use crate::cli::remote::wire::{Server, WireError};
 use crate::http::{self, Access, App, Caller};
-use crate::metrics::TenantLabel;
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
@@ -13,9 +12,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tower::ServiceExt as _;
 use url::form_urlencoded::Serializer;
+use windlass::TenantLabel;
 use windlass::Windlass;
 
-/// A way into a server or a store.
+/// Access to a server or a store.
 #[derive(Debug)]
 pub(crate) struct Api(Door);
 
@@ -25,7 +25,7 @@ enum Door {
     Store { router: Router },
 }
 
-/// What is left of a query string's parameters that were not given.
+/// A query string of the parameters that were given.
 pub(crate) type Query<'a> = &'a [(&'a str, Option<String>)];
 
 impl Api {
@@ -59,12 +59,12 @@ impl Api {
         self.send(Method::POST, path, Some(text)).await
     }
 
-    /// A verb that needs no body.
+    /// A request without a body.
     pub(crate) async fn ask(&self, method: Method, path: &str) -> Result<Value, Error> {
         self.send(method, path, None).await
     }
 
-    /// Items of a list, following pages until there are `limit`; and the cursor of what was left.
+    /// Items of a list, following pages until there are `limit`, and the cursor of the rest.
     pub(crate) async fn list(&self, path: &str, query: Query<'_>, limit: usize) -> Result<(Vec<Value>, Value), Error> {
         let mut items: Vec<Value> = Vec::new();
         let mut cursor = Value::Null;
@@ -105,18 +105,18 @@ pub(crate) fn with_query(path: &str, query: Query<'_>) -> String {
     if text.is_empty() { path.to_owned() } else { format!("{path}?{text}") }
 }
 
-/// Whoever can open the store may do everything in it.
+/// A caller who can open the store may do everything in it.
 async fn call(router: &Router, method: Method, path: &str, body: Option<String>) -> (StatusCode, Vec<u8>) {
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
     let body = body.map_or_else(Body::empty, Body::from);
-    let request = request.extension(Caller::operator()).body(body).expect("verbs make well-formed requests");
+    let request = request.extension(Caller::operator()).body(body).expect("commands make well-formed requests");
     let Ok(response) = router.clone().oneshot(request).await;
     let status = response.status();
     let body = response.into_body().collect().await.map_or_else(|_| Vec::new(), |body| body.to_bytes().to_vec());
     (status, body)
 }
 
-/// A problem as people read it: what is wrong, field by field.
+/// A problem as text: what is wrong, field by field.
 fn problem(status: StatusCode, answer: &Value) -> Error {
     let text = |name: &str| answer[name].as_str().map(str::to_owned);
     let faults: Vec<String> = answer["errors"].as_array().into_iter().flatten().map(fault).collect();
@@ -125,7 +125,7 @@ fn problem(status: StatusCode, answer: &Value) -> Error {
     match status.as_u16() {
         400 | 405 | 413 | 415 | 422 => Error::BadInput(reported),
         401 => Error::Failed(anyhow::anyhow!(
-            "{reported}\n  hint: give --token or WINDLASS_TOKEN; `windlass token create` makes one"
+            "{reported}\n  hint: give --token or WINDLASS_TOKEN; `windlass token create` creates one"
         )),
         404 => Error::NotFound(reported),
         409 => Error::Conflict(reported),

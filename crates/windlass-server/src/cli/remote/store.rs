@@ -1,76 +1,52 @@
-//! Stores by their URL, as the command line opens them: nothing is made or migrated in passing.
+//! Opens stores by URL for the command line. Nothing is created or migrated as a side effect.
 
 use crate::cli::Error;
 use std::path::Path;
-use std::sync::Arc;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{Migrations, Options, Store, StoreError};
-use windlass::{OpenError, Windlass};
+use windlass::{Migrations, OpenError, Options, StoreError, Windlass};
 
 const FORMS: &str = "write sqlite:PATH or postgres://USER@HOST/DATABASE";
 
-/// What to do about a SQLite file that is not there.
+/// What to do if a SQLite file does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// Say so: a typing error must not make an empty store that then looks fine.
+    /// Refuse: a typo must not create an empty store that then looks fine.
     Refuse,
     Make,
 }
 
-/// A store that is open.
-#[derive(Debug, Clone)]
-pub(crate) enum Opened {
-    Sqlite(Arc<SqliteStore>),
-    Other(Windlass),
-}
-
-impl Opened {
-    pub(crate) fn windlass(&self) -> Windlass {
-        match self {
-            Self::Sqlite(store) => Windlass::from_store(store.clone()),
-            Self::Other(windlass) => windlass.clone(),
-        }
-    }
-
-    pub(crate) fn store(&self) -> Arc<dyn Store> {
-        match self {
-            Self::Sqlite(store) => store.clone(),
-            Self::Other(windlass) => windlass.store().clone(),
-        }
-    }
-}
-
 /// Opens a store whose schema is current, or a new SQLite file.
-pub(crate) async fn open(url: &str, missing: Missing) -> Result<Opened, Error> {
+pub(crate) async fn open(url: &str, missing: Missing) -> Result<Windlass, Error> {
     let is_new = is_missing_file(url);
     if is_new && missing == Missing::Refuse {
         return Err(no_file(url));
     }
-    // Bringing an old schema up to date is a decision of its own: `windlass migrate`.
+    // Upgrading an old schema is a separate decision: `windlass migrate`.
     let migrations = if is_new { Migrations::Run } else { Migrations::LeaveToOperator };
     open_with(url, migrations).await
 }
 
-pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Opened, Error> {
+pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Windlass, Error> {
     let options = Options { migrations, schema: schema(), ..Options::default() };
-    if let Some(path) = sqlite_path(url) {
-        if path.is_empty() {
-            return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}")));
+    let opened = match sqlite_path(url) {
+        Some("") => return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}"))),
+        Some(path) => Windlass::open_with(&format!("sqlite:{path}"), options).await,
+        None if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Windlass::open_with(url, options).await
         }
-        let store = SqliteStore::open(path, options).await;
-        return store.map(Opened::Sqlite).map_err(|error| reported(url, &error));
-    }
-    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        let shown: String = url.chars().take(40).collect();
-        return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
-    }
-    crate::store::open(url, options).await.map(Opened::Other).map_err(|error| match error {
-        OpenError::Store(error) => reported(&without_password(url), &error),
-        error @ (OpenError::Url(_) | OpenError::Feature(..)) => Error::BadInput(error.to_string()),
+        None => {
+            let shown: String = url.chars().take(40).collect();
+            return Err(Error::BadInput(format!("`{shown}` is not a store; {FORMS}")));
+        }
+    };
+    opened.map_err(|error| {
+        if let OpenError::Store(error) = &error {
+            return reported(&without_password(url), error);
+        }
+        Error::BadInput(error.to_string())
     })
 }
 
-/// The schema that nodes are told by the same variable.
+/// The Postgres schema, from the same variable that nodes use.
 fn schema() -> String {
     std::env::var("WINDLASS_SCHEMA").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| Options::default().schema)
 }
@@ -85,7 +61,7 @@ pub(crate) fn is_missing_file(url: &str) -> bool {
 
 pub(crate) fn no_file(url: &str) -> Error {
     Error::NotFound(format!(
-        "there is no SQLite file for {url}\n  hint: `windlass migrate --store {url}` makes an empty one; so does `windlass serve`"
+        "there is no SQLite file for {url}\n  hint: `windlass migrate --store {url}` creates an empty one; so does `windlass serve`"
     ))
 }
 

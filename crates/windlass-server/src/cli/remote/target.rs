@@ -1,19 +1,19 @@
-//! Where a verb goes: to a server, or straight to a store.
+//! The target of a command: a server, or a store opened directly.
 
 use crate::cli::Error;
 use crate::cli::remote::api::Api;
 use crate::cli::remote::store::{self, Missing};
 
-/// Where `serve` listens unless told otherwise.
+/// Where `serve` listens by default.
 pub(crate) const DEFAULT_SERVER: &str = "http://127.0.0.1:9463";
 
-/// The flags every verb that talks to Windlass shares.
+/// The flags shared by all commands that talk to Windlass.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Target {
     /// Talk to this server [env: WINDLASS_SERVER; default: http://127.0.0.1:9463].
     #[arg(long, global = true, value_name = "URL", help_heading = "Where", conflicts_with = "store")]
     server: Option<String>,
-    /// Work straight on this store, sqlite:PATH or postgres://… (in the schema WINDLASS_SCHEMA); no server is needed
+    /// Work directly on this store, sqlite:PATH or postgres://… (in the schema WINDLASS_SCHEMA); no server is needed
     /// [env: WINDLASS_STORE].
     #[arg(long, global = true, value_name = "STORE", help_heading = "Where")]
     store: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) json: bool,
 }
 
-/// What the flags and the environment come to. A flag beats the environment.
+/// The target that flags and environment name. A flag overrides the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
     Server { url: String, token: Option<String> },
@@ -50,12 +50,12 @@ impl Target {
         }
     }
 
-    /// The way in, for verbs that look at or change what is there.
+    /// Access for commands that read or change existing data.
     pub(crate) async fn api(&self) -> Result<Api, Error> {
         self.open(Missing::Refuse).await
     }
 
-    /// The way in, for verbs that may be the first to put something into a SQLite file.
+    /// Access for commands that may be the first to write to a SQLite file.
     pub(crate) async fn api_or_new(&self) -> Result<Api, Error> {
         self.open(Missing::Make).await
     }
@@ -63,7 +63,7 @@ impl Target {
     async fn open(&self, missing: Missing) -> Result<Api, Error> {
         match self.place() {
             Place::Server { url, token } => Api::server(&url, token.as_deref()),
-            Place::Store(url) => Ok(Api::store(store::open(&url, missing).await?.windlass())),
+            Place::Store(url) => Ok(Api::store(store::open(&url, missing).await?)),
         }
     }
 }

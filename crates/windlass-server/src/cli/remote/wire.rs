@@ -16,9 +16,9 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_util::task::AbortOnDropHandle;
 use url::{Host, Url};
 
-/// Longest that connecting may take.
+/// The longest that connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Longest silence before an answer begins: a purge of millions answers when it is done.
+/// The longest wait for an answer to begin: a purge of millions answers only when it is done.
 const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 
 /// A server by its URL.
@@ -34,16 +34,16 @@ pub(crate) struct Server {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WireError {
     #[error(
-        "no server answers at {url}: {why}\n  hint: start one with `windlass serve`, name another with --server URL,\n        or work straight on a store with --store sqlite:PATH"
+        "no server answers at {url}: {why}\n  hint: start one with `windlass serve`, name another with --server URL,\n        or work directly on a store with --store sqlite:PATH"
     )]
     Unreachable { url: String, why: String },
     #[error(
-        "the connection to {url} broke: {why}\n  hint: whether the request was carried out is not known; look before repeating it"
+        "the connection to {url} broke: {why}\n  hint: it is unknown whether the request was carried out; check before you repeat it"
     )]
     Broken { url: String, why: String },
 }
 
-/// An answer and the connection it comes over, which is closed with it.
+/// An answer and its connection, which is closed with it.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) response: Response<Incoming>,
@@ -71,7 +71,7 @@ impl Server {
         let port = base.port_or_known_default().unwrap_or(80);
         let authorization = token.map(|token| {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
-                .map_err(|_| "the token holds characters that no token has".to_owned())?;
+                .map_err(|_| "the token contains characters that no token has".to_owned())?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });
@@ -96,11 +96,11 @@ impl Server {
         Ok((status, body.to_bytes().to_vec()))
     }
 
-    /// Sends a request; the answer's body is read by the caller, as it comes.
+    /// Sends a request; the caller reads the answer's body as it arrives.
     pub(crate) async fn open(&self, method: Method, path: &str, body: Option<String>) -> Result<Answer, WireError> {
         let wire = tokio::time::timeout(CONNECT_LIMIT, self.connect()).await;
         let wire =
-            wire.unwrap_or_else(|_| Err("it does not take connections".into())).map_err(|e| self.unreachable(e))?;
+            wire.unwrap_or_else(|_| Err("it does not accept connections".into())).map_err(|e| self.unreachable(e))?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(|e| self.unreachable(e))?;
         let connection = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
         let request = self.request(method, path, body).map_err(|error| self.unreachable(error))?;

@@ -1,4 +1,4 @@
-//! What the plots share: seconds gathered into columns, and a scale of powers of ten.
+//! Shared parts of the plots: seconds grouped into columns, and a scale of powers of ten.
 
 use super::Curve;
 use std::ops::Range;
@@ -6,15 +6,15 @@ use windlass_core::Millis;
 use windlass_core::simulate::Second;
 
 const DAY: usize = 86_400;
-/// Widths of columns in seconds, fine enough to use the room there is; beyond, whole days.
+/// Possible widths of columns in seconds; longer runs use whole days.
 const WIDTHS: [usize; 28] = [
     1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 40, 60, 90, 120, 180, 240, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400,
     21_600, 43_200,
 ];
-/// Distances of labels in seconds, of the kind people count by; beyond, whole days.
+/// Possible distances of labels in seconds, as round numbers; longer runs use whole days.
 const TICKS: [usize; 16] = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200];
 
-/// A column of a plot: some seconds, shown by the busiest of them.
+/// A column of a plot: several seconds, represented by the busiest one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) calls: u64,
@@ -25,7 +25,7 @@ pub(super) struct Column {
     pub(super) served: u32,
 }
 
-/// The time axis, shared by all lanes.
+/// The time axis, shared by all curves.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Time {
     /// Seconds in a column.
@@ -34,10 +34,10 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// The finest axis over all of the lanes that has at most `most` columns.
+    /// The finest axis over all curves that has at most `most` columns.
     pub(super) fn fitting(curves: &[Curve], recovery: Millis, most: usize) -> Self {
         let last = curves.iter().map(|curve| curve.run.load.len()).max().unwrap_or(0);
-        // The recovery is shown even where nobody called after it.
+        // The recovery is shown even if no call came after it.
         let seconds = last.max(recovery.get().div_ceil(1000) as usize + 1);
         let step = at_least(seconds.div_ceil(most.max(1)), &WIDTHS);
         Self { step, columns: seconds.div_ceil(step) }
@@ -49,7 +49,7 @@ impl Time {
         columns
     }
 
-    /// Times worth a label, at least `gap` columns apart, with the column each falls into.
+    /// Times to label, at least `gap` columns apart, with the column of each.
     pub(super) fn ticks(self, gap: usize) -> Vec<(usize, Millis)> {
         let distance = at_least(self.step * gap, &TICKS);
         let times = (0..self.columns * self.step).step_by(distance);
@@ -77,7 +77,7 @@ fn at_least(seconds: usize, choices: &[usize]) -> usize {
     choices.iter().copied().find(|choice| *choice >= seconds).unwrap_or_else(in_days)
 }
 
-/// How many powers of ten the busiest second of any lane needs; at least one.
+/// How many powers of ten the busiest second of any curve needs; at least one.
 pub(super) fn decades(curves: &[Curve]) -> usize {
     let busiest = curves.iter().map(|curve| curve.run.peak.calls).max().unwrap_or(0);
     (1..).find(|n| 10_u64.pow(*n) >= u64::from(busiest)).unwrap_or(1) as usize

@@ -1,4 +1,4 @@
-//! Load curves in the terminal: one lane for each policy, all on the same scales.
+//! Load curves in the terminal: one curve for each policy, all on the same scales.
 
 use super::Curve;
 use super::chart::{Column, Time, decades, power_of_ten};
@@ -9,7 +9,7 @@ use windlass_core::simulate::{Scenario, Target};
 
 /// Width of `10k │`.
 const MARGIN: usize = 6;
-/// Wider plots are hard to follow by eye.
+/// Wider plots are hard to read.
 const MAX_PLOT: usize = 120;
 const MIN_PLOT: usize = 20;
 /// Columns between labels of the time axis.
@@ -48,12 +48,12 @@ fn legend(target: &Target, time: Time) -> String {
     format!("Calls in {column}; a row is ten times the one below; {CAPACITY} capacity {capacity}/s{down}")
 }
 
-/// The row in which the capacity's line runs.
+/// The row of the capacity line.
 fn capacity_row(capacity: u32) -> usize {
     eighths(capacity).saturating_sub(1) / 8
 }
 
-/// Height on a scale of powers of ten; one call is still to be seen.
+/// Height on a scale of powers of ten; a single call is still visible.
 fn eighths(calls: u32) -> usize {
     match calls {
         0 => 0,
@@ -83,7 +83,7 @@ fn cells(columns: &[Column], row: usize, capacity_row: usize) -> Vec<(char, Pain
     columns.iter().map(cell).collect()
 }
 
-/// Cells of one colour are painted together: an escape sequence for each would be most of the output.
+/// Neighbouring cells of one colour share an escape sequence; one for each cell would be most of the output.
 fn painted(cells: &[(char, Paint)], ink: Ink) -> String {
     let runs = cells.chunk_by(|a, b| a.1 == b.1).map(|run| {
         let text: String = run.iter().map(|(c, _)| c).collect();
@@ -96,7 +96,7 @@ fn painted(cells: &[(char, Paint)], ink: Ink) -> String {
     runs.collect()
 }
 
-/// The line under a lane, which shows when the target was down.
+/// The line under a curve, which shows when the target was down.
 fn ground(target: &Target, time: Time) -> String {
     let down = time.columns_between(target.down_at, target.recovers_at());
     let ground = (0..time.columns).map(|i| if !target.down_for.is_zero() && down.contains(&i) { '▒' } else { '─' });
@@ -107,7 +107,7 @@ fn axis(time: Time) -> String {
     let mut line: Vec<char> = vec![' '; MARGIN];
     for (column, at) in time.ticks(TICK_GAP) {
         let label = at.to_string();
-        // A label that would stick out says too little to break the layout for.
+        // A label that would exceed the width is omitted.
         if column > 0 && column + label.len() > time.columns.max(TICK_GAP) {
             continue;
         }

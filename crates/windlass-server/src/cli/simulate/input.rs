@@ -1,15 +1,15 @@
-//! Reading the flags of `simulate`. Every refusal says what is accepted; the flag is named by its caller.
+//! Reads the flags of `simulate`. Every error says what is accepted; the caller adds the flag's name.
 
 use std::fmt;
 use windlass_core::Millis;
 use windlass_core::simulate::MAX_SPAN;
 
-/// A call that takes longer is not a call but a job.
+/// The longest accepted call.
 const MAX_LATENCY: Millis = Millis::from_secs(3600);
-/// Longer names leave no room for the figures.
+/// Longer names leave no space for the figures.
 const MAX_LABEL: usize = 32;
 
-/// A policy as it was given, and what to call it.
+/// A policy as it was given, and its label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) label: String,
@@ -22,7 +22,8 @@ impl Subject {
     }
 }
 
-/// `full-jitter`, `fixed:base=30s`, `herd=fixed:base=30s`. A line has no `=` before its `:`, so a name is known by it.
+/// `full-jitter`, `fixed:base=30s`, `herd=fixed:base=30s`. A line has no `=` before its `:`, so an `=` there ends a
+/// name.
 pub(super) fn subject(text: &str) -> Result<Subject, String> {
     let head = text.split(':').next().unwrap_or_default();
     let Some((label, _)) = head.split_once('=') else { return Ok(Subject::plain(text)) };
@@ -40,7 +41,7 @@ pub(super) enum Arrival {
     Rate { jobs: u64, per: Unit },
 }
 
-/// What a rate is counted by.
+/// The unit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unit {
     Second,

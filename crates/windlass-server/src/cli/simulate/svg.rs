@@ -14,19 +14,19 @@ const RIGHT: f64 = 20.0;
 const LINE: f64 = 20.0;
 /// Between the title and the first panel: legend and panel title.
 const TOP: f64 = 56.0;
-/// What fits beside the margins.
+/// Characters that fit between the margins.
 const TITLE_CHARS: usize = 105;
-/// What leaves room for a panel's figures.
+/// Characters that leave space for a panel's figures.
 const LABEL_CHARS: usize = 32;
 const PANEL: f64 = 120.0;
-/// Between panels: room for a panel's title.
+/// Between panels: space for a panel's title.
 const GAP: f64 = 44.0;
 const BOTTOM: f64 = 40.0;
-/// Finer columns than pixels show nothing.
+/// Columns narrower than a pixel are not visible.
 const MAX_COLUMNS: usize = 880;
 /// Labels on the time axis are at least a tenth of its width apart.
 const MOST_TICKS: usize = 10;
-/// Lifts one call off the ground of a scale of powers of ten.
+/// Keeps a single call visible on a scale of powers of ten.
 const LIFT: f64 = 0.25;
 
 const STYLE: &str = "\
@@ -80,7 +80,7 @@ impl Scales {
         LEFT + seconds / (self.time.columns * self.time.step) as f64 * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Height above the ground of a panel.
+    /// Height above the bottom of a panel.
     fn height(&self, calls: f64) -> f64 {
         if calls <= 0.0 { 0.0 } else { (calls.log10() + LIFT) / (self.decades as f64 + LIFT) * PANEL }
     }
@@ -158,7 +158,7 @@ fn figures(curve: &Curve) -> String {
     format!("{calls} calls, {wasted} wasted · peak after recovery {after}/s{drain} · {given_up} given up")
 }
 
-/// Steps along the columns, as one closed path; flat stretches are one segment.
+/// Steps along the columns, as one closed path; a flat part is one segment.
 fn outline(columns: &[Column], of: fn(&Column) -> u32, scales: &Scales, ground: f64) -> String {
     let step = scales.time.step;
     let mut path = format!("M{LEFT:.1} {ground:.1}");

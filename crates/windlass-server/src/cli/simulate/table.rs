@@ -1,11 +1,11 @@
-//! The figures of a comparison: a table where there is room, else a list for each policy.
+//! The figures of a comparison: a table if it fits, else a list for each policy.
 
 use super::Curve;
 use crate::cli::terminal::screen::{Screen, wrap};
 use windlass_core::Millis;
 
 const GAP: &str = "  ";
-/// Below this a policy cannot be told from its neighbours; the figures are listed then.
+/// Below this width policies cannot be distinguished; then the figures are listed.
 const MIN_LABEL: usize = 14;
 const TITLES: [&str; 8] = ["calls", "wasted", "peak/s", "after/s", "drain", "median", "p99", "given up"];
 
@@ -70,7 +70,7 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
-/// As exact as a reader needs: tenths below ten seconds, whole seconds above.
+/// Rounded for reading: tenths below ten seconds, whole seconds above.
 pub(super) fn rounded(span: Millis) -> Millis {
     let unit = match span.get() {
         0..1000 => 1,
@@ -80,7 +80,7 @@ pub(super) fn rounded(span: Millis) -> Millis {
     Millis::new((span.get() + unit / 2) / unit * unit)
 }
 
-/// A label that is too long, cut where the rest begins.
+/// A label that is too long, cut at its end.
 pub(super) fn shortened(label: &str, width: usize) -> String {
     if label.chars().count() <= width {
         return label.to_owned();

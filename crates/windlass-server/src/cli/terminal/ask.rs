@@ -1,9 +1,9 @@
-//! Confirmation before what cannot be taken back.
+//! Confirmation before actions that cannot be undone.
 
 use crate::cli::Error;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
-/// Whether the caller has said yes already.
+/// Whether the caller has already said yes.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub(crate) struct Consent {
     /// Do it without asking.
@@ -12,19 +12,21 @@ pub(crate) struct Consent {
 }
 
 impl Consent {
-    /// Asks a person. Without a terminal nobody can answer: then nothing is done.
+    /// Asks the user. Without a terminal no one can answer, and nothing is done.
     ///
     /// # Errors
-    /// The answer is not yes, or nobody is there to give one.
+    /// The answer is not yes, or there is no terminal.
     pub(crate) fn get(self, question: &str) -> Result<(), Error> {
         if self.yes {
             return Ok(());
         }
         if !std::io::stdin().is_terminal() {
-            return Err(Error::BadInput(format!("{question}\n  hint: nobody is here to answer; repeat with --yes")));
+            return Err(Error::BadInput(format!(
+                "{question}\n  hint: there is no terminal to ask on; repeat with --yes"
+            )));
         }
         eprint!("{question} [y/N] ");
-        // A prompt that cannot be shown is answered by no one: the read below ends it.
+        // If the prompt cannot be shown, the read below ends the command.
         let _ = std::io::stderr().flush();
         let mut answer = String::new();
         let read = std::io::stdin().lock().read_line(&mut answer);

@@ -1,16 +1,16 @@
-//! Tables that fit the screen: columns nobody misses go first, then the wordy one is wrapped.
+//! Tables that fit the screen: optional columns are dropped first, then long texts are wrapped.
 
 use crate::cli::terminal::screen::{Hue, Ink, Screen, width};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// Blanks between two columns.
 const GAP: usize = 2;
-/// A text narrower than this is not worth reading.
+/// A text column narrower than this is not readable.
 const MIN_TEXT: usize = 16;
-/// Texts are squeezed to this before a table outgrows its screen.
+/// Text columns shrink to this width before a table becomes wider than its screen.
 const LEAST_TEXT: usize = 8;
 
-/// One column: its title, and what may be done to it where room is short.
+/// One column: its title, and how it may shrink.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     title: &'static str,
@@ -22,11 +22,11 @@ pub(crate) struct Column {
 enum Fit {
     /// Always shown, never wrapped.
     Whole,
-    /// Left out where room is short.
+    /// Dropped if the screen is too narrow.
     Optional,
-    /// Takes what room is left, on several lines if need be.
+    /// Takes the remaining width, on several lines if needed.
     Wrapped,
-    /// Takes what room is left, cut off at its end.
+    /// Takes the remaining width, cut off at its end.
     Cut,
 }
 
@@ -53,7 +53,7 @@ impl Fit {
 }
 
 impl Column {
-    /// The rightmost optional column is the first to go.
+    /// The rightmost optional column is dropped first.
     pub(crate) const fn optional(self) -> Self {
         Self { fit: Fit::Optional, ..self }
     }
@@ -93,7 +93,7 @@ impl<T: Into<String>> From<T> for Shown {
     }
 }
 
-/// A table in the making.
+/// A table.
 #[derive(Debug)]
 pub(crate) struct Grid {
     columns: Vec<Column>,
@@ -110,7 +110,7 @@ impl Grid {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The table, or `nothing` in its place.
+    /// The table, or `nothing` if it has no rows.
     pub(crate) fn or(self, nothing: &str, screen: &Screen) -> String {
         if self.rows.is_empty() { format!("{nothing}\n") } else { self.render(screen) }
     }
@@ -146,7 +146,7 @@ impl Grid {
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
     }
 
-    /// How wide each column becomes. Those that give way share what the others leave, the narrow ones first.
+    /// The width of each column. Flexible columns share the width that the others leave, the narrow ones first.
     fn room(&self, kept: &[usize], widths: &[usize], screen: usize) -> Vec<usize> {
         let mut room: Vec<usize> = kept.iter().map(|index| widths[*index]).collect();
         let gives_way = |place: &usize| self.columns[kept[*place]].fit.gives_way();
@@ -162,7 +162,7 @@ impl Grid {
         room
     }
 
-    /// The columns there is room for.
+    /// The columns that fit.
     fn kept(&self, widths: &[usize], room: usize) -> Vec<usize> {
         let needed = |index: &usize| match self.columns[*index].fit {
             Fit::Wrapped | Fit::Cut => widths[*index].min(MIN_TEXT) + GAP,
@@ -173,7 +173,7 @@ impl Grid {
             let Some(place) = kept.iter().rposition(|index| self.columns[*index].fit == Fit::Optional) else { break };
             kept.remove(place);
         }
-        // A column without a single word only costs room.
+        // An empty column only takes space.
         kept.retain(|index| {
             self.columns[*index].fit != Fit::Optional || self.rows.iter().any(|row| !row[*index].text.is_empty())
         });
@@ -188,7 +188,7 @@ impl Grid {
 
 fn cell(shown: Option<&Shown>) -> Cell {
     let Some(shown) = shown else { return Cell::new("") };
-    // Control characters of a message would break the table, or play tricks on the terminal.
+    // Control characters in a message could break the table or control the terminal.
     let clean: String = shown.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let cell = Cell::new(clean);
     match shown.hue {

@@ -1,4 +1,4 @@
-//! What a terminal shows: tables, plots, bars, words.
+//! Terminal output: tables, plots, bars, words.
 
 pub(super) mod ask;
 pub(super) mod grid;

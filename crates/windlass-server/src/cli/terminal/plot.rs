@@ -1,12 +1,12 @@
-//! A preview as a table with a plot of its windows beside the numbers.
+//! A preview as a table with a plot of its windows next to the numbers.
 
 use crate::cli::terminal::screen::{Ink, Screen};
 use windlass_core::Millis;
 use windlass_core::preview::{Delay, Preview};
 
-/// Narrower plots say nothing; the numbers stand alone then.
+/// Narrower plots are not readable; then only the numbers are shown.
 const MIN_PLOT: usize = 16;
-/// Wider ones are hard to follow by eye.
+/// Wider ones are hard to read.
 const MAX_PLOT: usize = 80;
 const GAP: &str = "  ";
 
@@ -68,7 +68,7 @@ impl Axis {
     /// `·····━━━●━━━`: the wait, the window, and the delay before jitter in it.
     fn bar(self, delay: &Delay, ink: Ink) -> String {
         let (from, to) = (self.column(delay.window.min), self.column(delay.window.max));
-        // A window that was shifted down to keep the cap may lie below its delay's own place.
+        // A window that was shifted down to the cap may be below its delay.
         let mark = self.column(delay.delay).clamp(from, to);
         let window: String = (from..=to).map(|i| if i == mark { '●' } else { '━' }).collect();
         format!("{}{}", ink.dim(&"·".repeat(from)), ink.cyan(&window))

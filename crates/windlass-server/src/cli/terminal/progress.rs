@@ -1,4 +1,4 @@
-//! Progress of long work: a bar with rate and remaining time on a terminal, nothing elsewhere.
+//! Progress of long operations: a bar with rate and remaining time on a terminal, nothing elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal as _;
@@ -11,7 +11,7 @@ pub(crate) enum Unit {
     Bytes,
 }
 
-/// A bar on standard error, so that output can be piped; hidden where that is no terminal.
+/// A bar on standard error, so that output can be piped; hidden if that is not a terminal.
 pub(crate) fn bar(total: u64, what: &'static str, unit: Unit) -> ProgressBar {
     let target =
         if std::io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -21,11 +21,11 @@ pub(crate) fn bar(total: u64, what: &'static str, unit: Unit) -> ProgressBar {
     };
     let style = ProgressStyle::with_template(template).expect("the template is well-formed");
     let style = style.with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        // A bar that cannot be drawn is no reason to stop the work.
+        // If a bar cannot be drawn, the work continues.
         let _ = write!(out, "{:.0}/s", state.per_sec());
     });
     let bar = ProgressBar::with_draw_target(Some(total), target).with_style(style).with_message(what);
-    // At once: work that is soon over would never show it.
+    // Drawn at once: otherwise a short operation would never show it.
     bar.tick();
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

@@ -1,11 +1,11 @@
-//! What the output goes to: how wide it is and whether colour is welcome.
+//! The output device: how wide it is and whether to use colour.
 
 use std::io::IsTerminal as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Width where nothing tells: a file or pipe is read in an editor more often than not.
+/// The default width: a file or pipe is usually read in an editor.
 const DEFAULT_WIDTH: usize = 100;
-/// Narrower than this nothing can be laid out; the terminal may wrap.
+/// The smallest width for the layout; a narrower terminal may wrap.
 const MIN_WIDTH: usize = 40;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) enum Ink {
     Colour,
 }
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hue {
     Good,
@@ -32,7 +32,7 @@ pub(crate) enum Hue {
 }
 
 impl Screen {
-    /// `COLUMNS`, else the terminal's width; colour on a terminal that can, unless `NO_COLOR` asks for none.
+    /// `COLUMNS`, else the terminal's width; colour on a terminal that supports it, unless `NO_COLOR` is set.
     pub(crate) fn of_this_process() -> Self {
         let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let columns = set("COLUMNS").and_then(|v| v.parse().ok());
@@ -57,7 +57,7 @@ impl Ink {
         self.paint("36", text)
     }
 
-    /// In the colour that goes with what is said.
+    /// The text in the colour of its meaning.
     pub(crate) fn hued(self, hue: Hue, text: &str) -> String {
         match hue {
             Hue::Good => self.paint("32", text),
@@ -86,7 +86,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Breaks a text at blanks so that no line is wider than `columns`, where that can be.
+/// Breaks a text at blanks so that no line is wider than `columns`, if possible.
 pub(crate) fn wrap(text: &str, columns: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

@@ -1,4 +1,4 @@
-//! Values of the API as people read them: moments as distances, spans, states in their colours.
+//! Values of the API as text: moments as distances, spans, states in their colours.
 
 use crate::cli::terminal::grid::Shown;
 use crate::cli::terminal::screen::Hue;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use windlass::clock::Clock;
 use windlass_core::{Millis, Timestamp};
 
-/// The moment a table is drawn: distances in it are measured from here.
+/// The moment a table is drawn; its distances are measured from this moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now(Timestamp);
 
@@ -15,7 +15,7 @@ impl Now {
         Self(Clock::system().now())
     }
 
-    /// `in 2m`, `3h ago`, `now`; empty where there is no moment.
+    /// `in 2m`, `3h ago`, `now`; empty if there is no moment.
     pub(crate) fn distance(self, moment: &Value) -> String {
         let Some(moment) = moment.as_str().and_then(Timestamp::parse) else { return String::new() };
         let (ahead, ago) = (moment.since(self.0), self.0.since(moment));
@@ -52,7 +52,7 @@ pub(crate) fn rough(span: Millis) -> String {
     }
 }
 
-/// Milliseconds as a span; empty where there are none.
+/// Milliseconds as a span; empty for null.
 pub(crate) fn span(ms: &Value) -> String {
     ms.as_u64().map_or_else(String::new, |ms| rough(Millis::new(ms)))
 }

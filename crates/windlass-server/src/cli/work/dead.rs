@@ -1,4 +1,4 @@
-//! `windlass dead`: the dead letters: failed jobs that wait for a person.
+//! `windlass dead`: the dead letters: failed jobs that await manual action.
 
 mod bulk;
 
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const EXAMPLES: &str = "\
 Examples:
   windlass dead                                  the latest dead letters
-  windlass dead groups                           what failed alike, the largest group first
+  windlass dead groups                           similar failures, the largest group first
   windlass dead show 42                          one, with its execution log
   windlass dead replay 42 43                     send these again
   windlass dead replay --queue email --class Timeout --rate 50
@@ -29,9 +29,9 @@ Examples:
   windlass dead discard --all --reason 'test data' --yes
   windlass dead audit                            who replayed and discarded what
 
-Replay and discard take ids, or filters, or --all. EventKind goes by filter, and every discard, asks
-first; --yes answers. Repeating a replay sends nothing twice; with --rate it goes on where it was
-interrupted. Exit codes: 0 done, 1 some ids are no dead letters, 2 bad input, 3 not found,
+Replay and discard take ids, or filters, or --all. Replay by filter and every discard ask first;
+--yes answers. Repeating a replay sends nothing twice; with --rate it continues where it was
+interrupted. Exit codes: 0 done, 1 some ids are not dead letters, 2 bad input, 3 not found,
 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 enum DeadLetterAction {
     /// List dead letters, newest first.
     List(List),
-    /// Group dead letters that failed alike.
+    /// Group dead letters with similar failures.
     Groups {
         #[command(flatten)]
         filter: Filter,
@@ -62,7 +62,7 @@ enum DeadLetterAction {
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         id: u64,
     },
-    /// Send dead letters again: same id, fresh allowance of retries.
+    /// Send dead letters again: same id, with all retries available again.
     Replay {
         #[command(flatten)]
         choice: Choice,
@@ -76,13 +76,13 @@ enum DeadLetterAction {
     Discard {
         #[command(flatten)]
         choice: Choice,
-        /// Why; kept with each of them.
+        /// The reason; stored with each of them.
         #[arg(long)]
         reason: Option<String>,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Show what people did, newest first: replays, discards, paused and purged queues.
+    /// Show the actions of operators, newest first: replays, discards, paused and purged queues.
     Audit {
         /// How many lines to show.
         #[arg(long, short = 'n', default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -94,7 +94,7 @@ enum DeadLetterAction {
 struct List {
     #[command(flatten)]
     filter: Filter,
-    /// Only of this group (see `windlass dead groups`).
+    /// Only this group (see `windlass dead groups`).
     #[arg(long)]
     fingerprint: Option<String>,
     /// How many to show.
@@ -128,7 +128,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     }
 }
 
-/// A dead letter, its log, whom it was told to, and what can be done about it.
+/// A dead letter, its log, its deliveries, and what can be done about it.
 fn show(letter: &Value, screen: &Screen) -> String {
     let (id, payload) = (plain(&letter["id"]), &letter["payload"]);
     let (title, log) = (history::summary(letter, screen), history::log(&letter["history"], screen));
@@ -138,7 +138,7 @@ fn show(letter: &Value, screen: &Screen) -> String {
         Some(at) => {
             let reason = plain(&letter["discardReason"]);
             let why = if reason.is_empty() { reason } else { format!(" ({reason})") };
-            format!("discarded at {at}{why}; windlass jobs replay {id} sends it again all the same")
+            format!("discarded at {at}{why}; windlass jobs replay {id} can still send it again")
         }
     };
     format!("{title}payload {payload}\n\n{log}{related}\n{hint}\n")
@@ -151,8 +151,11 @@ async fn list(api: &Api, list: &List, json: bool, screen: &Screen) -> Result<Str
     if json {
         return Ok(pretty(&json!({ "items": letters, "next": next })));
     }
-    let more =
-        if next.is_null() { String::new() } else { "\nmore wait; `windlass dead groups` shows them by cause\n".into() };
+    let more = if next.is_null() {
+        String::new()
+    } else {
+        "\nthere are more; `windlass dead groups` shows them by cause\n".into()
+    };
     Ok(jobs::table(&letters).or("no dead letters", screen) + &more)
 }
 
@@ -202,7 +205,7 @@ async fn audit(api: &Api, limit: u32, json: bool, screen: &Screen) -> Result<Str
             plain(&line["detail"]).into(),
         ]);
     }
-    Ok(grid.or("nobody did anything yet", screen))
+    Ok(grid.or("no actions yet", screen))
 }
 
 async fn grouped_by_cause(api: &Api, filter: &Filter, fingerprint: Option<String>, limit: u32) -> Result<Value, Error> {

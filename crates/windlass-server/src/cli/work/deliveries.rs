@@ -1,14 +1,14 @@
-//! The deliveries of a job, and the job of a delivery, beneath what people look at.
+//! The deliveries of a job, or the job of a delivery, shown below the job.
 
 use crate::cli::terminal::grid::{Grid, cut, number, text};
 use crate::cli::terminal::screen::Screen;
 use crate::cli::terminal::words::{Now, plain, state};
 use serde_json::Value;
 
-/// A table of the deliveries that tell about a job; for a delivery, the job it tells about; else nothing.
+/// A table of a job's deliveries; for a delivery, the job it reports on; else nothing.
 pub(crate) fn of(job: &Value, screen: &Screen) -> String {
     if let Some(parent) = job["parentId"].as_u64() {
-        return format!("\ntells about job {parent}: windlass jobs show {parent}\n");
+        return format!("\nreports on job {parent}: windlass jobs show {parent}\n");
     }
     let deliveries = job["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
     if deliveries.is_empty() {
@@ -32,7 +32,7 @@ pub(crate) fn of(job: &Value, screen: &Screen) -> String {
     format!("\n{}", grid.or("", screen))
 }
 
-/// Why it failed, or is tried again.
+/// Why it failed or is retried.
 fn why(delivery: &Value) -> String {
     if delivery["state"] == "succeeded" {
         return String::new();

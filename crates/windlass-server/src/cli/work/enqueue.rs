@@ -17,24 +17,24 @@ use std::time::Duration;
 
 /// Lines of a file sent in one request.
 const BATCH: usize = 1000;
-/// Refused lines that are told one by one.
-const TOLD: usize = 10;
-/// How often a job that is waited for is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// After so many looks at a due job that nobody has taken, whoever waits is told what it waits for.
-const PATIENT_LOOKS: u32 = 15;
+/// The most refused lines that are listed.
+const MAX_LISTED: usize = 10;
+/// How often a job that is waited for is read.
+const POLL_EVERY: Duration = Duration::from_millis(200);
+/// After so many checks of a due job that no worker has claimed, a message says what the command waits for.
+const CHECKS_BEFORE_HINT: u32 = 15;
 
 const EXAMPLES: &str = "\
 Examples:
   windlass enqueue email '{\"to\":\"ann@example.com\"}' --queue email --retry full-jitter
   windlass enqueue report @report.json --delay 30s --priority high --key report-2026-01
   windlass enqueue --url https://example.com/hook '{\"paid\":true}' --header 'X-Shop: 7'
-  windlass enqueue --file jobs.ndjson          one job per line, as the API takes it
+  windlass enqueue --file jobs.ndjson          one job per line, in the API's form
   windlass enqueue email '{}' --store sqlite:windlass.db
 
-Once this returns, the job survives a crash. Repeating a --key stores nothing and answers the
-first job. Exit codes: 0 stored, 1 failed (with --wait: the job did), 2 bad input,
-4 the key stands for another job, 5 unavailable.";
+Once this returns, the job survives a crash. Repeating a --key stores nothing and returns the
+first job. Exit codes: 0 stored, 1 failed (with --wait: the job failed), 2 bad input,
+4 the key belongs to another job, 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Idempotency key: a second job with it is not stored.
     #[arg(long)]
     key: Option<String>,
-    /// How long the key is remembered: a span, or live [default: 24h].
+    /// How long the key is kept: a span, or live [default: 24h].
     #[arg(long, value_name = "SPAN", requires = "key")]
     key_window: Option<String>,
     /// Store the jobs in this file, one JSON object per line; - for standard input.
@@ -99,32 +99,32 @@ fn stored(job: &Value) -> String {
         (Some("queued"), due) if due.starts_with("in ") => format!("due {due}"),
         (Some("queued"), _) => "due now".into(),
         (Some(state), _) => state.to_owned(),
-        (None, _) => "known already".into(),
+        (None, _) => "already stored".into(),
     };
     let attempts =
         job["maxAttempts"].as_u64().map_or_else(String::new, |most| format!(", up to {}", counted(most, "attempt")));
-    let lane = job["queue"].as_str().map_or_else(String::new, |queue| format!(" in queue {queue}"));
-    format!("job {} {}{lane}: {due}{attempts}\n", plain(&job["id"]), plain(&job["kind"]))
+    let queue = job["queue"].as_str().map_or_else(String::new, |queue| format!(" in queue {queue}"));
+    format!("job {} {}{queue}: {due}{attempts}\n", plain(&job["id"]), plain(&job["kind"]))
 }
 
 async fn wait(api: &Api, job: &Value, json: bool, screen: &Screen) -> Result<String, Error> {
     let path = format!("/api/v1/jobs/{}", job["id"]);
-    let mut looks = 0;
+    let mut checks = 0;
     let job = loop {
         let job = api.get(&path).await?;
         if job["finishedAt"].is_string() {
             break job;
         }
-        looks += 1;
+        checks += 1;
         let is_due = job["state"] == "queued" && Now::read().distance(&job["nextRunAt"]).ends_with("ago");
-        if looks == PATIENT_LOOKS && is_due && std::io::stderr().is_terminal() {
+        if checks == CHECKS_BEFORE_HINT && is_due && std::io::stderr().is_terminal() {
             let (id, queue) = (&job["id"], plain(&job["queue"]));
-            eprintln!("job {id} is stored; no worker of queue {queue} has taken it yet (Ctrl-C ends the waiting)");
+            eprintln!("job {id} is stored; no worker of queue {queue} has claimed it yet (Ctrl-C stops waiting)");
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     };
     let text = if json { pretty(&job) } else { history::of(api, &job, screen).await? };
-    if job["state"] == "succeeded" { Ok(text) } else { Err(Error::Told(text)) }
+    if job["state"] == "succeeded" { Ok(text) } else { Err(Error::Reported(text)) }
 }
 
 async fn many(args: &Args, path: &str) -> Result<String, Error> {
@@ -151,20 +151,20 @@ async fn many(args: &Args, path: &str) -> Result<String, Error> {
     let text = if args.target.json {
         pretty(&json!({ "created": created, "existing": existing, "refused": refused.len(), "results": results }))
     } else {
-        let known = if existing > 0 { format!(", {existing} known already") } else { String::new() };
+        let known = if existing > 0 { format!(", {existing} already stored") } else { String::new() };
         format!("{} stored{known}\n", counted(created, "job"))
     };
     if refused.is_empty() {
         return Ok(text);
     }
     print!("{text}");
-    let left = refused.len().saturating_sub(TOLD);
+    let left = refused.len().saturating_sub(MAX_LISTED);
     let more = if left > 0 { format!("\n  and {left} more") } else { String::new() };
-    refused.truncate(TOLD);
+    refused.truncate(MAX_LISTED);
     Err(Error::BadInput(format!("some lines were refused\n  {}{more}", refused.join("\n  "))))
 }
 
-/// Without the pointer's way through the batch: the line's number says more.
+/// The message without the JSON pointer into the batch: the line number is more useful.
 fn complaint(result: &Value) -> String {
     let detail = plain(&result["detail"]);
     let field = detail.strip_prefix("/jobs/").and_then(|rest| rest.split_once('/'));
@@ -191,7 +191,7 @@ fn read_lines(path: &str) -> Result<Vec<(usize, Box<RawValue>)>, Error> {
         jobs.push((number, job));
     }
     if jobs.is_empty() {
-        return Err(Error::BadInput(format!("{path} holds no jobs: one JSON object per line is expected")));
+        return Err(Error::BadInput(format!("{path} contains no jobs: one JSON object per line is expected")));
     }
     Ok(jobs)
 }

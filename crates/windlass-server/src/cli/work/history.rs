@@ -16,9 +16,8 @@ Examples:
   windlass history 7 --limit 100           the latest 100 attempts of schedule 7's runs
   windlass history 42 --json
 
-Columns: attempt (Initial, Retry #1, …), status, when it started (UTC), how long it took, what was
-noted or went wrong, and what came next. Exit codes: 0 done, 2 bad input, 3 no such job,
-5 unavailable.";
+Columns: attempt (Initial, Retry #1, …), status, when it started (UTC), how long it took, its note
+or error, and what followed. Exit codes: 0 done, 2 bad input, 3 no such job, 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -121,15 +120,15 @@ pub(crate) fn clock(value: &Value) -> String {
 
 fn notes(attempt: &Value) -> String {
     let (note, class, error) = (plain(&attempt["note"]), plain(&attempt["errorClass"]), plain(&attempt["error"]));
-    // A backtrace or a page of HTML is for `--json`.
+    // A backtrace or a page of HTML is shown only with `--json`.
     let error = error.lines().next().unwrap_or_default();
-    // A call's status is its note, and its error says it too.
+    // The note of a call is its status, which its error also contains.
     let note = if error.starts_with(&note) { "" } else { note.as_str() };
     let failure = [class.as_str(), error].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ");
     [note, &failure].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// What came next: the delay that was chosen and why, or why there was none.
+/// What followed: the chosen delay and its reason, or why there was none.
 fn next(attempt: &Value) -> String {
     let why = plain(&attempt["why"]);
     match attempt["delayMs"].as_u64() {

@@ -9,7 +9,8 @@ use std::io::Read as _;
 /// Largest payload that is read; the API refuses more than 256 KiB and says so.
 const MAX_READ: u64 = 8 * 1024 * 1024;
 
-/// A job as the API takes it. The payload goes over byte for byte: its numbers and the order of its fields are its owner's.
+/// A job in the API's form. The payload is sent byte for byte, so its numbers and the order of its fields do not
+/// change.
 #[derive(Debug, Serialize)]
 pub(crate) struct JobBody {
     #[serde(flatten)]
@@ -18,10 +19,10 @@ pub(crate) struct JobBody {
     payload: Option<Box<RawValue>>,
 }
 
-/// What a job is.
+/// The description of a job.
 #[derive(Debug, clap::Args)]
 pub(crate) struct JobFlags {
-    /// The job's kind: which handler runs it. May be left out with --url.
+    /// The job's kind: which handler runs it. May be omitted with --url.
     kind: Option<String>,
     /// The payload: JSON, @FILE, or - for standard input.
     payload: Option<String>,
@@ -31,7 +32,7 @@ pub(crate) struct JobFlags {
     /// The tenant [default: the token's, or default].
     #[arg(long)]
     tenant: Option<String>,
-    /// lowest, low, normal, high, highest, or -2 to 2.
+    /// The priority: lowest, low, normal, high, highest, or -2 to 2.
     #[arg(long, short, allow_hyphen_values = true)]
     priority: Option<String>,
     /// A policy's name or line, such as full-jitter or 'steps:30s/60s/120s' (see `windlass policy`).
@@ -43,7 +44,7 @@ pub(crate) struct JobFlags {
     /// The longest an attempt may take.
     #[arg(long, value_name = "SPAN")]
     timeout: Option<String>,
-    /// Make it a call of this URL, run by Windlass itself; the payload is its body.
+    /// Make it a call to this URL, executed by Windlass itself; the payload is its body.
     #[arg(long)]
     url: Option<String>,
     /// The method of the call [default: POST].
@@ -52,24 +53,24 @@ pub(crate) struct JobFlags {
     /// A header of the call; may be repeated.
     #[arg(long, value_name = "NAME: VALUE", requires = "url")]
     header: Vec<String>,
-    /// Tell this URL when the job has finished.
+    /// Send a webhook to this URL when the job has finished.
     #[arg(long, value_name = "URL")]
     webhook: Option<String>,
-    /// Signs the webhook: whsec_….
+    /// The secret that signs the webhook: whsec_….
     #[arg(long, value_name = "SECRET", requires = "webhook")]
     webhook_secret: Option<String>,
 }
 
 impl JobFlags {
-    /// The job as the API takes it.
+    /// The job in the API's form.
     pub(crate) fn body(&self) -> Result<JobBody, Error> {
-        // A call needs no kind: what stands alone is its payload.
+        // A call needs no kind: a single argument is its payload.
         let (kind, payload) = match (&self.kind, &self.payload, &self.url) {
             (Some(alone), None, Some(_)) => (&None, Some(alone)),
             (kind, payload, _) => (kind, payload.as_ref()),
         };
         if kind.is_none() && self.url.is_none() {
-            return Err(Error::BadInput("say what to do: a KIND for your workers, or --url URL for a call".into()));
+            return Err(Error::BadInput("give a KIND for your workers, or --url URL for a call".into()));
         }
         let mut body = Map::new();
         let mut put = |name: &str, value: &Option<String>| {
@@ -130,7 +131,7 @@ fn read_payload(given: &str) -> Result<Box<RawValue>, Error> {
         (given.to_owned(), "the payload".to_owned())
     };
     serde_json::from_str(&text).map_err(|error| {
-        let hint = "a payload is JSON such as '{\"to\":\"ann@example.com\"}', a text has quotes: '\"hello\"'; or give @FILE, or -";
+        let hint = "a payload is JSON such as '{\"to\":\"ann@example.com\"}'; a text needs quotes: '\"hello\"'; or give @FILE, or -";
         Error::BadInput(format!("{source} is not JSON: {error}\n  hint: {hint}"))
     })
 }

@@ -1,4 +1,4 @@
-//! `windlass jobs`: list, look at, change, cancel and replay jobs.
+//! `windlass jobs`: list, show, change, cancel and replay jobs.
 
 use crate::cli::Error;
 use crate::cli::pretty;
@@ -17,12 +17,12 @@ Examples:
   windlass jobs --state failed --queue email --since 2026-01-01T00:00:00Z
   windlass jobs show 42
   windlass jobs cancel 42 43
-  windlass jobs replay 42                       same id, fresh allowance of retries
+  windlass jobs replay 42                       same id, all retries available again
   windlass jobs change 42 --priority high --delay 10m
   windlass jobs --json --limit 5000 | jq '.items[].id'
 
 States: queued, running, retrying, succeeded, failed, cancelled; several separated by commas.
-Exit codes: 0 done, 1 failed, 2 bad input, 3 no such job, 4 not in its present state,
+Exit codes: 0 done, 1 failed, 2 bad input, 3 no such job, 4 not possible in its current state,
 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
@@ -45,21 +45,21 @@ enum JobAction {
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         id: u64,
     },
-    /// Cancel jobs: waiting ones end at once, running ones are asked to stop.
+    /// Cancel jobs: waiting jobs end at once, running jobs are asked to stop.
     Cancel(Ids),
-    /// Send jobs again: same id, fresh allowance; waiting ones become due now.
+    /// Send jobs again: same id, all retries available again; waiting jobs become due now.
     Replay(Ids),
     /// Change the priority or time of a waiting job.
     Change {
         #[arg(value_parser = clap::value_parser!(u64).range(1..))]
         id: u64,
-        /// lowest, low, normal, high or highest.
+        /// The new priority: lowest, low, normal, high or highest.
         #[arg(long)]
         priority: Option<String>,
         /// When to run it.
         #[arg(long, value_name = "MOMENT", conflicts_with = "delay")]
         run_at: Option<String>,
-        /// How long from now to run it.
+        /// How long to wait from now.
         #[arg(long, value_name = "SPAN")]
         delay: Option<String>,
     },
@@ -83,7 +83,7 @@ struct List {
     /// Only runs of this schedule.
     #[arg(long, value_name = "ID")]
     schedule: Option<u64>,
-    /// Only deliveries that tell about this job.
+    /// Only deliveries of this job.
     #[arg(long, value_name = "ID")]
     parent: Option<u64>,
     /// Oldest first.
@@ -94,22 +94,22 @@ struct List {
     limit: u32,
 }
 
-/// What jobs and dead letters are both filtered by.
+/// The filters of both jobs and dead letters.
 #[derive(Debug, Clone, PartialEq, Eq, Default, clap::Args)]
 pub(crate) struct Filter {
-    /// Only of this queue.
+    /// Only this queue.
     #[arg(long, short)]
     pub(crate) queue: Option<String>,
-    /// Only of this kind.
+    /// Only this kind.
     #[arg(long, short)]
     pub(crate) kind: Option<String>,
-    /// Only of this tenant.
+    /// Only this tenant.
     #[arg(long)]
     pub(crate) tenant: Option<String>,
-    /// Only where the last failure was of this class.
+    /// Only jobs whose last failure has this class.
     #[arg(long)]
     pub(crate) class: Option<String>,
-    /// Only created (live) or finished since then.
+    /// Only jobs created (live) or finished since then.
     #[arg(long, value_name = "MOMENT")]
     pub(crate) since: Option<String>,
 }
@@ -172,7 +172,7 @@ async fn list(api: &crate::cli::remote::api::Api, list: &List, json: bool, scree
     Ok(table + &more)
 }
 
-/// Jobs as a table, for lists of all sorts.
+/// Jobs as a table, for all lists.
 pub(crate) fn table(jobs: &[Value]) -> Grid {
     let now = Now::read();
     let mut grid = Grid::new([
@@ -201,13 +201,13 @@ pub(crate) fn table(jobs: &[Value]) -> Grid {
     grid
 }
 
-/// When it runs next, or ended, or started.
+/// When it runs next, ended or started.
 fn when(job: &Value, now: Now) -> String {
     let moments = [&job["nextRunAt"], &job["finishedAt"], &job["runAt"]];
     moments.into_iter().find(|moment| moment.is_string()).map_or_else(String::new, |moment| now.distance(moment))
 }
 
-/// `2/4`; after a replay the numbers go on but the allowance is new.
+/// `2/4`; after a replay the attempt numbers continue, but all retries are available again.
 fn attempts(job: &Value) -> String {
     match job["replays"].as_u64() {
         Some(0) | None => format!("{}/{}", job["attempt"], job["maxAttempts"]),
@@ -215,7 +215,7 @@ fn attempts(job: &Value) -> String {
     }
 }
 
-/// Why it failed, or is tried again. What a job that ended well went through is in its history.
+/// Why it failed or is retried. Failures of a job that succeeded are only in its history.
 fn reason(job: &Value) -> String {
     if job["state"] == "succeeded" {
         return String::new();
@@ -233,7 +233,7 @@ fn line(job: &Value) -> String {
     format!("job {} {}: {}{due}\n", plain(&job["id"]), plain(&job["kind"]), plain(&job["state"]))
 }
 
-/// Does the same to each job; goes on after one that is refused, and ends with the first refusal.
+/// Does the same to each job. Continues after an error, and returns the first error at the end.
 async fn each(
     api: &crate::cli::remote::api::Api,
     ids: &Ids,
@@ -269,7 +269,7 @@ fn asked(job: &Value) -> String {
     line(job)
 }
 
-/// All there is to know about a job, a line for each field that says something.
+/// All fields of a job that are set, one per line.
 fn fields(job: &Value, screen: &Screen) -> String {
     let now = Now::read();
     let moment = |name: &str| match job[name].as_str() {

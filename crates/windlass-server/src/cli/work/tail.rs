@@ -1,4 +1,5 @@
-//! `windlass tail`: what happens to jobs, as it happens. A server streams its events; a bare store is looked at twice a second.
+//! `windlass tail`: follows the events of jobs. A server streams its events; a store without a server is read twice a
+//! second.
 
 use crate::cli::Error;
 use crate::cli::emit;
@@ -22,30 +23,30 @@ Examples:
   windlass tail --json | jq -c 'select(.event == \"gave_up\")'
   windlass tail --store sqlite:windlass.db
 
-A server streams what happens in its own process. Straight on a store, changes are found by
-looking twice a second: what begins and ends between two looks is seen once. Ctrl-C ends it.
+A server streams the events of its own process. With --store, changes are found by reading the
+store twice a second: a change that begins and ends between two reads is seen once. Ctrl-C ends it.
 Exit codes: 0 ended, 2 bad input, 5 unavailable.";
 
-/// How often a bare store is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Jobs looked at each time; busier stores are followed through a server.
+/// How often a store is read.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// The most jobs read each time; busier stores should be followed through a server.
 const LOOKED_AT: usize = 1000;
-/// Longest line of a stream that is put together.
+/// The longest line of a stream that is assembled.
 const MAX_LINE: usize = 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Only of this queue.
+    /// Only this queue.
     #[arg(long, short)]
     queue: Option<String>,
-    /// Only of this tenant.
+    /// Only this tenant.
     #[arg(long)]
     tenant: Option<String>,
-    /// Only of this job.
+    /// Only this job.
     #[arg(long, value_name = "ID")]
     job: Option<u64>,
-    /// End after so many events.
+    /// End after this many events.
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     #[command(flatten)]
@@ -58,7 +59,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let follow = async {
         match api.as_server() {
             Some(_) => stream(&api, &mut printer).await,
-            None => look(&api, &mut printer).await,
+            None => poll(&api, &mut printer).await,
         }
     };
     tokio::select! {
@@ -68,7 +69,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     Ok(String::new())
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Go {
     On,
@@ -105,7 +106,7 @@ async fn stream(api: &Api, printer: &mut Printer<'_>) -> Result<(), Error> {
     let path = with_query("/api/v1/events", &query);
     let mut answer = server.open(Method::GET, &path, None).await?;
     if !answer.response.status().is_success() {
-        // Asked again, as a plain request, so that the problem is told like any other.
+        // The request is repeated as a plain one, so that the problem is shown like any other.
         api.get(&path).await?;
     }
     if !args.target.json {
@@ -121,10 +122,10 @@ async fn stream(api: &Api, printer: &mut Printer<'_>) -> Result<(), Error> {
             }
         }
     }
-    Err(Error::Unavailable(format!("{} has ended the stream: it is stopping, or the connection broke", server.url())))
+    Err(Error::Unavailable(format!("{} ended the stream: it is stopping, or the connection broke", server.url())))
 }
 
-/// Puts server-sent events together from the pieces they come in.
+/// Assembles server-sent events from the pieces that arrive.
 #[derive(Debug, Default)]
 struct Lines {
     rest: String,
@@ -153,11 +154,11 @@ impl Lines {
     }
 }
 
-/// Looks at the store again and again and tells what has changed.
-async fn look(api: &Api, printer: &mut Printer<'_>) -> Result<(), Error> {
+/// Reads the store repeatedly and prints what has changed.
+async fn poll(api: &Api, printer: &mut Printer<'_>) -> Result<(), Error> {
     let args = printer.args;
     if !args.target.json {
-        eprintln!("looking at the store twice a second; Ctrl-C ends it");
+        eprintln!("reading the store twice a second; Ctrl-C ends it");
     }
     let clock = Clock::system();
     let mut seen: HashMap<u64, (String, u64)> = HashMap::new();
@@ -167,7 +168,7 @@ async fn look(api: &Api, printer: &mut Printer<'_>) -> Result<(), Error> {
         let looked_at = clock.now();
         let mut jobs = changed(api, args, "queued,running,retrying", None).await?;
         let live: Vec<u64> = jobs.iter().filter_map(|job| job["id"].as_u64()).collect();
-        // A little overlap: a job may be archived under a moment just before the look.
+        // A small overlap: a job may be archived with a time just before the last read.
         jobs.extend(
             changed(api, args, "succeeded,failed,cancelled", Some((since - Millis::from_secs(2)).to_string())).await?,
         );
@@ -184,12 +185,12 @@ async fn look(api: &Api, printer: &mut Printer<'_>) -> Result<(), Error> {
                 return Ok(());
             }
         }
-        // Finished jobs are looked at for as long as they can turn up again.
+        // Finished jobs are remembered as long as they can appear again.
         if seen.len() > 4 * LOOKED_AT {
             seen.retain(|id, _| live.contains(id));
         }
         (is_first, since) = (false, looked_at);
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_EVERY).await;
     }
 }
 
@@ -253,8 +254,8 @@ fn line(name: &str, event: &Value, screen: &Screen) -> String {
     };
     let name = screen.ink.hued(hue, &format!("{:<9}", name.replace('_', " ")));
     let job = format!("job {}", plain(&event["id"]));
-    let lane = format!("{}/{}", plain(&event["queue"]), plain(&event["kind"]));
-    let text = format!("{at:<12}  {job:<10}  {name}  {lane:<24}  {attempt:<12}  {}", notes.join(", "));
+    let queue_and_kind = format!("{}/{}", plain(&event["queue"]), plain(&event["kind"]));
+    let text = format!("{at:<12}  {job:<10}  {name}  {queue_and_kind:<24}  {attempt:<12}  {}", notes.join(", "));
     format!("{}\n", text.trim_end())
 }
 

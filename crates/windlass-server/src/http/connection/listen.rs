@@ -1,7 +1,8 @@
 //! The accept loop: connections that are slow to ask, idle or too many are closed, and everything drains on stop. (Plain
 //! `axum::serve` has no header timeout: a few thousand silent sockets would starve everyone else.)
 
-use crate::http::connection::connections::{Busy, ConnectionSlot, ConnectionSlots};
+use super::connections::{ConnectionSlot, ConnectionSlots, Sending, Working};
+use super::wire::Wire;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -25,10 +26,16 @@ use windlass::clock::Clock;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest silence between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time for which a client may take nothing of a response.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often a connection is looked at for that.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Connections the system may queue up for us.
 const BACKLOG: u32 = 4096;
 /// Streams of one HTTP/2 connection.
-const MAX_STREAMS: u32 = 256;
+const MAX_STREAMS: u32 = 100;
+/// Most bytes that an HTTP/2 stream buffers for a client that does not take them.
+const MAX_UNSENT: usize = 64 * 1024;
 /// Largest header of a request, in bytes.
 const MAX_HEADER: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
@@ -63,13 +70,13 @@ pub(crate) async fn serve(
             () = stop.cancelled() => break,
             accepted = listener.accept() => accepted,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             tokio::time::sleep(AFTER_REFUSAL).await;
             continue;
         };
         let slot = tokio::select! {
             () = stop.cancelled() => break,
-            slot = slots.take() => slot,
+            slot = slots.take(peer.ip()) => slot,
         };
         connections.spawn(connection(stream, router.clone(), slot, stop.clone(), end.clone()));
     }
@@ -93,7 +100,7 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     let service = {
         let slot = slot.clone();
-        service_fn(move |request: Request<Incoming>| answer(router.clone(), slot.busy(), request))
+        service_fn(move |request: Request<Incoming>| answer(router.clone(), slot.working(), slot.clone(), request))
     };
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE_TIMEOUT).max_headers(MAX_HEADERS);
@@ -102,12 +109,14 @@ async fn connection(
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
+        .max_send_buf_size(MAX_UNSENT)
         .max_header_list_size(MAX_HEADER as u32);
     builder.http2().keep_alive_interval(IDLE_TIMEOUT).keep_alive_timeout(HEADER_TIMEOUT);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(TokioIo::new(Wire::new(stream, slot.clone())), service);
     tokio::pin!(connection);
     let first_header = tokio::time::sleep(HEADER_TIMEOUT);
     tokio::pin!(first_header);
+    let mut look = tokio::time::interval(LOOK_EVERY);
     let mut awaiting_first = true;
     let mut draining = false;
     loop {
@@ -116,6 +125,15 @@ async fn connection(
             _ = connection.as_mut() => break,
             () = slot.evicted() => break,
             () = end.cancelled() => break,
+            _ = look.tick() => {
+                if slot.is_stalled(WRITE_TIMEOUT) {
+                    break;
+                }
+            }
+            () = slot.retired(), if !draining => {
+                draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
             () = stop.cancelled(), if !draining => {
                 draining = true;
                 connection.as_mut().graceful_shutdown();
@@ -131,16 +149,23 @@ async fn connection(
     }
 }
 
-async fn answer(router: Router, busy: Busy, request: Request<Incoming>) -> Result<Response<Attended>, Infallible> {
+async fn answer(
+    router: Router,
+    working: Working,
+    slot: ConnectionSlot,
+    mut request: Request<Incoming>,
+) -> Result<Response<Attended>, Infallible> {
+    // A handler that waits for something to happen says so, and can be asked to answer early.
+    request.extensions_mut().insert(slot);
     let response = router.oneshot(request.map(Body::new)).await?;
-    Ok(response.map(|body| Attended { body, _busy: busy }))
+    Ok(response.map(|body| Attended { body, sending: working.sending() }))
 }
 
-/// A body whose connection counts as busy until it is sent.
+/// A body that notes when the client takes a part of it.
 #[derive(Debug)]
 struct Attended {
     body: Body,
-    _busy: Busy,
+    sending: Sending,
 }
 
 impl HttpBody for Attended {
@@ -148,7 +173,12 @@ impl HttpBody for Attended {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        match &frame {
+            Poll::Ready(_) => self.sending.progress(),
+            Poll::Pending => self.sending.idle(),
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

@@ -4,3 +4,4 @@ pub(super) mod connections;
 pub(super) mod guard;
 pub(super) mod layers;
 pub(crate) mod listen;
+mod wire;

@@ -11,14 +11,12 @@ use axum::extract::State;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use utoipa::ToSchema;
-use windlass::store::{Discard, Discarded, JobFilter, MAX_BATCH, Replay, ReplayOnly, Replayed, Spacing};
+use windlass::{DeadLetters, Discarded, JobFilter, MAX_BATCH, Replayed, Spacing};
 use windlass_core::JobId;
 use windlass_core::job::{Kind, QueueName, Tenant};
 
 /// The fastest rate that spaces jobs, in jobs per second.
 const MAX_RATE: u64 = 1000;
-/// Ids that the audit names of a request.
-const NAMED_IDS: usize = 20;
 /// Longest reason of a discard, in bytes.
 const MAX_REASON: usize = 1000;
 
@@ -85,7 +83,7 @@ pub(crate) async fn replay(
     match choice {
         Choice::Ids(ids) => replay_ids(&app, &caller, ids, spacing).await,
         Choice::Filter(filter) => {
-            let page = app.windlass().replay_dead_letters(&caller.tenants(), *filter, spacing, &caller.by).await?;
+            let page = dead_letters(&app, &caller).replay(*filter, spacing).await?;
             let last_due_at = rate.and(moment(page.last_due));
             Ok(Json(BulkResult { done: page.done, more: page.more, last_due_at, results: Vec::new() }))
         }
@@ -98,15 +96,7 @@ async fn replay_ids(
     ids: Vec<JobId>,
     spacing: Spacing,
 ) -> Result<Json<BulkResult>, Problem> {
-    let scope = caller.tenants();
-    let by_id = Replay::new(ids.clone(), ReplayOnly::DeadLetters, caller.by.clone());
-    let replayed = app.windlass().replay_in(&scope, Replay { spacing, what: named(&ids), ..by_id }).await?;
-    let sent = ids.iter().zip(&replayed).filter(|(_, result)| **result == Replayed::Queued).map(|(id, _)| *id);
-    let sent: Vec<JobId> = sent.collect();
-    let last = match sent.last() {
-        Some(id) if spacing != Spacing::NONE => app.store().job(&scope, *id).await?,
-        Some(_) | None => None,
-    };
+    let replayed = dead_letters(app, caller).replay_ids(ids.clone(), spacing).await?;
     let word = |result: &Replayed| match result {
         Replayed::Queued => "queued",
         Replayed::AlreadyLive => "already_live",
@@ -115,18 +105,15 @@ async fn replay_ids(
         Replayed::NotFound => "not_found",
     };
     Ok(Json(BulkResult {
-        done: sent.len() as u64,
+        done: replayed.results.iter().filter(|result| **result == Replayed::Queued).count() as u64,
         more: false,
-        last_due_at: moment(last.map(|job| job.due_at)),
-        results: reported(&ids, replayed.iter().map(word)),
+        last_due_at: moment(replayed.last_due),
+        results: reported(&ids, replayed.results.iter().map(word)),
     }))
 }
 
-/// Ids in words, for the audit: the first few.
-fn named(ids: &[JobId]) -> String {
-    let first: Vec<String> = ids.iter().take(NAMED_IDS).map(ToString::to_string).collect();
-    let more = if ids.len() > first.len() { ", …" } else { "" };
-    format!("dead letters {}{more}", first.join(", "))
+fn dead_letters<'a>(app: &'a App, caller: &Caller) -> DeadLetters<'a> {
+    app.windlass().dead_letters().within(&caller.tenants()).by(&caller.by)
 }
 
 /// Declare dead letters dealt with. They stay in the archive.
@@ -149,27 +136,23 @@ pub(crate) async fn discard(
         faults.finish()?;
         (choice.ok_or_else(|| faults.problem())?, reason.unwrap_or_default())
     };
-    let (ids, more) = match &choice {
-        Choice::Ids(ids) => (ids.clone(), false),
+    let dead = dead_letters(&app, &caller);
+    let ids = match choice {
+        Choice::Ids(ids) => ids,
         Choice::Filter(filter) => {
-            let ids = app.windlass().dead_letter_ids(&caller.tenants(), JobFilter::clone(filter)).await?;
-            let more = ids.len() == MAX_BATCH;
-            (ids, more)
+            let page = dead.discard(*filter, &reason).await?;
+            return Ok(Json(BulkResult { done: page.done, more: page.more, last_due_at: None, results: Vec::new() }));
         }
     };
-    let discard = Discard { ids: ids.clone(), reason, by: caller.by.clone() };
-    let discarded = if ids.is_empty() { Vec::new() } else { app.store().discard(&caller.tenants(), discard).await? };
+    let discarded = dead.discard_ids(ids.clone(), &reason).await?;
     let done = discarded.iter().filter(|result| **result == Discarded::Done).count() as u64;
     let word = |result: &Discarded| match result {
         Discarded::Done => "discarded",
         Discarded::NotDead => "not_dead",
         Discarded::NotFound => "not_found",
     };
-    let results = match choice {
-        Choice::Ids(ids) => reported(&ids, discarded.iter().map(word)),
-        Choice::Filter(_) => Vec::new(),
-    };
-    Ok(Json(BulkResult { done, more, last_due_at: None, results }))
+    let results = reported(&ids, discarded.iter().map(word));
+    Ok(Json(BulkResult { done, more: false, last_due_at: None, results }))
 }
 
 fn reported(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {

@@ -17,8 +17,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::store::{DeadGroup, JobFilter};
-use windlass_core::State as JobState;
+use windlass::{DeadGroup, JobFilter};
 
 /// Groups shown when no limit is asked for.
 const DEFAULT_GROUPS: u32 = 50;
@@ -72,14 +71,15 @@ pub(crate) struct DeadLetter {
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Response, Problem> {
     query.only(&["group", "queue", "tenant", "kind", "class", "since", "fingerprint", "limit", "cursor", "order"])?;
     let fingerprint = query.text("fingerprint").map(str::to_owned);
-    let filter = JobFilter { dead_letters: true, fingerprint, ..filter(&query, &caller)? };
+    let filter = JobFilter { fingerprint, ..filter(&query, &caller)? };
+    let dead = app.windlass().dead_letters().within(&caller.tenants());
     if query.flag("group")? {
         let limit = query.limit(DEFAULT_GROUPS, MAX_LIMIT)?;
-        let groups = app.store().dead_groups(&caller.tenants(), &filter, limit).await?;
+        let groups = dead.groups(&filter, limit).await?;
         return Ok(Json(Listing::whole(groups.iter().map(GroupView::from).collect())).into_response());
     }
     let page = query.page()?;
-    let jobs = app.store().jobs(&caller.tenants(), &filter, Listing::<JobView>::one_more(page)).await?;
+    let jobs = dead.list(&filter, Listing::<JobView>::one_more(page)).await?;
     Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))).into_response())
 }
 
@@ -88,9 +88,9 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
     responses((status = 200, body = DeadLetter), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<DeadLetter>, Problem> {
     let scope = caller.tenants();
-    let job = app.store().job(&scope, id.0).await?.filter(|job| job.state == JobState::Failed);
+    let job = app.windlass().dead_letters().within(&scope).get(id.0).await?;
     let job = job.ok_or_else(|| Problem::not_found("dead letter", id.0))?;
-    let attempts = app.store().attempts(&scope, id.0, SHOWN_ATTEMPTS).await?;
+    let attempts = app.windlass().jobs().within(&scope).latest_attempts(id.0, SHOWN_ATTEMPTS).await?;
     let history = attempts.iter().map(|attempt| AttemptView::new(attempt, None)).collect();
     let deliveries = deliveries::of(&app, &scope, &job).await?;
     Ok(Json(DeadLetter { job: JobWithDeliveries { job: JobView::from(&job), deliveries }, history }))

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::client::catalogue::Catalogue;
 use windlass::job::NewJob;
-use windlass::store::{Atomicity, Enqueued, MAX_BATCH};
+use windlass::{Atomicity, Enqueued, MAX_BATCH};
 use windlass_core::policy::FAMILY_FIELDS;
 
 /// The most jobs of one request.

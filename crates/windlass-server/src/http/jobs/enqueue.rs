@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, LOCATION};
 use windlass::job::{Job, NewJob, QueueId};
-use windlass::store::{Atomicity, Enqueued};
+use windlass::{Atomicity, Enqueued};
 use windlass_core::policy::FAMILY_FIELDS;
 use windlass_core::{JobId, Millis, State as JobState, Timestamp};
 
@@ -58,13 +58,13 @@ pub(crate) async fn enqueue(
     };
     match made {
         Made::Schedule(None) | Made::Job(None) => Err(Problem::new(Kind::Invalid, "the body is wrong")),
-        Made::Schedule(Some(spec)) => schedules::add(&app, spec).await,
+        Made::Schedule(Some(new)) => schedules::add(&app, &caller, new).await,
         Made::Job(Some(job)) => store(&app, &caller, job).await,
     }
 }
 
 enum Made {
-    Schedule(Option<windlass::store::ScheduleSpec>),
+    Schedule(Option<schedules::ScheduleFields>),
     Job(Option<NewJob>),
 }
 
@@ -90,7 +90,7 @@ async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Prob
             let location = format!("/api/v1/jobs/{id}");
             Ok((StatusCode::CREATED, [(LOCATION, location)], Json(view)).into_response())
         }
-        Some(Enqueued::Existing(id)) => match app.store().job(&caller.tenants(), id).await? {
+        Some(Enqueued::Existing(id)) => match app.windlass().jobs().within(&caller.tenants()).get(id).await? {
             Some(found) => Ok(Json(JobView::from(&found)).into_response()),
             // Its queue keeps no finished jobs; that it was accepted is all there is to say.
             None => Ok(Json(serde_json::json!({ "id": id.0 })).into_response()),

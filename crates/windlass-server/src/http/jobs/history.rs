@@ -27,15 +27,15 @@ pub(crate) async fn history(
 ) -> Result<Json<Listing<AttemptView>>, Problem> {
     query.only(&["limit"])?;
     let limit = query.limit(DEFAULT_ATTEMPTS, MAX_LIMIT)?;
-    let (scope, store) = (caller.tenants(), app.store());
-    let attempts = store.attempts(&scope, id.0, limit).await?;
+    let scope = caller.tenants();
+    let (jobs, schedules) = (app.windlass().jobs().within(&scope), app.windlass().schedules().within(&scope));
+    let attempts = jobs.latest_attempts(id.0, limit).await?;
     if !attempts.is_empty() {
         return Ok(Json(Listing::whole(attempts.iter().map(|a| AttemptView::new(a, None)).collect())));
     }
     // A one-shot schedule is gone after its run; the run stays.
-    let runs = store.schedule_attempts(&scope, id.0, limit).await?;
-    let is_known =
-        !runs.is_empty() || store.job(&scope, id.0).await?.is_some() || store.schedule(&scope, id.0).await?.is_some();
+    let runs = schedules.history(id.0, limit).await?;
+    let is_known = !runs.is_empty() || jobs.get(id.0).await?.is_some() || schedules.get(id.0).await?.is_some();
     if !is_known {
         return Err(Problem::not_found("job or schedule", id.0));
     }

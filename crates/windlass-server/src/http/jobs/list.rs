@@ -8,7 +8,7 @@ use crate::http::output::problem::Problem;
 use crate::http::output::view::JobView;
 use axum::Json;
 use axum::extract::State;
-use windlass::store::JobFilter;
+use windlass::JobFilter;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, State as JobState};
 
@@ -40,7 +40,8 @@ pub(crate) async fn list(
     filter.parent = query.parsed("parent", id)?;
     filter.executor = query.parsed("executor", |word| Executor::parse(word).ok_or("must be worker or http"))?;
     let page = query.page()?;
-    let jobs = app.store().jobs(&caller.tenants(), &filter, Listing::<JobView>::one_more(page)).await?;
+    let jobs =
+        app.windlass().jobs().within(&caller.tenants()).list(&filter, Listing::<JobView>::one_more(page)).await?;
     Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))))
 }
 

@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use utoipa::ToSchema;
-use windlass::store::{Amend, Amended, Cancelled, Replay, ReplayOnly, Replayed, Scope};
+use windlass::{Amend, Amended, Cancelled, Replayed, Scope};
 use windlass_core::JobId;
 
 /// A change to a waiting job.
@@ -33,7 +33,7 @@ pub(crate) struct AmendBody {
     responses((status = 200, body = JobWithDeliveries), (status = 404, body = ProblemBody)))]
 pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobWithDeliveries>, Problem> {
     let scope = caller.tenants();
-    let job = app.store().job(&scope, id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
+    let job = app.windlass().jobs().within(&scope).get(id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
     let deliveries = deliveries::of(&app, &scope, &job).await?;
     Ok(Json(JobWithDeliveries { job: JobView::from(&job), deliveries }))
 }
@@ -49,7 +49,7 @@ pub(crate) async fn amend(
     body: Body,
 ) -> Result<Json<JobView>, Problem> {
     let change = read_change(&app, &body)?;
-    match app.store().amend(&caller.tenants(), id.0, change).await? {
+    match app.windlass().jobs().within(&caller.tenants()).amend(id.0, change).await? {
         Amended::Done => show(&app, &caller.tenants(), id.0).await.map(Json),
         Amended::NotWaiting(state) => Err(Problem::conflict(format!("job {} is {state}, not waiting", id.0))),
         Amended::NotFound => Err(Problem::not_found("job", id.0)),
@@ -65,8 +65,7 @@ pub(crate) async fn amend(
         (status = 409, description = "It has finished", body = ProblemBody)))]
 pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
     let scope = caller.tenants();
-    let cancelled = app.windlass().cancel_in(&scope, vec![id.0]).await?;
-    let status = match cancelled.first().copied().unwrap_or(Cancelled::NotFound) {
+    let status = match app.windlass().jobs().within(&scope).cancel(id.0).await? {
         Cancelled::Now => StatusCode::OK,
         Cancelled::Requested => StatusCode::ACCEPTED,
         Cancelled::Finished(state) => return Err(Problem::conflict(format!("job {} is {state} already", id.0))),
@@ -83,10 +82,7 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id)
         (status = 409, description = "It is running", body = ProblemBody)))]
 pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
     let scope = caller.tenants();
-    let what = format!("job {}", id.0);
-    let replay = Replay { what, ..Replay::new(vec![id.0], ReplayOnly::Any, caller.by.clone()) };
-    let replayed = app.windlass().replay_in(&scope, replay).await?;
-    match replayed.first().copied().unwrap_or(Replayed::NotFound) {
+    match app.windlass().jobs().within(&scope).by(&caller.by).replay(id.0).await? {
         Replayed::Queued | Replayed::AlreadyLive | Replayed::NotDead => {
             answer(&app, &scope, id.0, StatusCode::OK).await
         }
@@ -96,13 +92,13 @@ pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) 
 }
 
 async fn show(app: &App, scope: &Scope, id: JobId) -> Result<JobView, Problem> {
-    let job = app.store().job(scope, id).await?;
+    let job = app.windlass().jobs().within(scope).get(id).await?;
     job.map(|job| JobView::from(&job)).ok_or_else(|| Problem::not_found("job", id))
 }
 
 /// The job after a verb; its queue may keep no finished jobs.
 async fn answer(app: &App, scope: &Scope, id: JobId, status: StatusCode) -> Result<Response, Problem> {
-    let job = app.store().job(scope, id).await?;
+    let job = app.windlass().jobs().within(scope).get(id).await?;
     Ok(match job {
         Some(job) => (status, Json(JobView::from(&job))).into_response(),
         None => (status, Json(serde_json::json!({ "id": id.0, "state": "cancelled" }))).into_response(),

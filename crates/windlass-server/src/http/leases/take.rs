@@ -3,11 +3,12 @@
 use super::read;
 use crate::http::app::App;
 use crate::http::auth::{May, Work};
+use crate::http::connection::connections::{ConnectionSlot, Waiting};
 use crate::http::input::body::Body;
 use crate::http::output::problem::{Problem, ProblemBody};
 use crate::http::output::view::raw;
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -70,10 +71,20 @@ pub(crate) struct LeasedJob {
 /// result before it ends.
 #[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
-pub(crate) async fn take(State(app): State<App>, caller: May<Work>, body: Body) -> Result<Json<LeasedJobs>, Problem> {
+pub(crate) async fn take(
+    State(app): State<App>,
+    caller: May<Work>,
+    slot: Option<Extension<ConnectionSlot>>,
+    body: Body,
+) -> Result<Json<LeasedJobs>, Problem> {
     let request = read::take_request(&body, caller.work_scope())?;
     let lease_for = request.lease_for;
-    let jobs = app.remote().take(request).await?;
+    let waiting = slot.as_ref().map(|slot| slot.waiting());
+    let jobs = tokio::select! {
+        taken = app.remote().take(request) => taken?,
+        // Another client needs the connection. What was claimed meanwhile is given back.
+        () = Waiting::is_over(waiting.as_ref()) => Vec::new(),
+    };
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, lease_for)).collect() }))
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass::store::Page;
+use windlass::Page;
 use windlass_core::JobId;
 
 /// A page of a list.

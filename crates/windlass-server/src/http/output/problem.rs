@@ -6,7 +6,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTIC
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass::client::draft::DraftError;
-use windlass::store::StoreError;
+use windlass::{PolicyFault, ScheduleError, StoreError};
 
 /// How long a client should wait after a 503, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -211,6 +211,27 @@ impl From<StoreError> for Problem {
                 tracing::error!(%error, "the store holds what it cannot hold");
                 Self::new(Kind::Internal, "the store holds something this version cannot read; see the server's log")
             }
+        }
+    }
+}
+
+impl From<PolicyFault> for Problem {
+    fn from(error: PolicyFault) -> Self {
+        match error {
+            PolicyFault::Policy(error) => Self::field("/policy", error.to_string()),
+            PolicyFault::Preset(_) => Self::conflict(error.to_string()),
+            PolicyFault::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<ScheduleError> for Problem {
+    fn from(error: ScheduleError) -> Self {
+        match error {
+            ScheduleError::Cadence(error) => Self::field("/cron", error.to_string()),
+            ScheduleError::Draft(error) => error.into(),
+            ScheduleError::NotFound(id) => Self::not_found("schedule", id),
+            ScheduleError::Store(error) => error.into(),
         }
     }
 }

@@ -15,6 +15,7 @@ use hyper::http::request::Parts;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use view::QueueView;
+use windlass::Scope;
 use windlass_core::job::{QueueName, Tenant};
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -32,7 +33,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Json<Listing<QueueView>>, Problem> {
     query.only(&["tenant"])?;
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
-    let scope = tenant.map_or_else(|| caller.tenants(), windlass::store::Scope::Tenant);
+    let scope = tenant.map_or_else(|| caller.tenants(), Scope::Tenant);
     view::all(&app, &scope).await.map(|queues| Json(Listing::whole(queues)))
 }
 
@@ -58,6 +59,15 @@ enum Whose {
     Of(Tenant),
     /// `*`: every tenant's queue of the name; for callers for all tenants.
     Everyones,
+}
+
+impl Whose {
+    fn scope(&self) -> Scope {
+        match self {
+            Self::Of(tenant) => Scope::Tenant(tenant.clone()),
+            Self::Everyones => Scope::All,
+        }
+    }
 }
 
 fn whose(query: &Query, caller: &Caller) -> Result<Whose, Problem> {

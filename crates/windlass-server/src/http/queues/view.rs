@@ -5,19 +5,12 @@ use crate::http::output::problem::Problem;
 use crate::http::output::view::moment;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass::job::QueueId;
-use windlass::store::{Depth, Queue, Retention, Scope, SettingKey, json};
-use windlass::tally::Tally;
-use windlass_core::job::Tenant;
-use windlass_core::{Millis, Timestamp};
-
-/// What rates are measured over.
-const WINDOW: Millis = Millis::from_secs(300);
+use windlass::{QueueStatus, Retention, Scope};
+use windlass_core::{Executor, Timestamp};
 
 /// A queue.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Queue)]
 pub(crate) struct QueueView {
@@ -42,7 +35,7 @@ pub(crate) struct QueueView {
 }
 
 /// Per second, over the last 5 minutes.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rates {
     enqueued: f64,
@@ -51,7 +44,7 @@ pub(crate) struct Rates {
     retried: f64,
 }
 
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Retention)]
 pub(crate) struct RetentionView {
     succeeded: String,
@@ -70,64 +63,33 @@ impl From<Retention> for RetentionView {
 }
 
 pub(super) async fn all(app: &App, scope: &Scope) -> Result<Vec<QueueView>, Problem> {
-    let (store, now) = (app.store(), app.now());
-    let queues = store.queues().await?;
-    let depths: BTreeMap<QueueId, Depth> = store.depths(scope).await?.into_iter().map(|d| (d.queue, d)).collect();
-    let settings = store.settings().await?;
-    let mut tallies: BTreeMap<QueueId, Tally> = BTreeMap::new();
-    for (queue, _, tally) in store.tallies(scope, Some(now - WINDOW)).await? {
-        *tallies.entry(queue.id).or_default() += tally;
-    }
-    let mut views: BTreeMap<(&str, &str), QueueView> = BTreeMap::new();
-    for queue in queues.iter().filter(|queue| scope.covers(&queue.tenant)) {
-        let view = views.entry((queue.tenant.as_str(), queue.name.as_str())).or_insert_with(|| {
-            let setting = setting_of(&settings, queue);
-            let retention =
-                setting.map_or_else(Retention::default, |text| json::retention_in(text, Retention::default()));
-            let setting = setting.and_then(|text| serde_json::from_str::<Value>(text).ok());
-            QueueView {
-                tenant_id: queue.tenant.to_string(),
-                name: queue.name.to_string(),
-                policy: setting.and_then(|value| value.get("policy").cloned()).filter(|policy| !policy.is_null()),
-                retention: retention.into(),
-                ..QueueView::default()
-            }
-        });
-        let depth = depths.get(&queue.id);
-        view.add(queue, depth, tallies.get(&queue.id).copied().unwrap_or_default(), now);
-    }
-    Ok(views.into_values().collect())
+    let now = app.now();
+    let queues = app.windlass().queues().within(scope).list().await?;
+    Ok(queues.into_iter().map(|queue| QueueView::new(queue, now)).collect())
 }
 
 impl QueueView {
-    fn add(&mut self, queue: &Queue, depth: Option<&Depth>, tally: Tally, now: Timestamp) {
-        self.executors.push(queue.executor.as_str());
-        self.paused |= queue.paused;
-        if let Some(depth) = depth {
-            self.due += depth.due;
-            self.later += depth.later;
-            self.running += depth.running;
-            self.dead += depth.dead;
-            let age = depth.oldest_due.map(|due_at| now.since(due_at).get());
-            if age > self.oldest_due_ms {
-                self.oldest_due_ms = age;
-                self.oldest_due_at = moment(depth.oldest_due);
-            }
+    fn new(queue: QueueStatus, now: Timestamp) -> Self {
+        Self {
+            depth: queue.depth(),
+            tenant_id: queue.tenant.to_string(),
+            name: queue.name.to_string(),
+            executors: queue.executors.into_iter().map(Executor::as_str).collect(),
+            paused: queue.paused,
+            due: queue.due,
+            later: queue.later,
+            running: queue.running,
+            dead: queue.dead,
+            oldest_due_at: moment(queue.oldest_due),
+            oldest_due_ms: queue.oldest_due.map(|due_at| now.since(due_at).get()),
+            rates: Rates {
+                enqueued: queue.rates.enqueued,
+                succeeded: queue.rates.succeeded,
+                failed: queue.rates.failed,
+                retried: queue.rates.retried,
+            },
+            policy: queue.policy,
+            retention: queue.retention.into(),
         }
-        self.depth = self.due + self.later + self.running;
-        let per_second = |count: i64| count as f64 / (WINDOW.get() as f64 / 1000.0);
-        self.rates.enqueued += per_second(tally.enqueued);
-        self.rates.succeeded += per_second(tally.succeeded);
-        self.rates.failed += per_second(tally.failed);
-        self.rates.retried += per_second(tally.retried);
     }
-}
-
-/// The queue's own setting, else the one for every tenant.
-fn setting_of<'a>(settings: &'a [(SettingKey, String)], queue: &Queue) -> Option<&'a str> {
-    let of = |tenant: Option<&Tenant>| {
-        let is_it = |key: &SettingKey| matches!(key, SettingKey::Queue { tenant: t, name } if t.as_ref() == tenant && name == queue.name.as_str());
-        settings.iter().find(|(key, _)| is_it(key)).map(|(_, text)| text.as_str())
-    };
-    of(Some(&queue.tenant)).or_else(|| of(None))
 }

@@ -1,12 +1,11 @@
 //! Schedules: make, look at, change, pause, trigger and preview them.
 
-mod cadence;
 mod read;
 mod verbs;
 mod view;
 
 use super::app::App;
-use super::auth::{Enqueue, May, Read};
+use super::auth::{Caller, Enqueue, May, Read};
 use super::input::body::Body;
 use super::input::draft::{JOB_FIELDS, JobBody};
 use super::input::fields::{Faults, Fields};
@@ -22,11 +21,10 @@ use hyper::header::LOCATION;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::store::{ScheduleChange, ScheduleSpec, Scope};
-use windlass_core::JobId;
+use windlass::{Schedule, Schedules};
 use windlass_core::policy::FAMILY_FIELDS;
 
-pub(crate) use read::{SCHEDULE_FIELDS, read_new};
+pub(crate) use read::{SCHEDULE_FIELDS, ScheduleFields, read_new};
 use view::ScheduleView;
 
 pub(crate) fn router() -> OpenApiRouter<App> {
@@ -72,10 +70,11 @@ pub(crate) struct ScheduleBody {
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Json<Listing<ScheduleView>>, Problem> {
     query.only(&["limit", "cursor", "order"])?;
     let page = query.page()?;
-    let rows = app.store().schedules(&caller.tenants(), Listing::<ScheduleView>::one_more(page)).await?;
+    let schedules = schedules(&app, &caller);
+    let rows = schedules.list(Listing::<ScheduleView>::one_more(page)).await?;
     let mut shown = Vec::with_capacity(rows.len());
     for schedule in rows {
-        let retry_at = view::retry_at(&app, &schedule).await?;
+        let retry_at = schedules.retry_at(&schedule).await?;
         shown.push((schedule, retry_at));
     }
     Ok(Json(Listing::new(&shown, page, |(s, _)| s.id, |(s, retry_at)| ScheduleView::new(s, *retry_at))))
@@ -86,21 +85,19 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
     responses((status = 201, body = ScheduleView), (status = 422, body = ProblemBody)))]
 async fn create(State(app): State<App>, caller: May<Enqueue>, body: Body) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
-    let spec = {
+    let new = {
         let faults = Faults::default();
         let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
         fields.refuse_unknown(&[SCHEDULE_FIELDS, JOB_FIELDS, FAMILY_FIELDS].concat());
-        let spec = read_new(&fields, &caller, &catalogue, app.now())?;
+        let new = read_new(&fields, &caller, &catalogue, app.now())?;
         faults.finish()?;
-        spec.ok_or_else(|| faults.problem())?
+        new.ok_or_else(|| faults.problem())?
     };
-    add(&app, spec).await
+    add(&app, &caller, new).await
 }
 
-pub(crate) async fn add(app: &App, spec: ScheduleSpec) -> Result<Response, Problem> {
-    let now = app.now();
-    let next_at = cadence::of(&spec, now).map_err(|error| Problem::field("/cron", error.to_string()))?.next_after(now);
-    let schedule = app.store().add_schedule(spec, next_at).await?;
+pub(crate) async fn add(app: &App, caller: &Caller, new: ScheduleFields) -> Result<Response, Problem> {
+    let schedule = new.fill(schedules(app, caller).create()).await?;
     let location = format!("/api/v1/schedules/{}", schedule.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ScheduleView::new(&schedule, None))).into_response())
 }
@@ -109,7 +106,8 @@ pub(crate) async fn add(app: &App, spec: ScheduleSpec) -> Result<Response, Probl
 #[utoipa::path(get, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<ScheduleView>, Problem> {
-    show(&app, &caller.tenants(), id.0).await.map(Json)
+    let schedule = schedules(&app, &caller).get(id.0).await?;
+    shown(&app, schedule.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
 
 /// Change a schedule.
@@ -125,7 +123,8 @@ async fn change(
     body: Body,
 ) -> Result<Json<ScheduleView>, Problem> {
     let catalogue = app.catalogue().await?;
-    let Some(schedule) = app.store().schedule(&caller.tenants(), id.0).await? else {
+    let schedules = schedules(&app, &caller);
+    let Some(schedule) = schedules.get(id.0).await? else {
         return Err(Problem::not_found("schedule", id.0));
     };
     let change = {
@@ -135,29 +134,26 @@ async fn change(
         faults.finish()?;
         change
     };
-    apply(&app, &caller.tenants(), id.0, change).await
-}
-
-async fn apply(app: &App, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Json<ScheduleView>, Problem> {
-    match app.store().change_schedule(scope, id, change).await? {
-        Some(_) => show(app, scope, id).await.map(Json),
-        None => Err(Problem::not_found("schedule", id)),
-    }
+    let changed = change.fill(schedules.change(id.0)).await?;
+    shown(&app, changed).await.map(Json)
 }
 
 /// Remove a schedule. Its runs stay in history.
 #[utoipa::path(delete, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 204), (status = 404, body = ProblemBody)))]
 async fn remove(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<StatusCode, Problem> {
-    if app.store().remove_schedule(&caller.tenants(), id.0).await? {
+    if schedules(&app, &caller).remove(id.0).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Problem::not_found("schedule", id.0))
     }
 }
 
-async fn show(app: &App, scope: &Scope, id: JobId) -> Result<ScheduleView, Problem> {
-    let schedule = app.store().schedule(scope, id).await?.ok_or_else(|| Problem::not_found("schedule", id))?;
-    let retry_at = view::retry_at(app, &schedule).await?;
+fn schedules<'a>(app: &'a App, caller: &Caller) -> Schedules<'a> {
+    app.windlass().schedules().within(&caller.tenants())
+}
+
+async fn shown(app: &App, schedule: Schedule) -> Result<ScheduleView, Problem> {
+    let retry_at = app.windlass().schedules().retry_at(&schedule).await?;
     Ok(ScheduleView::new(&schedule, retry_at))
 }

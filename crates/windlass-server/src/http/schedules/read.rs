@@ -1,13 +1,12 @@
 //! Bodies of schedules: the native form, and family D's, whose job's fields stand beside the schedule's.
 
-use super::cadence;
 use crate::http::auth::Caller;
 use crate::http::input::draft::{self, Beside, JOB_FIELDS};
 use crate::http::input::fields::Fields;
 use crate::http::output::problem::Problem;
 use windlass::client::catalogue::Catalogue;
 use windlass::job::NewJob;
-use windlass::store::{Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec};
+use windlass::{Missed, Overlap, Recurrence, Schedule, ScheduleBuilder, ScheduleSpec};
 use windlass_core::job::Tenant;
 use windlass_core::policy::FAMILY_FIELDS;
 use windlass_core::{Cadence, Timestamp};
@@ -18,7 +17,45 @@ pub(crate) const SCHEDULE_FIELDS: &[&str] =
 /// What a run gets from its firing, not from the template.
 const FIRING_FIELDS: &[&str] = &["runAt", "delay", "startBy", "idempotencyKey", "idempotencyWindow"];
 
-/// Reads a new schedule. `None` if a field is wrong, which has then been told.
+/// The fields of a schedule that a body gives. What is left out keeps its default or what it was.
+#[derive(Debug)]
+pub(crate) struct ScheduleFields {
+    /// Text and time zone, checked.
+    cadence: Option<(String, String)>,
+    recurrence: Option<Recurrence>,
+    overlap: Option<Overlap>,
+    missed: Option<Missed>,
+    paused: Option<bool>,
+    template: Option<NewJob>,
+}
+
+impl ScheduleFields {
+    pub(crate) fn fill(self, mut schedule: ScheduleBuilder<'_>) -> ScheduleBuilder<'_> {
+        if let Some((text, zone)) = self.cadence {
+            let is_interval = Cadence::interval_in(&text).is_some();
+            schedule = schedule.cron(&text);
+            schedule = if is_interval { schedule } else { schedule.time_zone(&zone) };
+        }
+        if let Some(recurrence) = self.recurrence {
+            schedule = schedule.recurrence(recurrence);
+        }
+        if let Some(overlap) = self.overlap {
+            schedule = schedule.overlap(overlap);
+        }
+        if let Some(missed) = self.missed {
+            schedule = schedule.missed(missed);
+        }
+        if let Some(paused) = self.paused {
+            schedule = schedule.set_paused(paused);
+        }
+        match self.template {
+            Some(template) => schedule.complete_template(template),
+            None => schedule,
+        }
+    }
+}
+
+/// Reads a new schedule. `None` if a field is wrong, which is then among the faults.
 ///
 /// # Errors
 /// It names another tenant than the caller's.
@@ -27,7 +64,7 @@ pub(crate) fn read_new(
     caller: &Caller,
     catalogue: &Catalogue,
     now: Timestamp,
-) -> Result<Option<ScheduleSpec>, Problem> {
+) -> Result<Option<ScheduleFields>, Problem> {
     let template = read_template(fields, caller, catalogue)?;
     let cadence = read_cadence(fields, None, now);
     if cadence.is_none() && !["cron", "every", "schedule"].iter().any(|name| fields.has(name)) {
@@ -36,16 +73,9 @@ pub(crate) fn read_new(
     if fields.flag("paused") == Some(true) {
         fields.fault("paused", "is not for new schedules; make it, then pause it");
     }
-    let spec = template.zip(cadence).map(|(template, (cadence, zone))| ScheduleSpec {
-        tenant: template.tenant.clone(),
-        cadence,
-        zone,
-        recurrence: recurrence(fields).unwrap_or(Recurrence::Recurring),
-        overlap: overlap(fields).unwrap_or(Overlap::Skip),
-        missed: missed(fields).unwrap_or(Missed::One),
-        template,
-    });
-    Ok(spec)
+    let is_whole = template.is_some() && cadence.is_some();
+    let read = ScheduleFields { template, cadence, paused: None, ..others(fields) };
+    Ok(is_whole.then_some(read))
 }
 
 /// Reads a change of `schedule`: what is left out stays.
@@ -58,31 +88,26 @@ pub(super) fn read_change(
     catalogue: &Catalogue,
     schedule: &Schedule,
     now: Timestamp,
-) -> Result<ScheduleChange, Problem> {
+) -> Result<ScheduleFields, Problem> {
     fields.refuse_unknown(SCHEDULE_FIELDS);
-    let mut spec = schedule.spec.clone();
-    if fields.has("job")
-        && let Some(template) = read_template(fields, caller, catalogue)?
-    {
-        if template.tenant != spec.tenant {
-            fields.fault("job/tenantId", "cannot move a schedule to another tenant");
-        }
-        spec.template = template;
+    let template = if fields.has("job") { read_template(fields, caller, catalogue)? } else { None };
+    if template.as_ref().is_some_and(|template| template.tenant != schedule.spec.tenant) {
+        fields.fault("job/tenantId", "cannot move a schedule to another tenant");
     }
-    let cadence = read_cadence(fields, Some(&spec), now);
-    let is_new = cadence.is_some();
-    if let Some((cadence, zone)) = cadence {
-        (spec.cadence, spec.zone) = (cadence, zone);
+    let cadence = read_cadence(fields, Some(&schedule.spec), now);
+    Ok(ScheduleFields { template, cadence, ..others(fields) })
+}
+
+/// The fields that a new schedule and a change read alike.
+fn others(fields: &Fields<'_>) -> ScheduleFields {
+    ScheduleFields {
+        cadence: None,
+        recurrence: recurrence(fields),
+        overlap: overlap(fields),
+        missed: missed(fields),
+        paused: fields.flag("paused"),
+        template: None,
     }
-    spec.recurrence = recurrence(fields).unwrap_or(spec.recurrence);
-    spec.overlap = overlap(fields).unwrap_or(spec.overlap);
-    spec.missed = missed(fields).unwrap_or(spec.missed);
-    let paused = fields.flag("paused");
-    let resumes = schedule.paused && paused == Some(false);
-    // Firings that fell into a pause are not made up for.
-    let next = || cadence::of(&spec, schedule.created_at).ok().and_then(|cadence| cadence.next_after(now));
-    let next_at = (is_new || resumes).then(next);
-    Ok(ScheduleChange { spec: Some(spec), paused, next_at })
 }
 
 fn read_template(fields: &Fields<'_>, caller: &Caller, catalogue: &Catalogue) -> Result<Option<NewJob>, Problem> {
@@ -125,18 +150,17 @@ fn read_cadence(fields: &Fields<'_>, old: Option<&ScheduleSpec>, now: Timestamp)
         (None, None) => return None,
     };
     let text = match name {
-        "every" => cadence::interval_text(fields.duration("every")?),
+        "every" => Cadence::interval_text(fields.duration("every")?),
         "timezone" => old?.cadence.clone(),
         _ => fields.text(name)?,
     };
-    if cadence::interval(&text).is_some() && zone.is_some() {
+    if Cadence::interval_in(&text).is_some() && zone.is_some() {
         fields.fault("timezone", "has no effect on an interval");
         return None;
     }
     let zone = zone.or_else(|| old.map(|spec| spec.zone.clone())).unwrap_or_else(|| "UTC".into());
-    match cadence::read(&text, &zone, now) {
-        Ok(Cadence::Cron(line)) => Some((line.text().to_owned(), line.zone().to_owned())),
-        Ok(Cadence::Every(_)) => Some((text, "UTC".into())),
+    match Cadence::read(&text, &zone, now) {
+        Ok(cadence) => Some((cadence.text(), cadence.zone().to_owned())),
         Err(error @ windlass_core::CadenceError::Zone(_)) => {
             fields.fault("timezone", error.to_string());
             None
@@ -151,7 +175,7 @@ fn read_cadence(fields: &Fields<'_>, old: Option<&ScheduleSpec>, now: Timestamp)
 /// Reads a cadence alone, for a preview.
 pub(super) fn read_cadence_only(fields: &Fields<'_>, now: Timestamp) -> Option<Cadence> {
     let (text, zone) = read_cadence(fields, None, now)?;
-    cadence::read(&text, &zone, now).ok()
+    Cadence::read(&text, &zone, now).ok()
 }
 
 fn recurrence(fields: &Fields<'_>) -> Option<Recurrence> {

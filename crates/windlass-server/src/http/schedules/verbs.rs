@@ -2,24 +2,22 @@
 
 use super::read::read_cadence_only;
 use super::view::ScheduleView;
-use super::{ScheduleBody, apply, cadence};
+use super::{ScheduleBody, schedules, shown};
 use crate::http::app::App;
 use crate::http::auth::{Enqueue, May, Read};
 use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields};
 use crate::http::input::query::Query;
 use crate::http::jobs::Id;
-use crate::http::output::problem::{Kind, Problem, ProblemBody};
+use crate::http::output::problem::{Problem, ProblemBody};
 use crate::http::output::view::JobView;
 use axum::Json;
 use axum::extract::State;
 use hyper::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass::job::RunAt;
-use windlass::store::{Fired, Firing, ScheduleChange, Trigger};
+use windlass_core::Timestamp;
 use windlass_core::schedule::MAX_FIRINGS;
-use windlass_core::{Cadence, Timestamp};
 
 /// Firings shown when no count is asked for.
 const DEFAULT_FIRINGS: usize = 10;
@@ -34,8 +32,8 @@ pub(crate) struct Firings {
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/pause", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn pause(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Json<ScheduleView>, Problem> {
-    let change = ScheduleChange { paused: Some(true), ..ScheduleChange::default() };
-    apply(&app, &caller.tenants(), id.0, change).await
+    let paused = schedules(&app, &caller).pause(id.0).await?;
+    shown(&app, paused.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
 
 /// Resume a schedule. Firings that fell into the pause are not made up for.
@@ -46,13 +44,8 @@ pub(crate) async fn resume(
     caller: May<Enqueue>,
     id: Id,
 ) -> Result<Json<ScheduleView>, Problem> {
-    let scope = caller.tenants();
-    let schedule = app.store().schedule(&scope, id.0).await?.ok_or_else(|| Problem::not_found("schedule", id.0))?;
-    let cadence = cadence::of(&schedule.spec, schedule.created_at).ok();
-    let next_at = cadence.and_then(|cadence| cadence.next_after(app.now()));
-    let next_at = schedule.paused.then_some(next_at);
-    let change = ScheduleChange { paused: Some(false), next_at, ..ScheduleChange::default() };
-    apply(&app, &scope, id.0, change).await
+    let resumed = schedules(&app, &caller).resume(id.0).await?;
+    shown(&app, resumed.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
 
 /// Fire a schedule now, whatever its cadence says. Answers the run.
@@ -63,18 +56,9 @@ pub(crate) async fn trigger(
     caller: May<Enqueue>,
     id: Id,
 ) -> Result<(StatusCode, Json<JobView>), Problem> {
-    let scope = caller.tenants();
-    let schedule = app.store().schedule(&scope, id.0).await?.ok_or_else(|| Problem::not_found("schedule", id.0))?;
-    let mut job = schedule.spec.template.clone();
-    (job.run_at, job.schedule) = (RunAt::Now, Some(schedule.id));
-    let firing = Firing { schedule: schedule.id, trigger: Trigger::Operator, job: Some(job) };
-    match app.store().fire(firing).await? {
-        Fired::Enqueued(run) => {
-            let run = app.store().job(&scope, run).await?.ok_or_else(|| Problem::not_found("job", run))?;
-            Ok((StatusCode::CREATED, Json(JobView::from(&run))))
-        }
-        Fired::Skipped | Fired::NotOurs => Err(Problem::not_found("schedule", id.0)),
-    }
+    let run = schedules(&app, &caller).trigger(id.0).await?;
+    let run = run.ok_or_else(|| Problem::not_found("schedule", id.0))?;
+    Ok((StatusCode::CREATED, Json(JobView::from(&run))))
 }
 
 /// The next firings of a schedule.
@@ -90,11 +74,8 @@ pub(crate) async fn preview(
     query.only(&["count"])?;
     let read = |text: &str| text.parse().ok().filter(|n| (1..=MAX_FIRINGS).contains(n));
     let count = query.parsed("count", |text| read(text).ok_or(format!("must be 1 to {MAX_FIRINGS}")))?;
-    let scope = caller.tenants();
-    let schedule = app.store().schedule(&scope, id.0).await?.ok_or_else(|| Problem::not_found("schedule", id.0))?;
-    let cadence = cadence::of(&schedule.spec, schedule.created_at)
-        .map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
-    Ok(Json(firings(&cadence, app.now(), count.unwrap_or(DEFAULT_FIRINGS))))
+    let firings = schedules(&app, &caller).preview(id.0, count.unwrap_or(DEFAULT_FIRINGS)).await?;
+    firings.map(|firings| Json(firings.into())).ok_or_else(|| Problem::not_found("schedule", id.0))
 }
 
 /// The firings a schedule would have: `cron` and `timezone`, or `every`; and `count`.
@@ -114,9 +95,12 @@ pub(crate) async fn preview_new(
         fields.fault("cron", "is needed: a cron line such as \"*/10 * * * *\" (or give `every`)");
     }
     faults.finish()?;
-    cadence.map(|cadence| Json(firings(&cadence, app.now(), count))).ok_or_else(|| faults.problem())
+    let cadence = cadence.ok_or_else(|| faults.problem())?;
+    Ok(Json(cadence.next_n(app.now(), count).into()))
 }
 
-fn firings(cadence: &Cadence, now: Timestamp, count: usize) -> Firings {
-    Firings { firings: cadence.next_n(now, count).iter().map(ToString::to_string).collect() }
+impl From<Vec<Timestamp>> for Firings {
+    fn from(firings: Vec<Timestamp>) -> Self {
+        Self { firings: firings.iter().map(ToString::to_string).collect() }
+    }
 }

@@ -1,16 +1,13 @@
 //! Schedules as the API shows them.
 
-use super::cadence;
-use crate::http::app::App;
-use crate::http::output::problem::Problem;
 use crate::http::output::view::{CallView, WebhookView, moment, raw};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::job::NewJob;
-use windlass::store::{Recurrence, Schedule, Scope};
-use windlass_core::{Millis, State, Timestamp};
+use windlass::{Recurrence, Schedule};
+use windlass_core::{Cadence, Millis, Timestamp};
 
 /// A schedule.
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,7 +54,7 @@ pub(crate) struct TemplateView {
 impl ScheduleView {
     pub(super) fn new(schedule: &Schedule, retry_at: Option<Timestamp>) -> Self {
         let spec = &schedule.spec;
-        let interval = cadence::interval(&spec.cadence);
+        let interval = Cadence::interval_in(&spec.cadence);
         let next_firing = schedule.next_at.filter(|_| !schedule.paused);
         Self {
             id: schedule.id.0,
@@ -94,11 +91,4 @@ impl From<&NewJob> for TemplateView {
             webhook: job.webhook.as_deref().map(WebhookView::from),
         }
     }
-}
-
-/// When the schedule's live run is tried again, if it waits for that.
-pub(super) async fn retry_at(app: &App, schedule: &Schedule) -> Result<Option<Timestamp>, Problem> {
-    let Some(id) = schedule.last_job else { return Ok(None) };
-    let run = app.store().job(&Scope::Tenant(schedule.spec.tenant.clone()), id).await?;
-    Ok(run.filter(|job| job.state == State::Retrying).map(|job| job.due_at))
 }

@@ -11,7 +11,7 @@ use tracing::callsite::rebuild_interest_cache;
 use tracing::subscriber::set_global_default;
 use windlass::event::{AttemptLog, EventKind};
 use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::store::Registry;
+use windlass::low_level::Registry;
 use windlass::{Attempt, Failure, JobKind, Worker};
 use windlass_core::Executor;
 
@@ -20,7 +20,7 @@ const HEADER: &str = "canary-header-77ab";
 const KEY: &str = "canary-api-key-19c2";
 /// `canary-webhook-secret-e4!`, as its kind of secret is written.
 const SIGNING: &str = "Y2FuYXJ5LXdlYmhvb2stc2VjcmV0LWU0IQ==";
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(180);
 
 thread_local! {
     /// What this thread logs. The test's runtime has one thread.
@@ -127,7 +127,7 @@ async fn work(w: &World) {
         }
         drop(stop);
     };
-    let (ran, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(run, watch) }).await.expect("the run ends");
+    let (ran, ()) = tokio::time::timeout(HANG, async { tokio::join!(run, watch) }).await.expect("the run ends");
     ran.unwrap();
 }
 

@@ -1,7 +1,6 @@
 //! A real run, scraped: what /metrics says agrees with the ledger. Ready-made rules and dashboards name what is there.
 
 use super::world::World;
-use crate::metrics::{MAX_LABEL_SETS, Metrics, TenantLabel};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,15 +8,17 @@ use windlass::alert::{Alerts, check};
 use windlass::core::Attempt as Line;
 use windlass::event::{Event, EventKind, Observe};
 use windlass::job::Job;
-use windlass::store::Reads;
-use windlass::store::Registry;
-use windlass::store::{JobFilter, Order, Page, Scope};
+use windlass::low_level::Reads;
+use windlass::low_level::Registry;
+use windlass::metrics::MAX_LABEL_SETS;
 use windlass::{Attempt, Failure, JobId, JobKind, Millis, Reason, State, Worker};
+use windlass::{JobFilter, Order, Page, Scope};
+use windlass::{Metrics, TenantLabel};
 use windlass_core::Status;
 use windlass_core::job::{Kind, QueueName, Tenant};
 
 /// Real time after which a test that waits for something is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HANG: Duration = Duration::from_secs(180);
 
 /// Fails as often as it says, then succeeds.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
@@ -63,9 +64,9 @@ async fn run(w: &World) {
             finished += usize::from(!event.event_kind.state().is_live());
         }
     };
-    tokio::time::timeout(PATIENCE, working).await.expect("all jobs finish");
+    tokio::time::timeout(HANG, working).await.expect("all jobs finish");
     drop(stop);
-    tokio::time::timeout(PATIENCE, worker).await.expect("the worker stops").unwrap().unwrap();
+    tokio::time::timeout(HANG, worker).await.expect("the worker stops").unwrap().unwrap();
 }
 
 /// All jobs with their attempts.
@@ -192,7 +193,7 @@ async fn what_remote_workers_do_is_counted_once() {
 #[tokio::test]
 async fn a_flood_of_kinds_ends_in_other() {
     let w = World::new();
-    let metrics = Metrics::new(TenantLabel::On);
+    let metrics = Metrics::with_tenants(&w.windlass, TenantLabel::On);
     for n in 0..1000 {
         metrics.observe(&Event {
             at: w.store.clock().now(),
@@ -207,7 +208,7 @@ async fn a_flood_of_kinds_ends_in_other() {
             event_kind: EventKind::Succeeded { elapsed: Millis::from_secs(1) },
         });
     }
-    let text = metrics.text(&*w.store).await;
+    let text = metrics.encode().await;
     let rows = text.lines().filter(|line| line.starts_with("windlass_retries_total{")).count();
     assert_eq!(rows, MAX_LABEL_SETS);
     assert_eq!(sum(&text, "windlass_jobs_total", &[("tenant", "acme")]), (MAX_LABEL_SETS - 1) as f64);

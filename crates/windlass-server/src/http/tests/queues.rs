@@ -77,3 +77,19 @@ async fn a_purge_may_go_a_stretch_at_a_time() {
     world.post("/api/v1/queues/email/purge?limit=0", "").await.is(400);
     world.post("/api/v1/queues/email/pause?limit=2", "").await.is(400);
 }
+
+#[tokio::test]
+async fn a_setting_of_its_own_takes_nothing_from_the_shared_retention() {
+    let world = World::new();
+    world.enqueue("email").await;
+    let put = async |path: &str, body: &str| world.send(Method::PUT, path, Some(body), &[]).await.is(200);
+    put("/api/v1/queues/email?tenant=*", r#"{"policy":"stepped","retention":{"succeeded":"1d","failed":"30d"}}"#).await;
+    put("/api/v1/queues/email", r#"{"policy":"full-jitter","retention":{"failed":"forever"}}"#).await;
+    let queue = &world.get("/api/v1/queues").await.is(200)["items"][0];
+    assert_eq!(queue["retention"], json!({ "succeeded": "1d", "cancelled": "7d", "failed": "forever" }));
+    assert_eq!(queue["policy"], json!("full-jitter"));
+    put("/api/v1/queues/email", r#"{"retention":{"cancelled":"2d"}}"#).await;
+    let queue = &world.get("/api/v1/queues").await.is(200)["items"][0];
+    assert_eq!(queue["retention"], json!({ "succeeded": "1d", "cancelled": "2d", "failed": "30d" }));
+    assert_eq!(queue["policy"], json!("stepped"), "the shared policy holds for a tenant without one");
+}

@@ -1,7 +1,6 @@
 //! A server without sockets: a router over a store in memory.
 
 use crate::http::{Access, App, router};
-use crate::metrics::TenantLabel;
 use crate::token;
 use axum::Router;
 use axum::body::Body;
@@ -10,12 +9,12 @@ use hyper::{Method, Request, StatusCode};
 use serde_json::Value;
 use std::sync::Arc;
 use tower::ServiceExt as _;
+use windlass::Options;
+use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::clock::Clock;
+use windlass::low_level::{MemoryStore, Registry};
 use windlass::random::Random;
-use windlass::store::Options;
-use windlass::store::Registry;
-use windlass::store::memory::MemoryStore;
 use windlass::testing::FaultyStore;
 use windlass_core::job::Tenant;
 use windlass_core::{Millis, Timestamp};

@@ -7,7 +7,10 @@ use windlass_core::Millis;
 #[derive(Debug, Clone)]
 pub enum Reap {
     /// Leases that have run out, but for those the reaper spares. The time until the store comes to it is one more silence.
-    Expired { spared: Spared },
+    Expired {
+        /// Leases that are not reaped now.
+        spared: Spared,
+    },
     /// The leases of a worker that is known to be gone, because the caller holds its lock.
     Of(WorkerId),
 }
@@ -74,6 +77,7 @@ impl Spared {
     }
 
     /// The bounds, for a database: lengths between a lower and the upper one beside it, both excluded, are spared.
+    #[cfg(feature = "postgres")]
     pub(crate) fn bounds(&self) -> (Vec<i64>, Vec<i64>) {
         let bound = |millis: Millis| i64::try_from(millis.get()).unwrap_or(i64::MAX);
         self.0.iter().map(|span| (bound(span.from), bound(span.to))).unzip()

@@ -2,8 +2,7 @@
 
 use super::super::{Claim, Claimed, Leases, Renewed};
 use super::state::{Lease, State};
-use crate::job::{ClaimedJob, HttpCall, Job, LeaseId, QueueId};
-use crate::sabotage::sabotaged;
+use crate::job::{ClaimedJob, LeaseId, QueueId};
 use std::cmp::Reverse;
 use windlass_core::pick::{Candidate, Pick, Picker};
 use windlass_core::{JobId, Millis, Priority, State as JobState, Timestamp, verdict};
@@ -13,7 +12,7 @@ impl State {
         let mut claimed = Claimed::default();
         let mut picker = Picker::new(claim.limit, claim.suspects);
         for share in &claim.shares {
-            if self.is_paused(share.queue) && !sabotaged("claim-from-paused") {
+            if self.is_paused(share.queue) {
                 continue;
             }
             picker.next_queue(share.slots, share.ahead);
@@ -33,8 +32,7 @@ impl State {
         let mut taken = Vec::new();
         let start = (queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
         let due = self.waiting.range(start..).take_while(|(of, ..)| *of == queue);
-        let until = if sabotaged("claim-before-due") { now + Millis::from_secs(2) } else { now };
-        for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= until) {
+        for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= now) {
             let job = &self.live[id];
             if verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now) {
                 continue;
@@ -51,12 +49,11 @@ impl State {
     fn take(&mut self, id: JobId, lease: LeaseId, now: Timestamp) -> ClaimedJob {
         let mut job = self.live[&id].clone();
         job.state = JobState::Running;
-        job.attempt += u32::from(!(sabotaged("attempt-not-raised-after-crash") && job.crashes > 0));
+        job.attempt += 1;
         job.claimed_at = Some(now);
         job.first_attempt_at = job.first_attempt_at.or(Some(now));
         self.put(job.clone());
         self.running.insert(id, lease);
-        spoil(&mut job);
         ClaimedJob { job, lease }
     }
 
@@ -103,9 +100,7 @@ impl State {
         let mut renewed = Renewed::default();
         for id in leases {
             let Some(lease) = self.leases.get_mut(id) else {
-                if !sabotaged("renew-revives-reaped") {
-                    renewed.lost.push(*id);
-                }
+                renewed.lost.push(*id);
                 continue;
             };
             lease.expires_at = now + lease_for;
@@ -116,16 +111,5 @@ impl State {
             renewed.cancel_requested.extend(lease.jobs.iter().filter(asked));
         }
         renewed
-    }
-}
-
-/// Bugs of a delivery's next try that the tests must find.
-fn spoil(job: &mut Job) {
-    if let Some(call) = job.http.as_ref().filter(|_| sabotaged("webhook-id-per-try") && job.attempt > 1) {
-        let id = format!("msg_{}", job.attempt);
-        job.http = Some(HttpCall { webhook_id: Some(id), ..HttpCall::clone(call) }.into());
-    }
-    if sabotaged("webhook-body-per-try") && job.http.is_some() && job.attempt > 1 {
-        job.payload = format!("{} ", job.payload).into();
     }
 }

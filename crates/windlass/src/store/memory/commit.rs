@@ -4,7 +4,6 @@ use super::super::{Commit, Committed, Reap, Transitioned};
 use super::state::{Line, State};
 use crate::job::{Job, LeaseId};
 use crate::leases::transition;
-use crate::sabotage::sabotaged;
 use crate::tally::Tally;
 use windlass_core::{Attempt, JobId, Next, Timestamp, Transition, verdict};
 
@@ -29,16 +28,14 @@ impl State {
 
     fn commit_one(&mut self, commit: Commit, now: Timestamp) -> Committed {
         let holds = |job: &&Job| self.is_held(job.id, commit.lease) && job.attempt == commit.attempt;
-        let held = self.live.get(&commit.job).filter(|job| holds(job) || sabotaged("commit-without-fence"));
+        let held = self.live.get(&commit.job).filter(holds);
         let Some(job) = held.cloned() else { return self.unheld(&commit) };
-        if job.cancel_requested && !commit.stands_despite_cancel() && !sabotaged("cancel-lost-in-race") {
+        if job.cancel_requested && !commit.stands_despite_cancel() {
             return Committed::CancelRequested;
         }
         self.ledger.entry(job.id).or_default().push(line(&commit));
         self.count(now, commit.queue, &commit.kind, Tally::of(&commit));
-        let is_forgotten = sabotaged("webhook-outside-commit") && job.id.0 % 2 == 0;
-        let due = commit.follow_ups.iter().filter(|_| !is_forgotten);
-        let follow_ups = due.filter_map(|new| self.store(new, now).id()).collect();
+        let follow_ups = commit.follow_ups.iter().filter_map(|new| self.store(new, now).id()).collect();
         self.apply(job, commit, now);
         Committed::Applied(follow_ups)
     }
@@ -67,9 +64,7 @@ impl State {
 
     pub(super) fn reap(&mut self, reap: &Reap, limit: u32, now: Timestamp) -> Vec<Transitioned> {
         let over = self.leases.iter().filter(|(_, lease)| match reap {
-            Reap::Expired { spared } => {
-                lease.expires_at <= now && (!spared.holds(lease.length) || sabotaged("outage-costs-attempts"))
-            }
+            Reap::Expired { spared } => lease.expires_at <= now && !spared.holds(lease.length),
             Reap::Of(worker) => lease.worker == *worker,
         });
         let over: Vec<LeaseId> = over.map(|(id, _)| *id).take(limit as usize).collect();

@@ -3,7 +3,6 @@
 use super::super::{Atomicity, Enqueued};
 use super::state::{Key, State};
 use crate::job::{Job, KeyWindow, NewJob};
-use crate::sabotage::sabotaged;
 use crate::tally::Tally;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,16 +22,13 @@ impl State {
     pub(super) fn store(&mut self, new: &NewJob, now: Timestamp) -> Enqueued {
         let id = self.draw_id();
         let due_at = new.run_at.moment(now);
-        if sabotaged("acknowledged-before-stored") && id.0 % 10 == 0 {
-            return Enqueued::Created { id, created_at: now, due_at };
-        }
         let queue_id = self.queue(&new.tenant, &new.queue, new.executor, now).id;
         if let Some(idempotency) = &new.idempotency {
             let until = match idempotency.window {
                 KeyWindow::For(span) => Some(now + span),
                 KeyWindow::Live => None,
             };
-            self.keys.insert((key_tenant(new), idempotency.key.clone()), Key { job: id, until });
+            self.keys.insert((new.tenant.clone(), idempotency.key.clone()), Key { job: id, until });
         }
         self.put(Job {
             id,
@@ -79,7 +75,7 @@ impl State {
     /// What the job's key stands for already, if it does.
     fn known(&self, new: &NewJob, now: Timestamp) -> Option<Enqueued> {
         let key = &new.idempotency.as_ref()?.key;
-        let held = self.keys.get(&(key_tenant(new), key.clone()))?;
+        let held = self.keys.get(&(new.tenant.clone(), key.clone()))?;
         let holder = KeyHolder { job: held.job, until: held.until, is_live: self.live.contains_key(&held.job) };
         let first = self.live.get(&held.job).or_else(|| self.archive.get(&held.job));
         let first = first.map(|job| Request::new(&job.kind, &job.payload));
@@ -100,9 +96,4 @@ impl State {
             !Request::new(&first.kind, &first.payload).is_same(Request::new(&job.kind, &job.payload))
         })
     }
-}
-
-/// Keys are one tenant's own, unless sabotaged.
-fn key_tenant(new: &NewJob) -> Tenant {
-    if sabotaged("key-without-tenant") { Tenant::default() } else { new.tenant.clone() }
 }

@@ -5,7 +5,6 @@ use super::super::{
 };
 use super::read::is_beyond;
 use super::state::State;
-use crate::sabotage::sabotaged;
 use windlass_core::{JobId, Timestamp};
 
 impl State {
@@ -60,7 +59,7 @@ impl State {
         let skip = match firing.trigger {
             Trigger::Operator => false,
             Trigger::Due { nominal, next_at } => {
-                if schedule.paused || (schedule.next_at != Some(nominal) && !sabotaged("cron-without-compare")) {
+                if schedule.paused || schedule.next_at != Some(nominal) {
                     return Fired::NotOurs;
                 }
                 schedule.next_at = next_at;

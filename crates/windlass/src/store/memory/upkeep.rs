@@ -2,19 +2,14 @@
 
 use super::state::State;
 use crate::job::Job;
-use crate::sabotage::sabotaged;
 use crate::store::WORKERS_FOR;
 use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before, start_of};
-use windlass_core::{JobId, State as JobState, Timestamp};
+use windlass_core::{JobId, Timestamp};
 
 impl State {
     pub(super) fn prune(&mut self, now: Timestamp) -> u64 {
         let is_past = |job: &&Job| job.finished_at.is_some_and(|at| self.keep(job).is_past(at, now));
         let past: Vec<JobId> = self.archive.values().filter(is_past).map(|job| job.id).collect();
-        if sabotaged("prune-takes-live") {
-            self.live.retain(|id, job| job.state == JobState::Running || id.0 % 5 != 0);
-            self.waiting.retain(|(.., id)| id.0 % 5 != 0);
-        }
         for id in &past {
             self.archive.remove(id);
             self.ledger.remove(id);

@@ -1,7 +1,11 @@
-//! The contract, verb by verb: what is gathered, what rings, and who does the work.
+//! The contract, method by method: what is gathered, what wakes workers, and which function does the work.
 
-use super::PostgresStore;
 use super::connection::gather::GATHERED;
+use super::connection::{health, migrate};
+use super::life::{claim, commit, enqueue, leases, names, operations, schedules};
+use super::reads::{depths, read, tallies};
+use super::upkeep::{expire, prune};
+use super::{PostgresStore, registry};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
@@ -27,15 +31,15 @@ impl JobLife for PostgresStore {
         let stored = if atomicity == Atomicity::Each && is_plain && jobs.len() <= GATHERED {
             self.gatherers.enqueue(jobs).await?
         } else {
-            self.inner.enqueue(&jobs, atomicity).await?
+            enqueue::enqueue(&self.inner, &jobs, atomicity).await?
         };
         Ok(self.ringing(stored))
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        self.inner.claim(&claim).await
+        claim::claim(&self.inner, &claim).await
     }
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
-        self.inner.held(&leases).await
+        leases::held(&self.inner, &leases).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         if commits.is_empty() && ended.is_empty() {
@@ -46,7 +50,7 @@ impl JobLife for PostgresStore {
         let committed = if commits.len() <= GATHERED {
             self.gatherers.commit(commits, ended).await?
         } else {
-            self.inner.commit(&commits, &ended).await?
+            commit::commit(&self.inner, &commits, &ended).await?
         };
         Ok(if is_due { self.ringing(committed) } else { committed })
     }
@@ -55,136 +59,136 @@ impl JobLife for PostgresStore {
         2
     }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
-        self.inner.renew(&leases, lease_for).await
+        leases::renew(&self.inner, &leases, lease_for).await
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
-        let transitioned = self.inner.reap(&reap, limit).await?;
+        let transitioned = leases::reap(&self.inner, &reap, limit).await?;
         Ok(if transitioned.is_empty() { transitioned } else { self.ringing(transitioned) })
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
-        self.inner.expire(limit).await
+        expire::expire(&self.inner, limit).await
     }
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
-        self.inner.cancel(scope, &ids).await
+        operations::cancel(&self.inner, scope, &ids).await
     }
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
-        self.inner.replay(scope, &replay).await.map(|replayed| self.ringing(replayed))
+        operations::replay(&self.inner, scope, &replay).await.map(|replayed| self.ringing(replayed))
     }
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
-        self.inner.discard(scope, &discard).await
+        operations::discard(&self.inner, scope, &discard).await
     }
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
-        self.inner.amend(scope, id, change).await.map(|amended| self.ringing(amended))
+        operations::amend(&self.inner, scope, id, change).await.map(|amended| self.ringing(amended))
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
-        self.inner.due_schedules(limit).await
+        schedules::due_schedules(&self.inner, limit).await
     }
     async fn fire(&self, firing: Firing) -> Result<Fired> {
-        self.inner.fire(&firing).await.map(|fired| self.ringing(fired))
+        schedules::fire(&self.inner, &firing).await.map(|fired| self.ringing(fired))
     }
     async fn prune(&self) -> Result<u64> {
-        self.inner.prune().await
+        prune::prune(&self.inner).await
     }
 }
 
 #[async_trait]
 impl Reads for PostgresStore {
     async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
-        self.inner.job(scope, id).await
+        read::job(&self.inner, scope, id).await
     }
     async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
-        self.inner.jobs_by_id(scope, ids).await
+        read::jobs_by_id(&self.inner, scope, ids).await
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
-        self.inner.jobs(scope, filter, page).await
+        read::jobs(&self.inner, scope, filter, page).await
     }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
-        self.inner.attempts(scope, id, limit).await
+        read::attempts(&self.inner, scope, id, limit).await
     }
     async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
-        self.inner.schedule_attempts(scope, schedule, limit).await
+        read::schedule_attempts(&self.inner, scope, schedule, limit).await
     }
     async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
-        self.inner.dead_groups(scope, filter, limit).await
+        read::dead_groups(&self.inner, scope, filter, limit).await
     }
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
-        self.inner.depths(scope).await
+        depths::depths(&self.inner, scope).await
     }
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
-        self.inner.tallies(scope, since).await
+        tallies::tallies(&self.inner, scope, since).await
     }
     async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
-        self.inner.windows(scope, since).await
+        tallies::windows(&self.inner, scope, since).await
     }
 }
 
 #[async_trait]
 impl Registry for PostgresStore {
     async fn queues(&self) -> Result<Vec<Queue>> {
-        self.inner.queues().await
+        registry::queues(&self.inner).await
     }
     async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
-        self.inner.find_or_add_queue(tenant, name, executor).await.map(|queue| (*queue).clone())
+        names::find_or_add_queue(&self.inner, tenant, name, executor).await.map(|queue| (*queue).clone())
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
-        self.inner.pause_queue(tenant, name, paused).await.map(|count| self.ringing(count))
+        registry::pause_queue(&self.inner, tenant, name, paused).await.map(|count| self.ringing(count))
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        self.inner.settings().await
+        registry::settings(&self.inner).await
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
-        self.inner.put_setting(key, value).await
+        registry::put_setting(&self.inner, key, value).await
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
-        self.inner.add_schedule(&spec, next_at).await.map(|schedule| self.ringing(schedule))
+        schedules::add_schedule(&self.inner, &spec, next_at).await.map(|schedule| self.ringing(schedule))
     }
     async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
-        self.inner.schedule(scope, id).await
+        schedules::schedule(&self.inner, scope, id).await
     }
     async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
-        self.inner.schedules(scope, page).await
+        schedules::schedules(&self.inner, scope, page).await
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
-        self.inner.change_schedule(scope, id, &change).await.map(|changed| self.ringing(changed))
+        schedules::change_schedule(&self.inner, scope, id, &change).await.map(|changed| self.ringing(changed))
     }
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
-        self.inner.remove_schedule(scope, id).await
+        schedules::remove_schedule(&self.inner, scope, id).await
     }
     async fn put_token(&self, token: &Token) -> Result<()> {
-        self.inner.put_token(token).await
+        registry::put_token(&self.inner, token).await
     }
     async fn tokens(&self) -> Result<Vec<Token>> {
-        self.inner.tokens().await
+        registry::tokens(&self.inner).await
     }
     async fn revoke_token(&self, id: &str) -> Result<bool> {
-        self.inner.revoke_token(id).await
+        registry::revoke_token(&self.inner, id).await
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
-        Ok(self.inner.lock_worker(worker).await?.map(|link| Box::new(link) as WorkerLock))
+        Ok(registry::lock_worker(&self.inner, worker).await?.map(|link| Box::new(link) as WorkerLock))
     }
     async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
-        self.inner.report_worker(report).await
+        registry::report_worker(&self.inner, report).await
     }
     async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
-        self.inner.workers(since).await
+        registry::workers(&self.inner, since).await
     }
     async fn alerts(&self) -> Result<Vec<Alert>> {
-        self.inner.alerts().await
+        registry::alerts(&self.inner).await
     }
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
-        self.inner.change_alert(&change).await.map(|changed| self.ringing(changed))
+        registry::change_alert(&self.inner, &change).await.map(|changed| self.ringing(changed))
     }
     async fn audit(&self, entry: &Audit) -> Result<()> {
-        self.inner.audit(entry).await
+        registry::audit(&self.inner, entry).await
     }
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
-        self.inner.audits(limit).await
+        registry::audits(&self.inner, limit).await
     }
     async fn migrate(&self) -> Result<()> {
-        self.inner.migrate().await
+        migrate::migrate(&self.inner).await
     }
     async fn health(&self) -> Result<Health> {
-        self.inner.health().await
+        health::health(&self.inner).await
     }
     fn clock(&self) -> &Clock {
         &self.inner.clock

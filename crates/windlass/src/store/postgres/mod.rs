@@ -5,24 +5,27 @@ mod api;
 mod connection;
 mod life;
 mod reads;
+mod registry;
+mod statements;
 mod upkeep;
 
-use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError, WorkerId};
+use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError};
 use crate::clock::Clock;
 use crate::job::{LeaseId, NewJob};
 use crate::random::Random;
 use crate::wake::Wake;
-use connection::connect::{Connector, Link};
+use connection::connect::Connector;
 use connection::fault::again;
 use connection::gather::Gatherers;
 use connection::pool::{On, Params, Pool};
-use connection::sql::{Sql, Texts};
 use futures_util::join;
 use life::frontier::Frontier;
-use life::names::Names;
-use reads::rows::Columns;
+use life::names::{self, Names};
+use life::{commit, enqueue};
+use statements::Sql;
+use statements::columns::Columns;
+use statements::texts::Texts;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_postgres::Row;
 use tokio_util::task::AbortOnDropHandle;
@@ -31,9 +34,6 @@ use upkeep::partitions::Partitions;
 use upkeep::retention::Remembered;
 use windlass_core::Timestamp;
 
-/// How often, and how far apart, a worker's lock is asked for: a holder that just went away takes a moment to be noticed.
-const LOCK_TRIES: u32 = 5;
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// The parameter types of the statement that is being checked.
 const CHECKED: &str = "SELECT array_to_string(parameter_types::oid[], ' ') \
      FROM pg_prepared_statements WHERE name = 'windlass_check'";
@@ -46,6 +46,7 @@ pub struct PostgresStore {
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
+/// What all steps share. The steps are functions over it, in the folders' files.
 #[derive(Debug)]
 struct Inner {
     pool: Arc<Pool>,
@@ -54,7 +55,7 @@ struct Inner {
     clock: Clock,
     random: Random,
     wake: Wake,
-    /// Asks the notifier to tell the fleet.
+    /// Asks the notifier to wake the fleet.
     news: Notify,
     names: Names,
     frontier: Frontier,
@@ -66,15 +67,15 @@ struct Inner {
 }
 
 impl PostgresStore {
-    /// Opens the store at a URL (`postgres://user:password@host/database?sslmode=require`), or, if it is just `postgres://`,
-    /// where the `PG*` environment variables say. Statements are prepared where the connection goes straight to the server;
-    /// behind a pooler they are not, unless the URL says `prepared=on` (or, against all signs, `prepared=off`).
+    /// Opens the store at a URL (`postgres://user:password@host/database?sslmode=require`), or, for just `postgres://`,
+    /// where the `PG*` environment variables point. Statements are prepared where the connection goes straight to the server;
+    /// behind a pooler they are not. `prepared=on` or `prepared=off` in the URL overrides this.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot work
     /// with, [`StoreError::Unavailable`] if the server cannot be reached.
     pub async fn open(url: &str, options: Options) -> Result<Arc<Self>> {
-        if !connection::sql::is_schema_name(&options.schema) {
+        if !statements::texts::is_schema_name(&options.schema) {
             let form = "[a-z_][a-z0-9_]{0,62}";
             return Err(StoreError::Invalid(format!("schema `{}` is not a name; names match {form}", options.schema)));
         }
@@ -95,8 +96,8 @@ impl PostgresStore {
             recounted: Last::default(),
         });
         match options.migrations {
-            Migrations::Run => inner.migrate().await?,
-            Migrations::LeaveToOperator => inner.check_schema().await?,
+            Migrations::Run => connection::migrate::migrate(&inner).await?,
+            Migrations::LeaveToOperator => connection::migrate::check_schema(&inner).await?,
         }
         inner.follow_server().await?;
         let gatherers = Gatherers::new(&inner);
@@ -114,9 +115,9 @@ impl PostgresStore {
         transaction: &tokio_postgres::Transaction<'_>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<Enqueued>> {
-        let numbers = self.inner.numbers(&jobs).await?;
+        let numbers = names::numbers(&self.inner, &jobs).await?;
         let on = On::Callers(transaction, self.inner.pool.texts());
-        self.inner.enqueue_on(on, &jobs, &numbers, Atomicity::All).await
+        enqueue::enqueue_on(&self.inner, on, &jobs, &numbers, Atomicity::All).await
     }
 
     /// Applies commits in the transaction that holds their effects.
@@ -129,14 +130,14 @@ impl PostgresStore {
         commits: Vec<Commit>,
         ended: Vec<LeaseId>,
     ) -> Result<Vec<Committed>> {
-        self.inner.ensure_partitions(life::commit::classes(&commits)).await?;
-        let numbers = self.inner.follow_up_numbers(&commits).await?;
+        upkeep::partitions::ensure_partitions(&self.inner, commit::classes(&commits)).await?;
+        let numbers = commit::follow_up_numbers(&self.inner, &commits).await?;
         let on = On::Callers(transaction, self.inner.pool.texts());
-        self.inner.apply(on, &commits, &numbers, &ended).await
+        commit::apply(&self.inner, on, &commits, &numbers, &ended).await
     }
 
-    /// Prepares every statement on one connection and forgets it: whether the schema, and the types that statements are sent
-    /// with, are what they expect.
+    /// Prepares every statement on one connection and discards it, to check that the schema and the types of parameters are as
+    /// expected.
     ///
     /// # Errors
     /// The first statement that does not fit, and why.
@@ -144,7 +145,7 @@ impl PostgresStore {
         let lent = self.inner.pool.get().await?;
         for sql in Sql::ALL {
             let text = self.inner.pool.texts().get(*sql);
-            // In one message, so that it meets one server process behind a pooler too.
+            // In one message, so that one server process gets it behind a pooler too.
             let script = format!("PREPARE windlass_check AS {text}; {CHECKED}; DEALLOCATE windlass_check");
             let wrong = |why: &str| StoreError::Schema(format!("{sql:?}: {why}"));
             let answers = lent
@@ -153,7 +154,7 @@ impl PostgresStore {
                 .await
                 .map_err(|error| wrong(&connection::fault::message(&error)))?;
             let expected = connection::pooler::first(&answers);
-            let types: Vec<String> = connection::sql::types(text).iter().map(|kind| kind.oid().to_string()).collect();
+            let types: Vec<String> = statements::texts::types(text).iter().map(|kind| kind.oid().to_string()).collect();
             if expected != Some(&types.join(" ")) {
                 return Err(wrong(&format!("its parameters are {expected:?}, not {types:?}")));
             }
@@ -161,7 +162,7 @@ impl PostgresStore {
         Ok(Sql::ALL.len())
     }
 
-    /// For verbs that may make work due.
+    /// After what may make work due.
     fn ringing<T>(&self, done: T) -> T {
         self.inner.wake.ring();
         self.inner.news.notify_one();
@@ -170,7 +171,7 @@ impl PostgresStore {
 }
 
 impl Inner {
-    /// What a test says the time is.
+    /// A test's time.
     fn fixed(&self) -> Option<i64> {
         self.clock.fixed().map(Timestamp::as_millis)
     }
@@ -178,7 +179,7 @@ impl Inner {
     async fn follow_server(&self) -> Result<()> {
         let rows = self.read(Sql::Now, &[&self.fixed()]).await?;
         if let Some(row) = rows.first() {
-            self.clock.follow(Columns::new(row).moment()?);
+            self.clock.follow(Columns::new(row).moment("now")?);
         }
         Ok(())
     }
@@ -198,26 +199,8 @@ impl Inner {
         .await
     }
 
-    async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<Link>> {
-        let link = self.pool.connector().connect(None).await?;
-        let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0";
-        link.client.batch_execute(begin).await.map_err(connection::fault::before)?;
-        let texts = self.pool.texts();
-        for attempt in 0..LOCK_TRIES {
-            if attempt > 0 {
-                tokio::time::sleep(LOCK_PAUSE).await;
-            }
-            let name: Params<'_> = &[&&*worker.0];
-            let typed = texts.typed(Sql::WorkerLock, name);
-            let row = link
-                .client
-                .query_typed_one(texts.get(Sql::WorkerLock), &typed)
-                .await
-                .map_err(connection::fault::before)?;
-            if Columns::new(&row).next()? {
-                return Ok(Some(link));
-            }
-        }
-        Ok(None)
+    async fn now_on(&self, on: On<'_>) -> Result<Timestamp> {
+        let rows = on.query(Sql::Now, &[&self.fixed()]).await?;
+        rows.first().map_or_else(|| Ok(self.clock.now()), |row| Columns::new(row).moment("now"))
     }
 }

@@ -9,12 +9,12 @@ use crate::cli::work::jobs::Filter;
 use crate::cli::{Error, pretty};
 use serde_json::{Map, Value, json};
 
-/// Requests in a row that find all they match done by somebody else.
+/// The most requests in a row for which another client was faster with all matches.
 const MAX_IN_VAIN: u32 = 5;
-/// The most groups that are counted before a action on many asks for consent.
+/// The most groups that are counted before an action on many asks for confirmation.
 const MAX_GROUPS: usize = 1000;
 
-/// Which dead letters a action is about.
+/// Which dead letters an action applies to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Choice {
     /// Ids of dead letters.
@@ -22,7 +22,7 @@ pub(super) struct Choice {
     ids: Vec<u64>,
     #[command(flatten)]
     filter: Filter,
-    /// Only of this group (see `windlass dead groups`).
+    /// Only this group (see `windlass dead groups`).
     #[arg(long)]
     fingerprint: Option<String>,
     /// All dead letters.
@@ -30,7 +30,7 @@ pub(super) struct Choice {
     all: bool,
 }
 
-/// A action on many dead letters.
+/// An action on many dead letters.
 pub(super) struct Bulk<'a> {
     pub(super) action: &'static str,
     pub(super) done: &'static str,
@@ -38,12 +38,12 @@ pub(super) struct Bulk<'a> {
     pub(super) extra: Option<(&'static str, Value)>,
 }
 
-/// What a filter's pages came to.
+/// The sum over all pages of a filter.
 #[derive(Default)]
 struct Sum {
     done: u64,
     last_due: Value,
-    /// Whether there is more, which somebody else is at.
+    /// Whether more match that another client is working on.
     more: bool,
 }
 
@@ -77,15 +77,15 @@ impl Bulk<'_> {
             text.push_str(&format!("job {}: {word}\n", result["id"]));
         }
         text.push_str(&last_due(&answer));
-        if is_done { Ok(text) } else { Err(Error::Told(text)) }
+        if is_done { Ok(text) } else { Err(Error::Reported(text)) }
     }
 
-    /// What it came to for one id, and whether that is what was wanted: repeating a action is no failure.
+    /// The result for one id, and whether it counts as success: repeating an action is not a failure.
     fn outcome<'w>(&self, word: &'w str) -> (&'w str, bool) {
         match word {
             "queued" | "discarded" => (self.done, true),
-            "already_live" => ("waits to run already", true),
-            "running" => ("is running already", true),
+            "already_live" => ("is already waiting to run", true),
+            "running" => ("is already running", true),
             "not_dead" => ("is not a dead letter", false),
             "not_found" => ("not found", false),
             other => (other, false),
@@ -103,7 +103,7 @@ impl Bulk<'_> {
         }
         let mut action = self.action.to_owned();
         action[..1].make_ascii_uppercase();
-        // More groups than are counted: the number is a lower bound.
+        // If there are more groups than are counted, the number is a lower bound.
         let at_least = if groups.len() < MAX_GROUPS { "" } else { "at least " };
         consent.get(&format!("{action} {at_least}{}?", counted(total, "dead letter")))?;
         let mut sum = Sum::default();
@@ -113,7 +113,7 @@ impl Bulk<'_> {
         let so_far = format!("{} {}", counted(sum.done, "dead letter"), self.done);
         if let Err(error) = result {
             if sum.done > 0 {
-                eprintln!("{so_far} before this; the same command goes on with the rest");
+                eprintln!("{so_far} before this error; the same command continues with the rest");
             }
             return Err(error);
         }
@@ -124,11 +124,11 @@ impl Bulk<'_> {
         if json {
             return Ok(pretty(&reported));
         }
-        let rest = if sum.more { "more match; somebody else is at them\n" } else { "" };
+        let rest = if sum.more { "more match; another client is working on them\n" } else { "" };
         Ok(format!("{so_far}\n{}{rest}", last_due(&reported)))
     }
 
-    /// Asks again until nothing is left.
+    /// Repeats the request until nothing is left.
     async fn pages(&self, api: &Api, sum: &mut Sum, progress: impl Fn(u64)) -> Result<(), Error> {
         let choice = self.choice;
         let mut filter = Map::new();
@@ -145,7 +145,7 @@ impl Bulk<'_> {
             if now > 0 {
                 sum.last_due = answer["lastDueAt"].clone();
             }
-            // Nothing done although some matched: somebody else was faster with these. Others may be left.
+            // Nothing done although some matched: another client was faster with these. Others may be left.
             in_vain = if now == 0 { in_vain + 1 } else { 0 };
             sum.more = answer["more"] == true;
             if !sum.more || in_vain == MAX_IN_VAIN {

@@ -1,13 +1,9 @@
-//! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and hears its notices.
+//! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and receives its notices.
 
 use crate::store::StoreError;
 use crate::store::postgres::connection::fault::{away, before};
 use crate::store::postgres::connection::pooler::Prepared;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use crate::store::postgres::connection::tls::{Tls, tls_for};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,20 +11,19 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Longest wait for a connection.
 pub(in crate::store::postgres) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit stands here, perhaps not there.
+/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit holds on this server, perhaps not on the standby.
 const SYNC_WAIT_CANCELLED: &str = "01000";
 
 /// How to reach the database.
 #[derive(Clone)]
 pub(in crate::store::postgres) struct Connector {
     config: Config,
-    tls: Option<MakeRustlsConnect>,
+    tls: Option<Tls>,
     prepared: Prepared,
 }
 
@@ -57,15 +52,7 @@ impl Connector {
         if config.get_application_name().is_none() {
             config.application_name("windlass");
         }
-        let mode = config.get_ssl_mode();
-        let tls = if mode == SslMode::Disable {
-            None
-        } else if mode == SslMode::Prefer {
-            // Encrypted if the server can, as libpq has it: without a promise there is nothing to verify.
-            Some(unverified()?)
-        } else {
-            Some(verified(root.as_deref())?)
-        };
+        let tls = tls_for(config.get_ssl_mode(), root.as_deref())?;
         Ok(Self { config, tls, prepared })
     }
 
@@ -117,7 +104,7 @@ where
                 warning.store(true, Ordering::Release);
             }
             if let (AsyncMessage::Notification(_), Some(record_contact)) = (&message, &record_contact) {
-                // A full channel already holds the news.
+                // A full channel already holds a notification.
                 let _ = record_contact.try_send(());
             }
         }
@@ -125,7 +112,7 @@ where
     Link { client, warned, _driver: AbortOnDropHandle::new(driver) }
 }
 
-/// What a URL, or the environment, says.
+/// What a URL, or the environment, asks for.
 struct Target {
     config: Config,
     root: Option<String>,
@@ -136,7 +123,7 @@ fn read(url: &str) -> Result<Target, StoreError> {
     let invalid = |what: String| StoreError::Invalid(what);
     let bare = url.split('?').next().unwrap_or_default().trim_end_matches('/');
     let mut parsed = url::Url::parse(url).map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    // What libpq knows and the driver does not, and what is ours; the rest stays as it is written.
+    // Parameters that libpq has and the driver lacks, and our own; the others stay as they are.
     let (mut root, mut prepared, mut kept) = (None, Prepared::default(), Vec::new());
     for pair in parsed.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap_or_default();
@@ -187,72 +174,4 @@ fn from_environment() -> Result<(Config, Option<String>), StoreError> {
         }
     });
     Ok((config, variable("PGSSLROOTCERT")))
-}
-
-fn verified(root: Option<&str>) -> Result<MakeRustlsConnect, StoreError> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if let Some(path) = root {
-        let unreadable = |error: &dyn std::fmt::Display| {
-            StoreError::Invalid(format!("sslrootcert `{path}` cannot be read: {error}"))
-        };
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))? {
-            roots.add(certificate.map_err(|error| unreadable(&error))?).map_err(|error| unreadable(&error))?;
-        }
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| StoreError::Invalid(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
-}
-
-fn unverified() -> Result<MakeRustlsConnect, StoreError> {
-    let provider = Arc::new(ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|error| StoreError::Invalid(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth();
-    Ok(MakeRustlsConnect::new(config))
-}
-
-/// Takes any certificate: for `sslmode=prefer`, which would go on without TLS too.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, cert, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, cert, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -12,24 +12,24 @@ pub(in crate::store::postgres) enum Phase {
     Commit,
 }
 
-/// How often a transaction that did not happen is tried again before its caller hears of it.
+/// How often a transaction that did not happen is tried before its caller gets the error.
 const TRIES: u32 = 4;
 
-/// An error of the driver that says what happened, however often it is passed on: by itself it says just "db error".
+/// An error of the driver with its whole message: its own text is just "db error".
 #[derive(Debug)]
-struct Told(tokio_postgres::Error);
+struct DriverError(tokio_postgres::Error);
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for DriverError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&message(&self.0))
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for DriverError {}
 
 pub(in crate::store::postgres) fn classify(error: tokio_postgres::Error, phase: Phase) -> StoreError {
     if phase == Phase::Commit {
-        return StoreError::unknown(Told(error));
+        return StoreError::unknown(DriverError(error));
     }
     let Some(code) = error.code() else {
         return away(error);
@@ -45,7 +45,7 @@ pub(in crate::store::postgres) fn classify(error: tokio_postgres::Error, phase: 
         return StoreError::Schema(format!("the schema is not Windlass's, or not up to date: {}", message(&error)));
     }
     if *code == SqlState::LOCK_NOT_AVAILABLE {
-        // Waits are bounded. What is waited for is mostly a transaction that its program forgot to end.
+        // Waits are bounded. The cause is usually a transaction that its program forgot to end.
         return StoreError::unavailable(format!(
             "another transaction, perhaps one left open, holds a lock that this needs ({})",
             message(&error)
@@ -58,9 +58,9 @@ pub(in crate::store::postgres) fn classify(error: tokio_postgres::Error, phase: 
     }
 }
 
-/// Nothing happened, and it may pass.
+/// Nothing happened, and trying again may help.
 pub(in crate::store::postgres) fn away(error: tokio_postgres::Error) -> StoreError {
-    StoreError::unavailable(Told(error))
+    StoreError::unavailable(DriverError(error))
 }
 
 /// The error of a statement before COMMIT.
@@ -81,12 +81,12 @@ pub(in crate::store::postgres) fn message(error: &tokio_postgres::Error) -> Stri
     text
 }
 
-/// Whether the same transaction may well pass on another connection, or the second time.
+/// Whether the same transaction may succeed on another connection, or the second time.
 fn is_passing(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else {
         return false;
     };
-    let Some(Told(error)) = cause.downcast_ref() else {
+    let Some(DriverError(error)) = cause.downcast_ref() else {
         return false;
     };
     match error.code() {
@@ -104,7 +104,7 @@ fn is_passing(error: &StoreError) -> bool {
     }
 }
 
-/// Runs a transaction, again if nothing happened and it may pass.
+/// Runs a transaction, and runs it again if nothing happened and that may help.
 pub(in crate::store::postgres) async fn again<T, F>(mut once: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,

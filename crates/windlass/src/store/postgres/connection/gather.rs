@@ -1,8 +1,9 @@
-//! Gathering: single calls that come while a commit is in flight go into the next one together. No timers: an idle store
+//! Gathering: calls that arrive while a commit is in flight go into the next one together. No timers: an idle store
 //! commits at once, a busy one in batches.
 
 use crate::job::{LeaseId, NewJob};
 use crate::store::postgres::Inner;
+use crate::store::postgres::life::{commit, enqueue};
 use crate::store::{Atomicity, Commit, Committed, Enqueued, StoreError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +11,15 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Transactions in flight at once, each way.
-const LANES: usize = 3;
-/// Calls of more items than this go by themselves.
+const SENDERS: usize = 3;
+/// Calls with more items than this get a transaction of their own.
 pub(in crate::store::postgres) const GATHERED: usize = 100;
 /// The most items of one gathered transaction.
 const BATCH: usize = 2000;
-/// The most calls waiting; beyond it callers hear that the store is busy.
+/// The most calls waiting; further callers get an error that the store is busy.
 const WAITING: usize = 50_000;
 
-/// Calls waiting for a lane.
+/// Calls waiting to be sent.
 #[derive(Debug)]
 pub(in crate::store::postgres) struct Gather<C> {
     calls: Mutex<VecDeque<C>>,
@@ -98,7 +99,7 @@ impl Call for CommitCall {
     }
 }
 
-/// The lanes, with the tasks that run them.
+/// The waiting calls, and the tasks that send them.
 #[derive(Debug)]
 pub(in crate::store::postgres) struct Gatherers {
     enqueues: Arc<Gather<EnqueueCall>>,
@@ -110,7 +111,7 @@ impl Gatherers {
     pub(in crate::store::postgres) fn new(inner: &Arc<Inner>) -> Self {
         let (enqueues, commits) = (Gather::new(), Gather::new());
         let mut tasks = Vec::new();
-        for _ in 0..LANES {
+        for _ in 0..SENDERS {
             tasks.push(AbortOnDropHandle::new(tokio::spawn(run_enqueues(inner.clone(), enqueues.clone()))));
             tasks.push(AbortOnDropHandle::new(tokio::spawn(run_commits(inner.clone(), commits.clone()))));
         }
@@ -142,7 +143,7 @@ async fn run_enqueues(inner: Arc<Inner>, gather: Arc<Gather<EnqueueCall>>) {
             answers.push((call.jobs.len(), call.answer));
             jobs.extend(call.jobs);
         }
-        let stored = inner.enqueue(&jobs, Atomicity::Each).await;
+        let stored = enqueue::enqueue(&inner, &jobs, Atomicity::Each).await;
         give(stored, answers);
     }
 }
@@ -153,7 +154,7 @@ async fn run_commits(inner: Arc<Inner>, gather: Arc<Gather<CommitCall>>) {
         let (mut commits, mut ended, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         if calls.len() == 1 {
             let call = calls.remove(0);
-            let committed = inner.commit(&call.commits, &call.ended).await;
+            let committed = commit::commit(&inner, &call.commits, &call.ended).await;
             give(committed, vec![(call.commits.len(), call.answer)]);
             continue;
         }
@@ -162,13 +163,13 @@ async fn run_commits(inner: Arc<Inner>, gather: Arc<Gather<CommitCall>>) {
             commits.extend(call.commits);
             ended.extend(call.ended);
         }
-        match inner.commit(&commits, &ended).await {
-            // Somebody's commit cannot be stored; it is not its neighbours' trouble.
+        match commit::commit(&inner, &commits, &ended).await {
+            // One caller's commit cannot be stored: the others' must not fail with it.
             Err(StoreError::Invalid(_)) => {
                 let (mut first, mut first_ended) = (0, 0);
                 for (count, ends, answer) in answers {
                     let (own, own_ended) = (&commits[first..first + count], &ended[first_ended..first_ended + ends]);
-                    give(inner.commit(own, own_ended).await, vec![(count, answer)]);
+                    give(commit::commit(&inner, own, own_ended).await, vec![(count, answer)]);
                     (first, first_ended) = (first + count, first_ended + ends);
                 }
             }
@@ -177,7 +178,7 @@ async fn run_commits(inner: Arc<Inner>, gather: Arc<Gather<CommitCall>>) {
     }
 }
 
-/// Gives each caller its share. A caller that went away does not want it.
+/// Gives each caller its results. A caller that went away needs none.
 fn give<T>(outcome: Result<Vec<T>, StoreError>, answers: Vec<(usize, Answer<T>)>) {
     match outcome {
         Ok(results) => {
@@ -205,7 +206,7 @@ fn alike(error: &StoreError) -> StoreError {
     }
 }
 
-/// The lane went away with the call in it: perhaps after its commit was sent.
+/// The task ended with the call in it: perhaps after its commit was sent.
 fn stopped() -> StoreError {
     StoreError::unknown("the store was closed")
 }

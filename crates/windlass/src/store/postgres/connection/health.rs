@@ -1,13 +1,13 @@
-//! Health: a real write, and what a person should know about the server.
+//! Health: a real write, and what an operator should know about the server.
 
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::migrate::SCHEMA;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Health, StoreError};
 use windlass_core::Timestamp;
 
-/// A clock off by more than this is worth a word.
+/// A clock that is off by more than this is worth a warning.
 const CLOCK_OFFSET: i64 = 1000;
 /// A lease that ran out this long ago should have been reaped.
 const STRAY_AFTER: i64 = 10 * 60_000;
@@ -15,50 +15,43 @@ const STRAY_AFTER: i64 = 10 * 60_000;
 const POOLER: &str = "a pooler stands before the server, or prepared=off was set: statements are not prepared, which is \
      slower, and wake-ups from other processes may not arrive";
 
-impl Inner {
-    pub(in crate::store::postgres) async fn health(&self) -> Result<Health, StoreError> {
-        let before = self.clock.now();
-        let beat = self.write(Sql::Pulse, &[&self.fixed()]).await?;
-        let now = beat.first().map_or_else(|| Ok(before), |row| Columns::new(row).moment())?;
-        let rows = self.read(Sql::Server, &[&self.fixed(), &STRAY_AFTER]).await?;
-        let row = rows.first().ok_or_else(|| StoreError::unavailable("the server says nothing of itself"))?;
-        let mut c = Columns::new(row);
-        let version = c.text()?;
-        let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
-        let mut warnings = durability(&mut c)?;
-        warnings.extend(clock_warning(before, now));
-        if !self.pool.get().await?.prepares() {
-            warnings.push(POOLER.to_owned());
-        }
-        let strays: i64 = c.next()?;
-        if strays > 0 {
-            warnings
-                .push(format!("{strays} leases ran out long ago and were not reaped: is any node's upkeep running?"));
-        }
-        self.clock.follow(now);
-        Ok(Health { engine, schema: SCHEMA as u32, warnings })
+pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, StoreError> {
+    let before = store.clock.now();
+    let beat = store.write(Sql::Pulse, &[&store.fixed()]).await?;
+    let now = beat.first().map_or_else(|| Ok(before), |row| Columns::new(row).moment("now"))?;
+    let rows = store.read(Sql::Server, &[&store.fixed(), &STRAY_AFTER]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::unavailable("the server says nothing of itself"))?;
+    let c = Columns::new(row);
+    let version = c.text("version")?;
+    let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
+    let mut warnings = durability(c)?;
+    warnings.extend(clock_warning(before, now));
+    if !store.pool.get().await?.prepares() {
+        warnings.push(POOLER.to_owned());
     }
+    let strays: i64 = c.get("stray_leases")?;
+    if strays > 0 {
+        warnings.push(format!("{strays} leases ran out long ago and were not reaped: is any node's upkeep running?"));
+    }
+    store.clock.follow(now);
+    Ok(Health { engine, schema: SCHEMA as u32, warnings })
 }
 
-fn durability(c: &mut Columns<'_>) -> Result<Vec<String>, StoreError> {
-    let (fsync, synchronous, full_pages) = (c.text()?, c.text()?, c.text()?);
-    let standbys = c.text()?;
-    let is_standby: bool = c.next()?;
-    let replicas: i64 = c.next()?;
+fn durability(c: Columns<'_>) -> Result<Vec<String>, StoreError> {
     let mut warnings = Vec::new();
-    if fsync == "off" {
+    if c.text("fsync")? == "off" {
         warnings.push("fsync is off: a crash of the machine can lose everything; set it on".to_owned());
     }
-    if full_pages == "off" {
+    if c.text("full_page_writes")? == "off" {
         warnings.push("full_page_writes is off: a crash of the machine can damage tables; set it on".to_owned());
     }
-    if synchronous == "off" {
+    if c.text("synchronous_commit")? == "off" {
         warnings.push("synchronous_commit is off: a crash can lose jobs that were acknowledged; set it on".to_owned());
     }
-    if is_standby {
+    if c.get("is_standby")? {
         warnings.push("this server is a standby: nothing can be written; name the primary".to_owned());
     }
-    if replicas > 0 && standbys.is_empty() {
+    if c.get::<i64>("replicas")? > 0 && c.text("standby_names")?.is_empty() {
         let what = "replication is asynchronous: a failover can lose jobs that were acknowledged; \
                     set synchronous_standby_names where that matters";
         warnings.push(what.to_owned());

@@ -1,8 +1,9 @@
-//! Wake-ups across processes: a listener with a connection of its own, and a debounced notifier. Hints only: where a pooler
-//! swallows them, workers poll.
+//! Wake-ups across processes: a listener with a connection of its own, and a debounced notifier. They are hints: where a
+//! pooler drops them, workers poll.
 
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::sql::{Sql, channel};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::texts::channel;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -12,10 +13,10 @@ use tokio_util::task::AbortOnDropHandle;
 const DEBOUNCE: Duration = Duration::from_millis(75);
 /// How long to wait before the listener connects again.
 const RECONNECT: Duration = Duration::from_secs(1);
-/// How long a notification to oneself may take.
+/// How long a notification to this process may take.
 const TEST: Duration = Duration::from_secs(3);
 
-/// The tasks; they end with this.
+/// The tasks; they end when this is dropped.
 pub(in crate::store::postgres) fn tasks(inner: &Arc<Inner>) -> Vec<AbortOnDropHandle<()>> {
     let listener = tokio::spawn(listen(inner.clone()));
     let notifier = tokio::spawn(notify(inner.clone()));
@@ -30,7 +31,7 @@ async fn notify(inner: Arc<Inner>) {
     }
 }
 
-/// Tells the fleet. Losing it changes latency only.
+/// Wakes the fleet. A lost notification only costs latency.
 async fn send(inner: &Inner) {
     if let Ok(lent) = inner.pool.get().await
         && let Err(error) = lent.query(Sql::Notify, &[]).await
@@ -53,7 +54,7 @@ async fn listen(inner: Arc<Inner>) {
                     }
                     is_tested = true;
                 }
-                // While nobody listened, something may have been told.
+                // A notification may have been missed while nobody listened.
                 inner.wake.ring();
                 // The channel closes with the connection.
                 while news.recv().await.is_some() {

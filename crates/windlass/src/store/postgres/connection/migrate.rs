@@ -3,9 +3,10 @@
 use crate::store::StoreError;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::before;
-use crate::store::postgres::connection::pool::{Lent, On, Params};
-use crate::store::postgres::connection::sql::{Sql, fill, types};
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::connection::pool::{Lent, On};
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::texts::{Texts, fill};
+use crate::store::postgres::statements::{Script, Sql};
 use futures_util::join;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -20,62 +21,52 @@ struct Migration {
     min_reader: i32,
 }
 
-const MIGRATIONS: [Migration; 6] = [
-    Migration { number: 1, name: "tables", text: include_str!("../sql/migrations/0001_tables.sql"), min_reader: 1 },
-    Migration { number: 2, name: "views", text: include_str!("../sql/migrations/0002_views.sql"), min_reader: 1 },
-    Migration {
-        number: 3,
-        name: "enqueue_function",
-        text: include_str!("../sql/migrations/0003_enqueue_function.sql"),
-        min_reader: 1,
-    },
-    Migration {
-        number: 4,
-        name: "plain_successes",
-        text: include_str!("../sql/migrations/0004_plain_successes.sql"),
-        // Older programs would not find the attempts.
-        min_reader: 4,
-    },
-    Migration {
-        number: 5,
-        name: "queues_at_commit",
-        text: include_str!("../sql/migrations/0005_queues_at_commit.sql"),
-        min_reader: 4,
-    },
-    Migration { number: 6, name: "balances", text: include_str!("../sql/migrations/0006_balances.sql"), min_reader: 4 },
-];
+const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "initial",
+    text: concat!(
+        include_str!("../sql/migrations/0001_tables.sql"),
+        include_str!("../sql/migrations/0001_views.sql"),
+        include_str!("../sql/migrations/0001_enqueue.sql"),
+    ),
+    min_reader: 1,
+}];
+
+/// The first migration of builds before the first release. Their schemas were numbered otherwise and cannot be upgraded.
+const UNRELEASED: &str = "tables";
 
 /// The schema this program was written for.
-pub(in crate::store::postgres) const SCHEMA: i32 = MIGRATIONS[MIGRATIONS.len() - 1].number;
+pub(in crate::store::postgres) const SCHEMA: i32 = latest(MIGRATIONS);
 
-const BOOKKEEPING: &str = include_str!("../sql/migrations/0000_migrations.sql");
+const fn latest(migrations: &[Migration]) -> i32 {
+    migrations[migrations.len() - 1].number
+}
 
-impl Inner {
-    /// Brings the schema up to date.
-    pub(in crate::store::postgres) async fn migrate(&self) -> Result<(), StoreError> {
-        let lent = self.pool.get().await?;
-        let schema = self.pool.texts().schema();
-        let (begun, done) = join!(lent.begin(), run(&lent, schema));
-        lent.conclude(begun, done).await
+/// Brings the schema up to date.
+pub(in crate::store::postgres) async fn migrate(store: &Inner) -> Result<(), StoreError> {
+    let lent = store.pool.get().await?;
+    let (begun, done) = join!(lent.begin(), run(&lent, store.pool.texts(), MIGRATIONS));
+    lent.conclude(begun, done).await
+}
+
+/// Refuses a schema this program cannot work with.
+pub(in crate::store::postgres) async fn check_schema(store: &Inner) -> Result<(), StoreError> {
+    let lent = store.pool.get().await?;
+    let texts = store.pool.texts();
+    let rows = match lent.client().query_typed(texts.get(Sql::Migrations), &[]).await {
+        Ok(rows) => rows,
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
+        Err(error) => return Err(before(error)),
+    };
+    let applied = applied(&rows)?;
+    check(&applied, texts.schema(), MIGRATIONS)?;
+    let at = applied.iter().map(|row| row.number).max().unwrap_or(0);
+    if at < SCHEMA {
+        return Err(StoreError::Schema(format!(
+            "the schema is at {at}, this program needs {SCHEMA}: run `windlass migrate`"
+        )));
     }
-
-    /// Refuses a schema this program cannot work with.
-    pub(in crate::store::postgres) async fn check_schema(&self) -> Result<(), StoreError> {
-        let lent = self.pool.get().await?;
-        let rows = match lent.client().query_typed(self.pool.texts().get(Sql::Migrations), &[]).await {
-            Ok(rows) => rows,
-            Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
-            Err(error) => return Err(before(error)),
-        };
-        let applied = applied(&rows)?;
-        let latest = applied.iter().map(|row| row.number).max().unwrap_or(0);
-        if latest < SCHEMA {
-            return Err(StoreError::Schema(format!(
-                "the schema is at {latest}, this program needs {SCHEMA}: run `windlass migrate`"
-            )));
-        }
-        check(&applied, self.pool.texts().schema())
-    }
+    Ok(())
 }
 
 struct Applied {
@@ -87,42 +78,51 @@ struct Applied {
 
 fn applied(rows: &[tokio_postgres::Row]) -> Result<Vec<Applied>, StoreError> {
     let read = |row| {
-        let mut c = Columns::new(row);
-        Ok(Applied { number: c.next()?, name: c.next()?, checksum: c.next()?, min_reader: c.next()? })
+        let c = Columns::new(row);
+        Ok(Applied {
+            number: c.get("number")?,
+            name: c.get("name")?,
+            checksum: c.get("checksum")?,
+            min_reader: c.get("min_reader")?,
+        })
     };
     rows.iter().map(read).collect()
 }
 
-async fn run(lent: &Lent, schema: &str) -> Result<(), StoreError> {
+async fn run(lent: &Lent, texts: &Texts, migrations: &[Migration]) -> Result<(), StoreError> {
     let on = On::Own(lent);
     on.run("SET LOCAL lock_timeout = 30000; SET LOCAL statement_timeout = 0").await?;
-    on.run(&fill(BOOKKEEPING, schema)).await?;
-    let list = fill(include_str!("../sql/migrations.sql"), schema);
-    let rows = lent.client().query_typed(&list, &[]).await.map_err(before)?;
-    let known = applied(&rows)?;
-    check(&known, schema)?;
-    for migration in &MIGRATIONS {
-        if known.iter().any(|row| row.number == migration.number) {
-            continue;
-        }
-        on.run(&fill(migration.text, schema)).await?;
-        let note = fill(include_str!("../sql/migrations/note.sql"), schema);
-        let sum = checksum(migration.text);
-        let params: Params<'_> = &[&migration.number, &migration.name, &sum, &migration.min_reader];
-        let typed: Vec<_> = params.iter().copied().zip(types(&note)).collect();
-        lent.client().execute_typed(&note, &typed).await.map_err(before)?;
+    on.run(texts.script(Script::MigrationsTable)).await?;
+    let known = applied(&on.query(Sql::Migrations, &[]).await?)?;
+    check(&known, texts.schema(), migrations)?;
+    for migration in pending(&known, migrations) {
+        on.run(&fill(migration.text, texts.schema())).await?;
+        let (sum, note) = (checksum(migration.text), Sql::MigrationAdd);
+        on.query(note, &[&migration.number, &migration.name, &sum, &migration.min_reader]).await?;
     }
     Ok(())
 }
 
-fn check(applied: &[Applied], schema: &str) -> Result<(), StoreError> {
-    if let Some(newer) = applied.iter().find(|row| row.min_reader > SCHEMA) {
+/// The migrations that have not been applied, in order.
+fn pending<'m>(applied: &[Applied], migrations: &'m [Migration]) -> impl Iterator<Item = &'m Migration> {
+    migrations.iter().filter(|migration| !applied.iter().any(|row| row.number == migration.number))
+}
+
+/// Whether a program with these migrations can work with a schema, or upgrade it.
+fn check(applied: &[Applied], schema: &str, migrations: &[Migration]) -> Result<(), StoreError> {
+    if applied.iter().any(|row| row.number == 1 && row.name == UNRELEASED) {
         return Err(StoreError::Schema(format!(
-            "schema `{schema}` is at {} and needs a program that knows {}; this one knows {SCHEMA}: upgrade it",
+            "schema `{schema}` was made by an unreleased build of Windlass and cannot be upgraded: drop the schema"
+        )));
+    }
+    let latest = latest(migrations);
+    if let Some(newer) = applied.iter().find(|row| row.min_reader > latest) {
+        return Err(StoreError::Schema(format!(
+            "schema `{schema}` is at {} and needs a program that knows {}; this one knows {latest}: upgrade it",
             newer.number, newer.min_reader
         )));
     }
-    for migration in &MIGRATIONS {
+    for migration in migrations {
         let changed = |row: &&Applied| row.number == migration.number && row.checksum != checksum(migration.text);
         if let Some(row) = applied.iter().find(changed) {
             return Err(StoreError::Schema(format!(
@@ -141,3 +141,6 @@ fn checksum(text: &str) -> String {
         hex
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,5 @@
 //! How the store reaches the server: connections, statements, schema.
 
-pub(super) mod columns;
 pub(super) mod connect;
 pub(super) mod fault;
 pub(super) mod gather;
@@ -9,4 +8,8 @@ pub(super) mod listen;
 pub(super) mod migrate;
 pub(super) mod pool;
 pub(super) mod pooler;
-pub(super) mod sql;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls;

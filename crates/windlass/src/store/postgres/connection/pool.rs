@@ -1,10 +1,11 @@
-//! The pool: a bounded number of connections, each with its prepared statements (behind a pooler: without). A connection whose transaction did not end is
-//! closed, not reused. (Written by hand because a commit's notices must be heard on the connection that made it.)
+//! The pool: a bounded number of connections, each with its prepared statements (behind a pooler: without). A connection whose
+//! transaction did not end is closed, not reused. (Written by hand because a commit's notices must be received on its own connection.)
 
 use crate::store::StoreError;
 use crate::store::postgres::connection::connect::{Connector, Link};
 use crate::store::postgres::connection::fault::{Phase, before, classify};
-use crate::store::postgres::connection::sql::{BEGIN, Sql, Texts};
+use crate::store::postgres::statements::texts::Texts;
+use crate::store::postgres::statements::{Script, Sql};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,11 +30,11 @@ pub(in crate::store::postgres) struct Pool {
 #[derive(Debug)]
 struct Conn {
     link: Link,
-    /// None where statements cannot be prepared: then they are sent whole, with their parameters, in one message.
+    /// `None` where statements cannot be prepared: then their text is sent with the parameters, in one message.
     prepared: Option<Mutex<Vec<Option<Statement>>>>,
 }
 
-/// A connection on loan. Dropped while a transaction is open, it is closed.
+/// A borrowed connection. It is closed if it is dropped while a transaction is open.
 #[derive(Debug)]
 pub(in crate::store::postgres) struct Lent {
     conn: Option<Conn>,
@@ -118,11 +119,11 @@ impl Lent {
         Ok(statement)
     }
 
-    /// Opens a transaction. Its statements may be sent along without waiting: polled after this, they arrive after it, and if
+    /// Opens a transaction. Statements may be sent without waiting for this: if they are polled after it, they arrive after it, and if
     /// it fails they fail.
     pub(in crate::store::postgres) async fn begin(&self) -> Result<(), StoreError> {
         self.is_open.store(true, Ordering::Release);
-        self.client().batch_execute(BEGIN).await.map_err(before)
+        self.client().batch_execute(self.pool.texts.script(Script::Begin)).await.map_err(before)
     }
 
     pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
@@ -149,7 +150,7 @@ impl Lent {
         }
     }
 
-    /// Commits. An error after this was sent means: unknown.
+    /// Commits. After this was sent, an error means that the outcome is unknown.
     async fn commit(self) -> Result<(), StoreError> {
         let warned = &self.conn().link.warned;
         warned.store(false, Ordering::Release);
@@ -180,7 +181,7 @@ impl On<'_> {
     pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         match self {
             Self::Own(lent) => lent.query(sql, params).await,
-            // One message; and nothing stays prepared on a connection that is not ours, perhaps a pooler's.
+            // One message, and nothing stays prepared on a connection that is not ours.
             Self::Callers(transaction, texts) => {
                 transaction.query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before)
             }

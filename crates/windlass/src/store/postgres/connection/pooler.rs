@@ -1,5 +1,5 @@
-//! Poolers: whether a connection goes straight to the server. Behind a pooler in transaction mode each transaction may meet
-//! another server process, one that has not heard of a statement prepared before, or knows another one by its name.
+//! Poolers: whether a connection goes straight to the server. Behind a pooler in transaction mode each transaction may reach
+//! another server process, which lacks statements that were prepared before, or has others under the same names.
 
 use std::io;
 use std::pin::Pin;
@@ -58,10 +58,10 @@ pub(in crate::store::postgres) fn first(answers: &[SimpleQueryMessage]) -> Optio
     answers.iter().find_map(|answer| if let SimpleQueryMessage::Row(row) = answer { row.get(0) } else { None })
 }
 
-/// The driver keeps the key to itself; but it writes it into a request to cancel, which is made here and sent to nobody.
+/// The driver does not expose the key, but writes it into a request to cancel. Such a request is made here and sent nowhere.
 async fn named_in_key(client: &Client) -> Option<i32> {
     let (ours, mut theirs) = duplex(64);
-    // Should the driver ask for TLS first: granted.
+    // If the driver asks for TLS first, the answer is yes.
     theirs.write_all(b"S").await.ok()?;
     client.cancel_token().cancel_query_raw(ours, Plain).await.ok()?;
     let mut request = Vec::new();
@@ -71,7 +71,7 @@ async fn named_in_key(client: &Client) -> Option<i32> {
     Some(i32::from_be_bytes(*key.first_chunk()?))
 }
 
-/// In place of TLS, nothing.
+/// No encryption in place of TLS.
 struct Plain;
 
 impl TlsConnect<DuplexStream> for Plain {

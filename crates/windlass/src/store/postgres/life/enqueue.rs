@@ -1,14 +1,15 @@
-//! Enqueue: new jobs, by one set statement; keyed ones one caller at a time per key.
+//! Enqueue: new jobs, by one set statement. Enqueues with the same idempotency key run one at a time.
 
-use crate::job::{Idempotency, KeyWindow, NewJob, QueueId, RunAt};
-use crate::store::json::{call_to_text, same_payload, webhook_to_text};
+use crate::job::{NewJob, QueueId, RunAt};
+use crate::store::json::{call_to_text, webhook_to_text};
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::columns::{arrays, at};
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::life::names::Numbers;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::life::keys::{self, Plan};
+use crate::store::postgres::life::names::{self, Numbers};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::arrays::{arrays, at};
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Atomicity, Enqueued, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::future::try_join;
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 use windlass_core::{Delivery, JobId, Timestamp};
 
 arrays!(
-    /// New jobs, as `enqueue.sql` takes them.
+    /// New jobs, as the statement `enqueue` takes them.
     NewRows<'a> {
         queue: i64,
         run_at: Option<i64>,
@@ -78,263 +79,162 @@ impl From<Stored> for Enqueued {
     }
 }
 
-impl Inner {
-    /// Stores jobs in a transaction of their own; if the database refuses one, each by itself.
-    pub(in crate::store::postgres) async fn enqueue(
-        &self,
-        jobs: &[NewJob],
-        atomicity: Atomicity,
-    ) -> Result<Vec<Enqueued>, StoreError> {
-        let unstorable = refused_at_once(jobs, atomicity);
-        if let Some(refused) = unstorable.all {
-            return Ok(refused);
-        }
-        if !unstorable.items.is_empty() {
-            return self.enqueue_the_rest(jobs, &unstorable.items).await;
-        }
-        match again(|| self.enqueue_once(jobs, atomicity)).await {
-            Err(StoreError::Invalid(why)) if jobs.len() == 1 => Ok(vec![Enqueued::Refused(why)]),
-            Err(StoreError::Invalid(_)) => self.enqueue_singly(jobs, atomicity).await,
-            outcome => outcome,
-        }
+/// Stores jobs in a transaction of their own; if the database refuses one, each by itself.
+pub(in crate::store::postgres) async fn enqueue(
+    store: &Inner,
+    jobs: &[NewJob],
+    atomicity: Atomicity,
+) -> Result<Vec<Enqueued>, StoreError> {
+    let unstorable = refused_at_once(jobs, atomicity);
+    if let Some(refused) = unstorable.all {
+        return Ok(refused);
     }
-
-    async fn enqueue_once(&self, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
-        let numbers = self.numbers(jobs).await?;
-        let lent = self.pool.get().await?;
-        let (begun, stored) = join!(lent.begin(), self.enqueue_on(On::Own(&lent), jobs, &numbers, atomicity));
-        let stored = lent.conclude(begun, stored).await?;
-        if jobs.iter().any(|job| matches!(job.run_at, RunAt::At(_))) {
-            self.frontier.forget();
-        }
-        Ok(stored)
+    if !unstorable.items.is_empty() {
+        return enqueue_the_rest(store, jobs, &unstorable.items).await;
     }
-
-    /// Items that no database text can hold are refused; the others are stored.
-    async fn enqueue_the_rest(&self, jobs: &[NewJob], refused: &[bool]) -> Result<Vec<Enqueued>, StoreError> {
-        let rest: Vec<NewJob> = jobs.iter().zip(refused).filter(|(_, no)| !**no).map(|(job, _)| job.clone()).collect();
-        let mut stored = Box::pin(self.enqueue(&rest, Atomicity::Each)).await?.into_iter();
-        let result = |no: &bool| if *no { Some(Enqueued::Refused(UNSTORABLE.into())) } else { stored.next() };
-        Ok(refused.iter().filter_map(result).collect())
-    }
-
-    /// The database refused a batch: find out whom, and store the others (or, all or nothing, none).
-    async fn enqueue_singly(&self, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
-        let numbers = self.numbers(jobs).await?;
-        let lent = self.pool.get().await?;
-        let on = On::Own(&lent);
-        lent.begin().await?;
-        let mut results = Vec::with_capacity(jobs.len());
-        let mut is_refused = false;
-        for (job, numbers) in jobs.iter().zip(&numbers) {
-            on.run("SAVEPOINT item").await?;
-            let one = (std::slice::from_ref(job), std::slice::from_ref(numbers));
-            match self.enqueue_on(on, one.0, one.1, Atomicity::Each).await {
-                Ok(stored) => results.extend(stored),
-                Err(StoreError::Invalid(why)) => {
-                    on.run("ROLLBACK TO SAVEPOINT item").await?;
-                    is_refused = true;
-                    results.push(Enqueued::Refused(why));
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if is_refused && atomicity == Atomicity::All {
-            on.run("ROLLBACK").await?;
-            on.run("BEGIN").await?;
-            for result in &mut results {
-                if matches!(result, Enqueued::Created { .. }) {
-                    *result = Enqueued::NotStored;
-                }
-            }
-        }
-        lent.conclude(Ok(()), Ok(results)).await
-    }
-
-    /// Stores jobs in an open transaction.
-    pub(in crate::store::postgres) async fn enqueue_on(
-        &self,
-        on: On<'_>,
-        jobs: &[NewJob],
-        numbers: &[Numbers],
-        atomicity: Atomicity,
-    ) -> Result<Vec<Enqueued>, StoreError> {
-        if jobs.iter().all(|job| job.idempotency.is_none()) {
-            let all: Vec<usize> = (0..jobs.len()).collect();
-            return Ok(self.insert(on, jobs, numbers, &all).await?.into_iter().map(Enqueued::from).collect());
-        }
-        let plan = self.plan_keyed(on, jobs, atomicity).await?;
-        let fresh: Vec<usize> = (0..jobs.len()).filter(|place| plan[*place] == Plan::Store).collect();
-        let stored: HashMap<usize, Stored> =
-            fresh.iter().copied().zip(self.insert(on, jobs, numbers, &fresh).await?).collect();
-        let result = |(place, plan): (usize, Plan)| match plan {
-            Plan::Store => stored[&place].into(),
-            Plan::Known(known) => known,
-            Plan::Like(first) => Enqueued::Existing(stored[&first].id),
-            Plan::Unlike(first) => Enqueued::KeyConflict(stored[&first].id),
-        };
-        Ok(plan.into_iter().enumerate().map(result).collect())
-    }
-
-    /// Inserts the jobs at these places, with their keys and tallies.
-    pub(in crate::store::postgres) async fn insert(
-        &self,
-        on: On<'_>,
-        jobs: &[NewJob],
-        numbers: &[Numbers],
-        places: &[usize],
-    ) -> Result<Vec<Stored>, StoreError> {
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut rows = NewRows::default();
-        let mut tallies = Tallies::default();
-        for place in places {
-            rows.push(&jobs[*place], numbers[*place]);
-            let enqueued = Tally { enqueued: 1, ..Tally::default() };
-            tallies.add(QueueId(numbers[*place].queue), &jobs[*place].kind, enqueued);
-        }
-        let now = self.fixed();
-        let params = at(&now, rows.params());
-        let (inserted, ()) = try_join(on.query(Sql::Enqueue, &params), self.tally(on, &tallies)).await?;
-        let mut stored = Vec::with_capacity(inserted.len());
-        for row in &inserted {
-            let mut c = Columns::new(row);
-            stored.push(Stored { id: JobId(c.next()?), created_at: c.moment()?, due_at: c.moment()? });
-        }
-        // Ids grow in the order of the arrays; rows come back in any.
-        stored.sort_by_key(|stored| stored.id);
-        self.put_keys(on, jobs, places, &stored).await?;
-        Ok(stored)
-    }
-
-    async fn put_keys(
-        &self,
-        on: On<'_>,
-        jobs: &[NewJob],
-        places: &[usize],
-        stored: &[Stored],
-    ) -> Result<(), StoreError> {
-        let mut keys = Keys::default();
-        for (place, stored) in places.iter().zip(stored) {
-            if let Some(Idempotency { key, window }) = &jobs[*place].idempotency {
-                keys.tenant.push(jobs[*place].tenant.as_str());
-                keys.key.push(key);
-                keys.job.push(stored.id.0);
-                keys.expires_at.push(match window {
-                    KeyWindow::For(span) => Some((stored.created_at + *span).as_millis()),
-                    KeyWindow::Live => None,
-                });
-            }
-        }
-        if !keys.key.is_empty() {
-            on.query(Sql::KeyPut, &keys.params()).await?;
-        }
-        Ok(())
-    }
-
-    async fn plan_keyed(&self, on: On<'_>, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Plan>, StoreError> {
-        let keyed = jobs.iter().filter_map(|job| Some((job.tenant.as_str(), &*job.idempotency.as_ref()?.key)));
-        let (tenants, keys): (Vec<&str>, Vec<&str>) = keyed.unzip();
-        on.query(Sql::KeyLock, &[&tenants, &keys]).await?;
-        let found = on.query(Sql::KeyFind, &[&self.fixed(), &tenants, &keys]).await?;
-        let mut known = HashMap::new();
-        for row in &found {
-            let mut c = Columns::new(row);
-            let key: (&str, &str) = (c.next()?, c.next()?);
-            let first: (i64, Option<&str>, Option<&str>) = (c.next()?, c.next()?, c.next()?);
-            known.insert(key, first);
-        }
-        Ok(plan(jobs, &known, atomicity))
-    }
-
-    /// Counts what this transaction adds.
-    pub(in crate::store::postgres) async fn tally(&self, on: On<'_>, tallies: &Tallies) -> Result<(), StoreError> {
-        if tallies.is_empty() {
-            return Ok(());
-        }
-        let (mut queues, mut kinds, mut values) = (Vec::new(), Vec::new(), Vec::new());
-        for (queue, kind, tally) in tallies.iter() {
-            queues.push(queue.0);
-            kinds.push(kind.as_str());
-            values.extend(tally.values());
-        }
-        on.query(Sql::Tally, &[&self.fixed(), &queues, &kinds, &values]).await?;
-        self.unfolded.wrote(queues.len() as u64);
-        Ok(())
+    match again(|| enqueue_once(store, jobs, atomicity)).await {
+        Err(StoreError::Invalid(why)) if jobs.len() == 1 => Ok(vec![Enqueued::Refused(why)]),
+        Err(StoreError::Invalid(_)) => enqueue_singly(store, jobs, atomicity).await,
+        outcome => outcome,
     }
 }
 
-arrays!(
-    /// Keys, as `key_put.sql` takes them.
-    Keys<'a> {
-        tenant: &'a str,
-        key: &'a str,
-        job: i64,
-        expires_at: Option<i64>,
+async fn enqueue_once(store: &Inner, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+    let numbers = names::numbers(store, jobs).await?;
+    let lent = store.pool.get().await?;
+    let (begun, stored) = join!(lent.begin(), enqueue_on(store, On::Own(&lent), jobs, &numbers, atomicity));
+    let stored = lent.conclude(begun, stored).await?;
+    if jobs.iter().any(|job| matches!(job.run_at, RunAt::At(_))) {
+        store.frontier.forget();
     }
-);
-
-/// What to do with a job of a batch that has keys.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Plan {
-    Store,
-    Known(Enqueued),
-    /// Its key is that of an earlier job of the batch, at this place, and so are kind and payload.
-    Like(usize),
-    /// Its key is that of an earlier job of the batch, with another kind or payload.
-    Unlike(usize),
+    Ok(stored)
 }
 
-type KnownKeys<'a> = HashMap<(&'a str, &'a str), (i64, Option<&'a str>, Option<&'a str>)>;
+/// Items that no database text can hold are refused; the others are stored.
+async fn enqueue_the_rest(store: &Inner, jobs: &[NewJob], refused: &[bool]) -> Result<Vec<Enqueued>, StoreError> {
+    let rest: Vec<NewJob> = jobs.iter().zip(refused).filter(|(_, no)| !**no).map(|(job, _)| job.clone()).collect();
+    let mut stored = Box::pin(enqueue(store, &rest, Atomicity::Each)).await?.into_iter();
+    let result = |no: &bool| if *no { Some(Enqueued::Refused(UNSTORABLE.into())) } else { stored.next() };
+    Ok(refused.iter().filter_map(result).collect())
+}
 
-fn plan(jobs: &[NewJob], known: &KnownKeys<'_>, atomicity: Atomicity) -> Vec<Plan> {
-    let mut in_batch: HashMap<(&str, &str), usize> = HashMap::new();
-    let mut plans: Vec<Plan> = Vec::with_capacity(jobs.len());
-    for (place, job) in jobs.iter().enumerate() {
-        let key = job.idempotency.as_ref().map(|idempotency| (job.tenant.as_str(), &*idempotency.key));
-        plans.push(match key {
-            None => Plan::Store,
-            Some(key) => match (known.get(&key), in_batch.get(&key)) {
-                (Some(first), _) => Plan::Known(compare(*first, job)),
-                (None, Some(first)) if is_alike(&jobs[*first], job) => Plan::Like(*first),
-                (None, Some(first)) => Plan::Unlike(*first),
-                (None, None) => {
-                    in_batch.insert(key, place);
-                    Plan::Store
-                }
-            },
+/// The database refused a batch: find the jobs it refuses, and store the others (or, all or nothing, none).
+async fn enqueue_singly(store: &Inner, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+    let numbers = names::numbers(store, jobs).await?;
+    let lent = store.pool.get().await?;
+    let on = On::Own(&lent);
+    lent.begin().await?;
+    let mut results = Vec::with_capacity(jobs.len());
+    let mut is_refused = false;
+    for (job, numbers) in jobs.iter().zip(&numbers) {
+        on.run("SAVEPOINT item").await?;
+        let one = (std::slice::from_ref(job), std::slice::from_ref(numbers));
+        match enqueue_on(store, on, one.0, one.1, Atomicity::Each).await {
+            Ok(stored) => results.extend(stored),
+            Err(StoreError::Invalid(why)) => {
+                on.run("ROLLBACK TO SAVEPOINT item").await?;
+                is_refused = true;
+                results.push(Enqueued::Refused(why));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if is_refused && atomicity == Atomicity::All {
+        on.run("ROLLBACK").await?;
+        on.run("BEGIN").await?;
+        for result in &mut results {
+            if matches!(result, Enqueued::Created { .. }) {
+                *result = Enqueued::NotStored;
+            }
+        }
+    }
+    lent.conclude(Ok(()), Ok(results)).await
+}
+
+/// Stores jobs in an open transaction.
+pub(in crate::store::postgres) async fn enqueue_on(
+    store: &Inner,
+    on: On<'_>,
+    jobs: &[NewJob],
+    numbers: &[Numbers],
+    atomicity: Atomicity,
+) -> Result<Vec<Enqueued>, StoreError> {
+    if jobs.iter().all(|job| job.idempotency.is_none()) {
+        let all: Vec<usize> = (0..jobs.len()).collect();
+        return Ok(insert(store, on, jobs, numbers, &all).await?.into_iter().map(Enqueued::from).collect());
+    }
+    let plan = keys::plan(store, on, jobs, atomicity).await?;
+    let fresh: Vec<usize> = (0..jobs.len()).filter(|place| plan[*place] == Plan::Store).collect();
+    let stored: HashMap<usize, Stored> =
+        fresh.iter().copied().zip(insert(store, on, jobs, numbers, &fresh).await?).collect();
+    let result = |(place, plan): (usize, Plan)| match plan {
+        Plan::Store => stored[&place].into(),
+        Plan::Known(known) => known,
+        Plan::Like(first) => Enqueued::Existing(stored[&first].id),
+        Plan::Unlike(first) => Enqueued::KeyConflict(stored[&first].id),
+    };
+    Ok(plan.into_iter().enumerate().map(result).collect())
+}
+
+/// Inserts the jobs at these places, with their keys and tallies.
+pub(in crate::store::postgres) async fn insert(
+    store: &Inner,
+    on: On<'_>,
+    jobs: &[NewJob],
+    numbers: &[Numbers],
+    places: &[usize],
+) -> Result<Vec<Stored>, StoreError> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = NewRows::default();
+    let mut tallies = Tallies::default();
+    for place in places {
+        rows.push(&jobs[*place], numbers[*place]);
+        let enqueued = Tally { enqueued: 1, ..Tally::default() };
+        tallies.add(QueueId(numbers[*place].queue), &jobs[*place].kind, enqueued);
+    }
+    let now = store.fixed();
+    let params = at(&now, rows.params());
+    let (inserted, ()) = try_join(on.query(Sql::Enqueue, &params), tally(store, on, &tallies)).await?;
+    let mut stored = Vec::with_capacity(inserted.len());
+    for row in &inserted {
+        let c = Columns::new(row);
+        stored.push(Stored {
+            id: JobId(c.get("id")?),
+            created_at: c.moment("created_at")?,
+            due_at: c.moment("due_at")?,
         });
     }
-    let is_conflict = |plan: &Plan| matches!(plan, Plan::Unlike(_) | Plan::Known(Enqueued::KeyConflict(_)));
-    if atomicity == Atomicity::All && plans.iter().any(is_conflict) {
-        for plan in &mut plans {
-            if !matches!(plan, Plan::Known(_)) {
-                *plan = Plan::Known(Enqueued::NotStored);
-            }
-        }
+    // Ids grow in the order of the arrays; rows come back in any order.
+    stored.sort_by_key(|stored| stored.id);
+    keys::put(on, jobs, places, &stored).await?;
+    Ok(stored)
+}
+
+/// Counts what this transaction adds.
+pub(in crate::store::postgres) async fn tally(store: &Inner, on: On<'_>, tallies: &Tallies) -> Result<(), StoreError> {
+    if tallies.is_empty() {
+        return Ok(());
     }
-    plans
-}
-
-/// A job that its queue no longer keeps was accepted once: it must not be accepted again.
-fn compare((id, kind, payload): (i64, Option<&str>, Option<&str>), job: &NewJob) -> Enqueued {
-    let same = kind.is_none_or(|kind| kind == job.kind.as_str())
-        && payload.is_none_or(|payload| same_payload(payload, &job.payload));
-    if same { Enqueued::Existing(JobId(id)) } else { Enqueued::KeyConflict(JobId(id)) }
-}
-
-fn is_alike(first: &NewJob, job: &NewJob) -> bool {
-    first.kind == job.kind && same_payload(&first.payload, &job.payload)
+    let (mut queues, mut kinds, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for (queue, kind, tally) in tallies.iter() {
+        queues.push(queue.0);
+        kinds.push(kind.as_str());
+        values.extend(tally.values());
+    }
+    on.query(Sql::Tally, &[&store.fixed(), &queues, &kinds, &values]).await?;
+    store.unfolded.wrote(queues.len() as u64);
+    Ok(())
 }
 
 /// Why a text is refused before the database sees it.
 const UNSTORABLE: &str = "Postgres cannot hold a NUL character in a text";
 
 struct Unstorable {
-    /// Whether each job is; empty if none is.
+    /// Whether each job is unstorable; empty if none is.
     items: Vec<bool>,
-    /// The answer, if the batch falls with it.
+    /// The answer, if the whole batch is refused.
     all: Option<Vec<Enqueued>>,
 }
 

@@ -1,7 +1,6 @@
-//! The frontier: how far this handle has drained each queue and priority. Claims start there, and from the very start once a
-//! second, so that neither running rows at the head nor dead rows slow them down. What a look from the start finds was committed
-//! long after it was made. While a long transaction keeps dead rows from being cleaned up, such looks take longer and longer:
-//! then they are rarer.
+//! The frontier: how far this store has drained each queue and priority. Claims start there, and do a full scan once a second, so that
+//! neither running rows at the head nor dead rows slow them down. A full scan finds jobs whose transaction committed late. While a long
+//! transaction keeps dead rows from being cleaned up, full scans take longer and longer: then they are rarer.
 
 use crate::clock::Clock;
 use crate::job::ClaimedJob;
@@ -10,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use windlass_core::{Millis, Priority};
 
-/// How often a claim looks from the start.
+/// How often a claim does a full scan.
 const FULL_LOOK: Millis = Millis::from_secs(1);
-/// How often, if looking takes long: it may take a hundredth of the time.
+/// Full scans may take one part of this many of the time.
 const FULL_LOOK_SHARE: u64 = 100;
 const RAREST_LOOK: Millis = Millis::from_secs(30);
 /// The most places remembered; beyond it, all are forgotten.
@@ -27,17 +26,17 @@ struct State {
     next_look: Millis,
 }
 
-/// Where a claim starts: due time and id, for each turn and priority.
+/// Where a claim starts: due time and id, for each share and priority.
 #[derive(Debug)]
 pub(in crate::store::postgres) struct Start {
-    /// From the very start, not from the frontier.
+    /// A full scan, not from the frontier.
     pub(in crate::store::postgres) is_full: bool,
     pub(in crate::store::postgres) due_at: Vec<i64>,
     pub(in crate::store::postgres) id: Vec<i64>,
 }
 
 impl Frontier {
-    /// Where to start. On a clock that a test holds, always at the start: what is drained is a matter of real time.
+    /// Where to start. With a test's clock every claim is a full scan: the frontier depends on real time.
     pub(in crate::store::postgres) fn start(&self, shares: &[Share], clock: &Clock) -> Start {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.monotonic();
@@ -59,7 +58,7 @@ impl Frontier {
         start
     }
 
-    /// A claim from the very start took this long.
+    /// A full scan took this long.
     pub(in crate::store::postgres) fn looked(&self, took: Millis, now: Millis) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.next_look = now + pause_after(took);
@@ -71,7 +70,7 @@ impl Frontier {
         if state.places.len() > LIMIT {
             state.places.clear();
         }
-        // Suspects are picked by another index, out of step with the others.
+        // Suspects are read by another index, in an order of their own.
         for job in claimed.iter().filter(|job| job.crashes == 0) {
             let place = state.places.entry((job.queue_id.0, job.priority.rank())).or_default();
             *place = (*place).max((job.due_at.as_millis(), job.id.0));
@@ -84,7 +83,7 @@ impl Frontier {
     }
 }
 
-/// How long to make do with the frontier after a look from the start that took this long.
+/// How long to use the frontier after a full scan that took this long.
 fn pause_after(took: Millis) -> Millis {
     Millis::new(took.get().saturating_mul(FULL_LOOK_SHARE)).clamp(FULL_LOOK, RAREST_LOOK)
 }

@@ -4,6 +4,8 @@ pub(super) mod claim;
 pub(super) mod commit;
 pub(super) mod enqueue;
 pub(super) mod frontier;
+pub(super) mod keys;
+pub(super) mod leases;
 pub(super) mod names;
 pub(super) mod operations;
 pub(super) mod schedules;

@@ -1,239 +1,256 @@
-//! What people do: cancel, replay, discard, amend.
+//! What operators do: cancel, replay, discard, amend. Core decides; here the jobs are locked and the answer is applied.
 
 use crate::job::{Job, NewJob};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
-use crate::store::postgres::upkeep::partitions::Class;
+use crate::store::postgres::life::{commit, enqueue, names};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::arrays::arrays;
+use crate::store::postgres::upkeep::partitions::{self, Class};
 use crate::store::replay::ACTION;
-use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError};
+use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, Replayed, Scope, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::join;
 use std::collections::{HashMap, HashSet};
+use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict};
 use windlass_core::{JobId, Next, State, Timestamp};
 
-/// Live and archived jobs among some ids, those in scope.
-struct Found {
-    live: HashMap<JobId, Job>,
-    archived: HashMap<JobId, Job>,
+/// Jobs among some ids, live and archived, those in scope: locked by this transaction.
+struct Found(HashMap<JobId, Job>);
+
+impl Found {
+    fn get(&mut self, id: JobId) -> Option<&mut Job> {
+        self.0.get_mut(&id)
+    }
 }
 
-impl Inner {
-    /// Locks the jobs of these ids, live ones first, then archived ones: in id order.
-    async fn lock_jobs(&self, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Found, StoreError> {
-        let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-        let live = on.query(Sql::LiveLock, &[&ids]).await?;
-        let live = self.jobs_in(on, &live, 0).await?;
-        let known: HashSet<i64> = live.iter().map(|job| job.id.0).collect();
-        // What is locked there stays there.
-        ids.retain(|id| !known.contains(id));
-        let archived = if ids.is_empty() { Vec::new() } else { on.query(Sql::ArchivedLock, &[&ids]).await? };
-        let archived = self.jobs_in(on, &archived, 0).await?;
-        let by_id = |jobs: Vec<Job>| {
-            jobs.into_iter().filter(|job| scope.covers(&job.tenant)).map(|job| (job.id, job)).collect()
+/// Locks the jobs of these ids, live ones first, then archived ones: in id order.
+async fn lock_jobs(store: &Inner, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Found, StoreError> {
+    let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let rows = on.query(Sql::LiveLock, &[&ids]).await?;
+    let mut jobs = names::jobs_in(store, on, &rows).await?;
+    let known: HashSet<i64> = jobs.iter().map(|job| job.id.0).collect();
+    // Jobs that are locked as live cannot move to the archive.
+    ids.retain(|id| !known.contains(id));
+    if !ids.is_empty() {
+        let rows = on.query(Sql::ArchivedLock, &[&ids]).await?;
+        jobs.extend(names::jobs_in(store, on, &rows).await?);
+    }
+    Ok(Found(jobs.into_iter().filter(|job| scope.covers(&job.tenant)).map(|job| (job.id, job)).collect()))
+}
+
+pub(in crate::store::postgres) async fn cancel(
+    store: &Inner,
+    scope: &Scope,
+    ids: &[JobId],
+) -> Result<Vec<Cancelled>, StoreError> {
+    partitions::finishing(store, || async {
+        partitions::ensure_partitions(store, [Class::Done]).await?;
+        let lent = store.pool.get().await?;
+        let (begun, cancelled) = join!(lent.begin(), cancel_on(store, On::Own(&lent), scope, ids));
+        lent.conclude(begun, cancelled).await
+    })
+    .await
+}
+
+async fn cancel_on(store: &Inner, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Vec<Cancelled>, StoreError> {
+    let mut found = lock_jobs(store, on, scope, ids).await?;
+    let now = store.now_on(on).await?;
+    let (mut endings, mut asked) = (Vec::new(), Vec::new());
+    let mut deliveries: Vec<NewJob> = Vec::new();
+    let mut results = Vec::with_capacity(ids.len());
+    for id in ids {
+        let Some(job) = found.get(*id) else {
+            results.push(Cancelled::NotFound);
+            continue;
         };
-        Ok(Found { live: by_id(live), archived: by_id(archived) })
-    }
-
-    pub(in crate::store::postgres) async fn now_on(&self, on: On<'_>) -> Result<Timestamp, StoreError> {
-        let rows = on.query(Sql::Now, &[&self.fixed()]).await?;
-        rows.first().map_or_else(|| Ok(self.clock.now()), |row| Columns::new(row).moment())
-    }
-
-    pub(in crate::store::postgres) async fn cancel(
-        &self,
-        scope: &Scope,
-        ids: &[JobId],
-    ) -> Result<Vec<Cancelled>, StoreError> {
-        self.finishing(|| async {
-            self.ensure_partitions([Class::Done]).await?;
-            let lent = self.pool.get().await?;
-            let (begun, cancelled) = join!(lent.begin(), self.cancel_on(On::Own(&lent), scope, ids));
-            lent.conclude(begun, cancelled).await
-        })
-        .await
-    }
-
-    async fn cancel_on(&self, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Vec<Cancelled>, StoreError> {
-        let mut found = self.lock_jobs(on, scope, ids).await?;
-        let now = self.now_on(on).await?;
-        let (mut endings, mut asked) = (Vec::new(), Vec::new());
-        let mut deliveries: Vec<NewJob> = Vec::new();
-        let mut results = Vec::with_capacity(ids.len());
-        for id in ids {
-            let state = found.live.get(id).or_else(|| found.archived.get(id)).map(|job| job.state);
-            results.push(match state {
-                None => Cancelled::NotFound,
-                Some(State::Running) => {
-                    asked.push(id.0);
-                    Cancelled::Requested
-                }
-                Some(State::Queued | State::Retrying) => {
-                    let mut job = found.live.remove(id).expect("a waiting job is live");
-                    deliveries.extend(transition::ended_waiting(&job, Next::Cancelled, now).1);
-                    endings.push((job.clone(), Next::Cancelled));
-                    job.state = State::Cancelled;
-                    found.archived.insert(*id, job);
-                    Cancelled::Now
-                }
-                Some(state @ (State::Succeeded | State::Failed | State::Cancelled)) => Cancelled::Finished(state),
-            });
-        }
-        if !endings.is_empty() {
-            let numbers = self.numbers(&deliveries).await?;
-            self.end_waiting(on, &endings, &deliveries, &numbers).await?;
-        }
-        if !asked.is_empty() {
-            on.query(Sql::RequestCancel, &[&asked]).await?;
-        }
-        Ok(results)
-    }
-
-    pub(in crate::store::postgres) async fn replay(
-        &self,
-        scope: &Scope,
-        replay: &Replay,
-    ) -> Result<Vec<Replayed>, StoreError> {
-        let replayed = again(|| async {
-            let lent = self.pool.get().await?;
-            let (begun, replayed) = join!(lent.begin(), self.replay_on(On::Own(&lent), scope, replay));
-            lent.conclude(begun, replayed).await
-        })
-        .await?;
-        self.frontier.forget();
-        Ok(replayed)
-    }
-
-    async fn replay_on(&self, on: On<'_>, scope: &Scope, replay: &Replay) -> Result<Vec<Replayed>, StoreError> {
-        let mut found = self.lock_jobs(on, scope, &replay.ids).await?;
-        let now = self.now_on(on).await?;
-        let (mut back, mut dues, mut run_now) = (Vec::new(), Vec::new(), Vec::new());
-        let mut tallies = Tallies::default();
-        let mut results = Vec::with_capacity(replay.ids.len());
-        for id in &replay.ids {
-            if let Some(job) = found.live.get(id) {
-                if job.state == State::Running {
-                    results.push(Replayed::Running);
-                    continue;
-                }
-                if replay.only == ReplayOnly::Any {
-                    run_now.push(id.0);
-                }
-                results.push(Replayed::AlreadyLive);
-                continue;
+        results.push(match verdict::cancel(job.state) {
+            CancelVerdict::EndNow => {
+                deliveries.extend(transition::ended_waiting(job, Next::Cancelled, now).1);
+                endings.push((job.clone(), Next::Cancelled));
+                // The same id again finds it finished.
+                job.state = Next::Cancelled.state();
+                Cancelled::Now
             }
-            let Some(job) = found.archived.get(id) else {
-                results.push(Replayed::NotFound);
-                continue;
-            };
-            let is_dead_letter = job.state == State::Failed && job.discarded_at.is_none();
-            if replay.only == ReplayOnly::DeadLetters && !is_dead_letter {
-                results.push(Replayed::NotDead);
-                continue;
+            CancelVerdict::AskToStop => {
+                asked.push(id.0);
+                Cancelled::Requested
             }
-            tallies.add(job.queue_id, &job.kind, Tally { replayed: 1, ..Tally::default() });
-            back.push(id.0);
-            dues.push(replay.due_at(dues.len() as u64, now).as_millis());
-            let mut job = found.archived.remove(id).expect("it was just found");
-            job.state = State::Queued;
-            found.live.insert(*id, job);
-            results.push(Replayed::Queued);
-        }
-        if !back.is_empty() {
-            on.query(Sql::Replay, &[&back, &dues, &now.as_millis()]).await?;
-            self.tally(on, &tallies).await?;
-            let detail = replay.detail(back.len() as u64, now);
-            self.note(on, now, &replay.by, ACTION, back.len(), &detail).await?;
-        }
-        if !run_now.is_empty() {
-            on.query(Sql::RunNow, &[&run_now, &now.as_millis()]).await?;
-        }
-        Ok(results)
+            CancelVerdict::Finished(state) => Cancelled::Finished(state),
+        });
     }
-
-    pub(in crate::store::postgres) async fn discard(
-        &self,
-        scope: &Scope,
-        discard: &Discard,
-    ) -> Result<Vec<Discarded>, StoreError> {
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let (begun, discarded) = join!(lent.begin(), self.discard_on(On::Own(&lent), scope, discard));
-            lent.conclude(begun, discarded).await
-        })
-        .await
+    if !endings.is_empty() {
+        let numbers = names::numbers(store, &deliveries).await?;
+        commit::end_waiting(store, on, &endings, &deliveries, &numbers).await?;
     }
+    if !asked.is_empty() {
+        on.query(Sql::RequestCancel, &[&asked]).await?;
+    }
+    Ok(results)
+}
 
-    async fn discard_on(&self, on: On<'_>, scope: &Scope, discard: &Discard) -> Result<Vec<Discarded>, StoreError> {
-        let found = self.lock_jobs(on, scope, &discard.ids).await?;
-        let judge = |id: &JobId| match found.archived.get(id).or_else(|| found.live.get(id)).map(|job| job.state) {
-            None => Discarded::NotFound,
-            Some(State::Failed) => Discarded::Done,
-            Some(State::Queued | State::Running | State::Retrying | State::Succeeded | State::Cancelled) => {
-                Discarded::NotDead
-            }
+pub(in crate::store::postgres) async fn replay(
+    store: &Inner,
+    scope: &Scope,
+    replay: &Replay,
+) -> Result<Vec<Replayed>, StoreError> {
+    let replayed = again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, replayed) = join!(lent.begin(), replay_on(store, On::Own(&lent), scope, replay));
+        lent.conclude(begun, replayed).await
+    })
+    .await?;
+    store.frontier.forget();
+    Ok(replayed)
+}
+
+async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) -> Result<Vec<Replayed>, StoreError> {
+    let mut found = lock_jobs(store, on, scope, &replay.ids).await?;
+    let now = store.now_on(on).await?;
+    let (mut requeued, mut sooner) = (Requeued::default(), RunNow::default());
+    let mut tallies = Tallies::default();
+    let mut results = Vec::with_capacity(replay.ids.len());
+    for id in &replay.ids {
+        let Some(job) = found.get(*id) else {
+            results.push(Replayed::NotFound);
+            continue;
         };
-        let results: Vec<Discarded> = discard.ids.iter().map(judge).collect();
-        let dead = discard.ids.iter().zip(&results).filter(|(_, result)| **result == Discarded::Done);
-        let ids: Vec<i64> = dead.map(|(id, _)| id.0).collect();
-        if !ids.is_empty() {
-            let done = on.query(Sql::Discard, &[&self.fixed(), &ids, &discard.reason]).await?;
-            let now = self.now_on(on).await?;
-            self.note(on, now, &discard.by, "discard", done.len(), &discard.reason).await?;
-        }
-        Ok(results)
+        let due_at = replay.due_at(requeued.id.len() as u64, now);
+        results.push(match verdict::replay(&job.standing(), replay.only, due_at, now) {
+            ReplayVerdict::Running => Replayed::Running,
+            ReplayVerdict::NotDead => Replayed::NotDead,
+            ReplayVerdict::LeaveWaiting => Replayed::AlreadyLive,
+            ReplayVerdict::RunNow(due_at) => {
+                sooner.id.push(id.0);
+                sooner.due_at.push(due_at.as_millis());
+                Replayed::AlreadyLive
+            }
+            ReplayVerdict::Requeue(allowance) => {
+                requeued.push(*id, &allowance);
+                tallies.add(job.queue_id, &job.kind, Tally { replayed: 1, ..Tally::default() });
+                // The same id again finds it waiting.
+                (job.state, job.due_at) = (State::Queued, allowance.due_at);
+                Replayed::Queued
+            }
+        });
     }
-
-    pub(in crate::store::postgres) async fn amend(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: Amend,
-    ) -> Result<Amended, StoreError> {
-        let amended = again(|| async {
-            let lent = self.pool.get().await?;
-            let (begun, amended) = join!(lent.begin(), self.amend_on(On::Own(&lent), scope, id, change));
-            lent.conclude(begun, amended).await
-        })
-        .await?;
-        self.frontier.forget();
-        Ok(amended)
+    if !requeued.id.is_empty() {
+        on.query(Sql::Replay, &requeued.params()).await?;
+        enqueue::tally(store, on, &tallies).await?;
+        let count = requeued.id.len();
+        note(on, now, &replay.by, ACTION, count, &replay.detail(count as u64, now)).await?;
     }
+    if !sooner.id.is_empty() {
+        on.query(Sql::RunNow, &sooner.params()).await?;
+    }
+    Ok(results)
+}
 
-    async fn amend_on(&self, on: On<'_>, scope: &Scope, id: JobId, change: Amend) -> Result<Amended, StoreError> {
-        let found = self.lock_jobs(on, scope, &[id]).await?;
-        let Some(job) = found.live.get(&id).or_else(|| found.archived.get(&id)) else {
-            return Ok(Amended::NotFound);
+arrays!(
+    /// Archived jobs that become live again with a fresh allowance, as the statement `replay` takes them.
+    Requeued<'a> {
+        id: i64,
+        due_at: i64,
+        failures: i32,
+        crashes: i32,
+        previous_delay: i64,
+        start_by: Option<i64>,
+    }
+);
+
+impl Requeued<'_> {
+    fn push(&mut self, id: JobId, allowance: &Allowance) {
+        self.id.push(id.0);
+        self.due_at.push(allowance.due_at.as_millis());
+        self.failures.push(allowance.failures as i32);
+        self.crashes.push(allowance.crashes as i32);
+        self.previous_delay.push(allowance.previous_delay.get() as i64);
+        self.start_by.push(allowance.start_by.map(Timestamp::as_millis));
+    }
+}
+
+arrays!(
+    /// Waiting jobs that become due, as the statement `run_now` takes them.
+    RunNow<'a> {
+        id: i64,
+        due_at: i64,
+    }
+);
+
+pub(in crate::store::postgres) async fn discard(
+    store: &Inner,
+    scope: &Scope,
+    discard: &Discard,
+) -> Result<Vec<Discarded>, StoreError> {
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, discarded) = join!(lent.begin(), discard_on(store, On::Own(&lent), scope, discard));
+        lent.conclude(begun, discarded).await
+    })
+    .await
+}
+
+async fn discard_on(store: &Inner, on: On<'_>, scope: &Scope, discard: &Discard) -> Result<Vec<Discarded>, StoreError> {
+    let mut found = lock_jobs(store, on, scope, &discard.ids).await?;
+    let now = store.now_on(on).await?;
+    let mut ids = Vec::new();
+    let mut results = Vec::with_capacity(discard.ids.len());
+    for id in &discard.ids {
+        let Some(job) = found.get(*id) else {
+            results.push(Discarded::NotFound);
+            continue;
         };
-        match job.state {
-            State::Queued | State::Retrying => {
-                let priority = change.priority.map(windlass_core::Priority::rank);
-                let run_at = change.run_at.map(Timestamp::as_millis);
-                on.query(Sql::Amend, &[&id.0, &priority, &run_at]).await?;
-                Ok(Amended::Done)
+        results.push(match verdict::discard(job.state, job.discarded_at.is_some()) {
+            DiscardVerdict::Discard => {
+                ids.push(id.0);
+                // The same id again finds it discarded.
+                job.discarded_at = Some(now);
+                Discarded::Done
             }
-            state @ (State::Running | State::Succeeded | State::Failed | State::Cancelled) => {
-                Ok(Amended::NotWaiting(state))
-            }
-        }
+            DiscardVerdict::AlreadyDiscarded => Discarded::Done,
+            DiscardVerdict::NotDead => Discarded::NotDead,
+        });
     }
+    if !ids.is_empty() {
+        on.query(Sql::Discard, &[&now.as_millis(), &ids, &discard.reason]).await?;
+        note(on, now, &discard.by, "discard", ids.len(), &discard.reason).await?;
+    }
+    Ok(results)
+}
 
-    /// An audit line, unless nothing was done.
-    async fn note(
-        &self,
-        on: On<'_>,
-        at: Timestamp,
-        by: &str,
-        action: &str,
-        count: usize,
-        detail: &str,
-    ) -> Result<(), StoreError> {
-        if count == 0 {
-            return Ok(());
+pub(in crate::store::postgres) async fn amend(
+    store: &Inner,
+    scope: &Scope,
+    id: JobId,
+    change: Amend,
+) -> Result<Amended, StoreError> {
+    let amended = again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, amended) = join!(lent.begin(), amend_on(store, On::Own(&lent), scope, id, change));
+        lent.conclude(begun, amended).await
+    })
+    .await?;
+    store.frontier.forget();
+    Ok(amended)
+}
+
+async fn amend_on(store: &Inner, on: On<'_>, scope: &Scope, id: JobId, change: Amend) -> Result<Amended, StoreError> {
+    let mut found = lock_jobs(store, on, scope, &[id]).await?;
+    let Some(job) = found.get(id) else {
+        return Ok(Amended::NotFound);
+    };
+    match verdict::amend(&job.standing(), change) {
+        AmendVerdict::Change { priority, due_at } => {
+            on.query(Sql::Amend, &[&id.0, &priority.rank(), &due_at.as_millis()]).await?;
+            Ok(Amended::Done)
         }
-        on.query(Sql::Audit, &[&at.as_millis(), &by, &action, &(count as i64), &detail]).await.map(drop)
+        AmendVerdict::NotWaiting(state) => Ok(Amended::NotWaiting(state)),
     }
+}
+
+/// An audit line.
+async fn note(on: On<'_>, at: Timestamp, by: &str, action: &str, count: usize, detail: &str) -> Result<(), StoreError> {
+    on.query(Sql::Audit, &[&at.as_millis(), &by, &action, &(count as i64), &detail]).await.map(drop)
 }

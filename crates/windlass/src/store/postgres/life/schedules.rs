@@ -4,148 +4,148 @@ use crate::store::json::template_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::life::names::Numbers;
+use crate::store::postgres::life::enqueue;
+use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::reads::read::tenant_of;
-use crate::store::postgres::reads::rows::{self, Columns};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::{Columns, only};
+use crate::store::postgres::statements::rows;
 use crate::store::{
     Fired, Firing, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, StoreError, Trigger,
 };
 use futures_util::join;
 use windlass_core::{JobId, Timestamp};
 
-impl Inner {
-    pub(in crate::store::postgres) async fn add_schedule(
-        &self,
-        spec: &ScheduleSpec,
-        next_at: Option<Timestamp>,
-    ) -> Result<Schedule, StoreError> {
-        let template = template_to_text(&spec.template);
-        let is_one_shot = spec.recurrence == Recurrence::OneShot;
-        let rows = self
-            .write(
-                Sql::ScheduleAdd,
-                &[
-                    &self.fixed(),
-                    &spec.tenant.as_str(),
-                    &spec.cadence,
-                    &spec.zone,
-                    &is_one_shot,
-                    &spec.overlap.as_str(),
-                    &spec.missed.as_str(),
-                    &template,
-                    &next_at.map(Timestamp::as_millis),
-                ],
-            )
-            .await?;
-        one(&rows)?.ok_or_else(|| StoreError::corrupt("schedule", "a new one is returned"))
-    }
+pub(in crate::store::postgres) async fn add_schedule(
+    store: &Inner,
+    spec: &ScheduleSpec,
+    next_at: Option<Timestamp>,
+) -> Result<Schedule, StoreError> {
+    let template = template_to_text(&spec.template);
+    let is_one_shot = spec.recurrence == Recurrence::OneShot;
+    let rows = store
+        .write(
+            Sql::ScheduleAdd,
+            &[
+                &store.fixed(),
+                &spec.tenant.as_str(),
+                &spec.cadence,
+                &spec.zone,
+                &is_one_shot,
+                &spec.overlap.as_str(),
+                &spec.missed.as_str(),
+                &template,
+                &next_at.map(Timestamp::as_millis),
+            ],
+        )
+        .await?;
+    one(&rows)?.ok_or_else(|| StoreError::corrupt("schedule", "a new one is returned"))
+}
 
-    pub(in crate::store::postgres) async fn schedule(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<Option<Schedule>, StoreError> {
-        one(&self.read(Sql::Schedule, &[&id.0, &tenant_of(scope)]).await?)
-    }
+pub(in crate::store::postgres) async fn schedule(
+    store: &Inner,
+    scope: &Scope,
+    id: JobId,
+) -> Result<Option<Schedule>, StoreError> {
+    one(&store.read(Sql::Schedule, &[&id.0, &tenant_of(scope)]).await?)
+}
 
-    pub(in crate::store::postgres) async fn schedules(
-        &self,
-        scope: &Scope,
-        page: Page,
-    ) -> Result<Vec<Schedule>, StoreError> {
-        let sql = match page.order {
-            Order::NewestFirst => Sql::SchedulesNewest,
-            Order::OldestFirst => Sql::SchedulesOldest,
-        };
-        let after = page.after.map(|id| id.0);
-        let rows = self.read(sql, &[&after, &i64::from(page.limit), &tenant_of(scope)]).await?;
-        rows.iter().map(rows::schedule).collect()
-    }
+pub(in crate::store::postgres) async fn schedules(
+    store: &Inner,
+    scope: &Scope,
+    page: Page,
+) -> Result<Vec<Schedule>, StoreError> {
+    let sql = match page.order {
+        Order::NewestFirst => Sql::SchedulesNewest,
+        Order::OldestFirst => Sql::SchedulesOldest,
+    };
+    let after = page.after.map(|id| id.0);
+    let rows = store.read(sql, &[&after, &i64::from(page.limit), &tenant_of(scope)]).await?;
+    rows.iter().map(rows::schedule).collect()
+}
 
-    pub(in crate::store::postgres) async fn change_schedule(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        change: &ScheduleChange,
-    ) -> Result<Option<Schedule>, StoreError> {
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let on = On::Own(&lent);
-            let work = async {
-                let Some(mut schedule) = one(&on.query(Sql::ScheduleLock, &[&id.0, &tenant_of(scope)]).await?)? else {
-                    return Ok(None);
-                };
-                if let Some(spec) = &change.spec {
-                    schedule.spec = spec.clone();
-                    schedule.spec.template.schedule = Some(id);
-                }
-                schedule.paused = change.paused.unwrap_or(schedule.paused);
-                schedule.next_at = change.next_at.unwrap_or(schedule.next_at);
-                put(on, &schedule).await?;
-                Ok(Some(schedule))
+pub(in crate::store::postgres) async fn change_schedule(
+    store: &Inner,
+    scope: &Scope,
+    id: JobId,
+    change: &ScheduleChange,
+) -> Result<Option<Schedule>, StoreError> {
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let on = On::Own(&lent);
+        let work = async {
+            let Some(mut schedule) = one(&on.query(Sql::ScheduleLock, &[&id.0, &tenant_of(scope)]).await?)? else {
+                return Ok(None);
             };
-            let (begun, changed) = join!(lent.begin(), work);
-            lent.conclude(begun, changed).await
-        })
-        .await
-    }
-
-    pub(in crate::store::postgres) async fn remove_schedule(
-        &self,
-        scope: &Scope,
-        id: JobId,
-    ) -> Result<bool, StoreError> {
-        Ok(!self.write(Sql::ScheduleRemove, &[&id.0, &tenant_of(scope)]).await?.is_empty())
-    }
-
-    pub(in crate::store::postgres) async fn due_schedules(
-        &self,
-        limit: u32,
-    ) -> Result<(Vec<Schedule>, Option<Timestamp>), StoreError> {
-        let due = self.read(Sql::SchedulesDue, &[&self.fixed(), &i64::from(limit)]).await?;
-        let next = self.read(Sql::SchedulesNext, &[&self.fixed()]).await?;
-        let due = due.iter().map(rows::schedule).collect::<Result<_, _>>()?;
-        let next = next.first().map_or(Ok(None), |row| Columns::new(row).moment_if())?;
-        Ok((due, next))
-    }
-
-    pub(in crate::store::postgres) async fn fire(&self, firing: &Firing) -> Result<Fired, StoreError> {
-        again(|| async {
-            let numbers = self.numbers(firing.job.as_slice()).await?;
-            let lent = self.pool.get().await?;
-            let (begun, fired) = join!(lent.begin(), self.fire_on(On::Own(&lent), firing, &numbers));
-            lent.conclude(begun, fired).await
-        })
-        .await
-    }
-
-    async fn fire_on(&self, on: On<'_>, firing: &Firing, numbers: &[Numbers]) -> Result<Fired, StoreError> {
-        let rows = on.query(Sql::ScheduleLock, &[&firing.schedule.0, &None::<&str>]).await?;
-        let Some(schedule) = one(&rows)? else {
-            return Ok(Fired::NotOurs);
-        };
-        let (next_at, last_at, is_skipped) = match firing.trigger {
-            Trigger::Operator => (schedule.next_at, None, false),
-            Trigger::Due { nominal, next_at } => {
-                if schedule.paused || schedule.next_at != Some(nominal) {
-                    return Ok(Fired::NotOurs);
-                }
-                let overlaps = schedule.spec.overlap == Overlap::Skip && is_live(on, schedule.last_job).await?;
-                (next_at, Some(nominal), overlaps)
+            if let Some(spec) = &change.spec {
+                schedule.spec = spec.clone();
+                schedule.spec.template.schedule = Some(id);
             }
+            schedule.paused = change.paused.unwrap_or(schedule.paused);
+            schedule.next_at = change.next_at.unwrap_or(schedule.next_at);
+            put(on, &schedule).await?;
+            Ok(Some(schedule))
         };
-        let stored = match &firing.job {
-            Some(job) if !is_skipped => self.insert(on, std::slice::from_ref(job), numbers, &[0]).await?,
-            _ => Vec::new(),
-        };
-        let job = stored.first().map(|stored| stored.id);
-        let moment = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
-        let params: crate::store::postgres::connection::pool::Params<'_> =
-            &[&firing.schedule.0, &moment(next_at), &moment(last_at), &job.map(|id| id.0)];
-        on.query(Sql::ScheduleFired, params).await?;
-        Ok(job.map_or(Fired::Skipped, Fired::Enqueued))
-    }
+        let (begun, changed) = join!(lent.begin(), work);
+        lent.conclude(begun, changed).await
+    })
+    .await
+}
+
+pub(in crate::store::postgres) async fn remove_schedule(
+    store: &Inner,
+    scope: &Scope,
+    id: JobId,
+) -> Result<bool, StoreError> {
+    Ok(!store.write(Sql::ScheduleRemove, &[&id.0, &tenant_of(scope)]).await?.is_empty())
+}
+
+pub(in crate::store::postgres) async fn due_schedules(
+    store: &Inner,
+    limit: u32,
+) -> Result<(Vec<Schedule>, Option<Timestamp>), StoreError> {
+    let due = store.read(Sql::SchedulesDue, &[&store.fixed(), &i64::from(limit)]).await?;
+    let next = store.read(Sql::SchedulesNext, &[&store.fixed()]).await?;
+    let due = due.iter().map(rows::schedule).collect::<Result<_, _>>()?;
+    let next = next.first().map_or(Ok(None), |row| Columns::new(row).moment_if("next_at"))?;
+    Ok((due, next))
+}
+
+pub(in crate::store::postgres) async fn fire(store: &Inner, firing: &Firing) -> Result<Fired, StoreError> {
+    again(|| async {
+        let numbers = names::numbers(store, firing.job.as_slice()).await?;
+        let lent = store.pool.get().await?;
+        let (begun, fired) = join!(lent.begin(), fire_on(store, On::Own(&lent), firing, &numbers));
+        lent.conclude(begun, fired).await
+    })
+    .await
+}
+
+async fn fire_on(store: &Inner, on: On<'_>, firing: &Firing, numbers: &[Numbers]) -> Result<Fired, StoreError> {
+    let rows = on.query(Sql::ScheduleLock, &[&firing.schedule.0, &None::<&str>]).await?;
+    let Some(schedule) = one(&rows)? else {
+        return Ok(Fired::NotOurs);
+    };
+    let (next_at, last_at, is_skipped) = match firing.trigger {
+        Trigger::Operator => (schedule.next_at, None, false),
+        Trigger::Due { nominal, next_at } => {
+            if schedule.paused || schedule.next_at != Some(nominal) {
+                return Ok(Fired::NotOurs);
+            }
+            let overlaps = schedule.spec.overlap == Overlap::Skip && is_live(on, schedule.last_job).await?;
+            (next_at, Some(nominal), overlaps)
+        }
+    };
+    let stored = match &firing.job {
+        Some(job) if !is_skipped => enqueue::insert(store, on, std::slice::from_ref(job), numbers, &[0]).await?,
+        _ => Vec::new(),
+    };
+    let job = stored.first().map(|stored| stored.id);
+    let moment = |at: Option<Timestamp>| at.map(Timestamp::as_millis);
+    let params: crate::store::postgres::connection::pool::Params<'_> =
+        &[&firing.schedule.0, &moment(next_at), &moment(last_at), &job.map(|id| id.0)];
+    on.query(Sql::ScheduleFired, params).await?;
+    Ok(job.map_or(Fired::Skipped, Fired::Enqueued))
 }
 
 async fn is_live(on: On<'_>, job: Option<JobId>) -> Result<bool, StoreError> {
@@ -153,7 +153,7 @@ async fn is_live(on: On<'_>, job: Option<JobId>) -> Result<bool, StoreError> {
         return Ok(false);
     };
     let rows = on.query(Sql::IsLive, &[&id.0]).await?;
-    rows.first().map_or(Ok(false), |row| Columns::new(row).next())
+    Ok(only(&rows, "is_live")?.unwrap_or(false))
 }
 
 async fn put(on: On<'_>, schedule: &Schedule) -> Result<(), StoreError> {

@@ -1,14 +1,15 @@
-//! Transitions as arrays: what `finish.sql` and `wait.sql` take.
+//! Transitions as arrays, as the statements of `commit.sql` take them.
 
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::LeaseId;
-use crate::store::postgres::connection::columns::arrays;
+use crate::store::postgres::statements::arrays::arrays;
+use crate::store::postgres::upkeep::partitions::Class;
 use crate::store::{Commit, Keep};
 use windlass_core::job::{Kind, QueueName};
-use windlass_core::{JobId, Next, State, Timestamp};
+use windlass_core::{JobId, Millis, Next, State, Timestamp};
 
 arrays!(
-    /// Jobs that finish, as `finish.sql` takes them.
+    /// Jobs that finish, as the statement `finish` takes them.
     Finishes<'a> {
         id: i64,
         attempt: i32,
@@ -37,7 +38,7 @@ arrays!(
 );
 
 arrays!(
-    /// Jobs that finish with a plain success, as `succeed.sql` takes them.
+    /// Jobs that finish with a plain success, as the statement `succeed` takes them.
     Successes<'a> {
         id: i64,
         attempt: i32,
@@ -50,7 +51,7 @@ arrays!(
 );
 
 arrays!(
-    /// Jobs that wait for another attempt, as `wait.sql` takes them.
+    /// Jobs that wait for another attempt, as the statement `wait` takes them.
     Waits<'a> {
         id: i64,
         attempt: i32,
@@ -69,11 +70,12 @@ arrays!(
         worker: &'a str,
         why: String,
         note: Option<&'a str>,
-        backoff: Option<i64>,
+        /// `None` leaves what the job remembers.
+        remembered_delay: Option<i64>,
     }
 );
 
-/// Where a job ends: what `finish.sql` needs to know of any ending, with an attempt or without.
+/// Where a job ends: what `finish` needs to know of any ending, with an attempt or without.
 pub(in crate::store::postgres) struct Ending<'a> {
     pub(in crate::store::postgres) id: JobId,
     pub(in crate::store::postgres) attempt: u32,
@@ -98,7 +100,7 @@ impl<'a> Finishes<'a> {
         self.attempt.push(ending.attempt as i32);
         self.lease.push(ending.lease.map(|lease| lease.0));
         self.stands.push(ending.stands);
-        self.class.push(if is_failed { "failed" } else { "done" });
+        self.class.push(Class::of(state).unwrap_or(Class::Done).as_str());
         self.state.push(state.as_str());
         self.reason.push(match ending.next {
             Next::Failed(reason) => Some(reason.as_str()),
@@ -153,14 +155,20 @@ impl<'a> Successes<'a> {
 }
 
 impl<'a> Waits<'a> {
-    pub(in crate::store::postgres) fn push(&mut self, commit: &'a Commit, state: State, due_at: Timestamp, delay: i64) {
+    pub(in crate::store::postgres) fn push(
+        &mut self,
+        commit: &'a Commit,
+        state: State,
+        due_at: Timestamp,
+        delay: Millis,
+    ) {
         let transition = &commit.transition;
         self.id.push(commit.job.0);
         self.attempt.push(commit.attempt as i32);
         self.lease.push(commit.lease.0);
         self.state.push(state.as_str());
         self.due_at.push(due_at.as_millis());
-        self.delay.push(delay);
+        self.delay.push(delay.get() as i64);
         self.failures.push(transition.failures as i32);
         self.crashes.push(transition.crashes as i32);
         self.error_class.push(commit.error_class.as_deref());
@@ -172,7 +180,6 @@ impl<'a> Waits<'a> {
         self.worker.push(&commit.worker);
         self.why.push(transition.why.to_string());
         self.note.push(commit.note.as_deref());
-        // Decorrelated jitter grows from the delay before a retry; a snooze is not one.
-        self.backoff.push((state == State::Retrying).then_some(delay));
+        self.remembered_delay.push(transition.next.remembered_delay().map(|delay| delay.get() as i64));
     }
 }

@@ -1,13 +1,13 @@
-//! Depths: how full each queue is, without counting what may be large. What is live is known from tallies; of what waits, the
-//! smaller part is counted, the due jobs or those for later, and the other is what is left. All at one moment of the database.
+//! Depths: how full each queue is, without counting what may be large. The number of live jobs is known from tallies. Of the waiting
+//! jobs the smaller part is counted, the due jobs or those for later; the other part is the rest. All in one snapshot.
 
 use crate::job::QueueId;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
 use crate::store::postgres::reads::read::tenant_of;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Depth, Scope, StoreError};
 use futures_util::join;
 use std::collections::HashMap;
@@ -15,13 +15,13 @@ use windlass_core::Timestamp;
 
 /// Jobs of one queue and priority that are counted before the other part is tried: a few milliseconds.
 const FEW: i64 = 10_000;
-/// If both parts are larger, so many times more are counted of each.
+/// If both parts are larger, this many times more are counted of each.
 const MORE: i64 = 10;
 
 /// Every statement sees the same jobs.
 const ONE_MOMENT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
-/// What is known of a queue before the waiting jobs are told apart.
+/// What is known of a queue before its waiting jobs are split into due and later.
 #[derive(Debug)]
 struct Known {
     queue: i64,
@@ -30,67 +30,64 @@ struct Known {
     /// Running jobs that are due later: the clock was set back.
     early: i64,
     dead: i64,
-    /// Jobs that are due later, and whether that is only the first of many.
+    /// Jobs that are due later, and whether there are more than were counted.
     later: i64,
     is_many: bool,
     oldest_due: Option<Timestamp>,
 }
 
-impl Inner {
-    pub(in crate::store::postgres) async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let (begun, depths) = join!(lent.begin(), self.depths_on(On::Own(&lent), scope));
-            lent.conclude(begun, depths).await
-        })
-        .await
-    }
-
-    async fn depths_on(&self, on: On<'_>, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
-        on.run(ONE_MOMENT).await?;
-        let rows = on.query(Sql::Depths, &[&self.fixed(), &tenant_of(scope), &FEW]).await?;
-        let mut now = 0;
-        let mut queues = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let mut c = Columns::new(row);
-            let queue = c.next()?;
-            now = c.next()?;
-            queues.push(Known {
-                queue,
-                live: c.next()?,
-                running: c.next()?,
-                early: c.next()?,
-                dead: c.next()?,
-                later: c.next()?,
-                is_many: c.next()?,
-                oldest_due: c.moment_if()?,
-            });
-        }
-        let later = self.many_for_later(on, now, &queues).await?;
-        Ok(queues.iter().map(|known| known.depth(later.get(&known.queue).copied())).collect())
-    }
-
-    /// Of queues with many jobs for later, how many those are: all but the due ones, or counted, whichever is sooner known.
-    async fn many_for_later(&self, on: On<'_>, now: i64, queues: &[Known]) -> Result<HashMap<i64, i64>, StoreError> {
-        let mut many: HashMap<i64, i64> =
-            queues.iter().filter(|known| known.is_many).map(|known| (known.queue, known.live)).collect();
-        let (mut later, mut limit) = (HashMap::new(), FEW);
-        while !many.is_empty() {
-            for (queue, due) in side(on, Sql::DepthDue, now, &many, limit).await? {
-                later.extend(many.remove(&queue).map(|live| (queue, live - due)));
-            }
-            limit = limit.saturating_mul(MORE);
-            if !many.is_empty() {
-                for (queue, count) in side(on, Sql::DepthLater, now, &many, limit).await? {
-                    later.extend(many.remove(&queue).map(|_| (queue, count)));
-                }
-            }
-        }
-        Ok(later)
-    }
+pub(in crate::store::postgres) async fn depths(store: &Inner, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, depths) = join!(lent.begin(), depths_on(store, On::Own(&lent), scope));
+        lent.conclude(begun, depths).await
+    })
+    .await
 }
 
-/// The queues of which one part is not larger than the limit, and how large it is.
+async fn depths_on(store: &Inner, on: On<'_>, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
+    on.run(ONE_MOMENT).await?;
+    let rows = on.query(Sql::Depths, &[&store.fixed(), &tenant_of(scope), &FEW]).await?;
+    let mut now = 0;
+    let mut queues = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let c = Columns::new(row);
+        now = c.get("now")?;
+        queues.push(Known {
+            queue: c.get("queue_id")?,
+            live: c.get("live")?,
+            running: c.get("running")?,
+            early: c.get("early")?,
+            dead: c.get("dead")?,
+            later: c.get("later")?,
+            is_many: c.get("is_many")?,
+            oldest_due: c.moment_if("oldest_due")?,
+        });
+    }
+    let later = many_for_later(on, now, &queues).await?;
+    Ok(queues.iter().map(|known| known.depth(later.get(&known.queue).copied())).collect())
+}
+
+/// How many jobs for later the queues with many of them have: all but the due ones, or counted, whichever is known first.
+async fn many_for_later(on: On<'_>, now: i64, queues: &[Known]) -> Result<HashMap<i64, i64>, StoreError> {
+    let mut many: HashMap<i64, i64> =
+        queues.iter().filter(|known| known.is_many).map(|known| (known.queue, known.live)).collect();
+    let (mut later, mut limit) = (HashMap::new(), FEW);
+    while !many.is_empty() {
+        for (queue, due) in side(on, Sql::DepthDue, now, &many, limit).await? {
+            later.extend(many.remove(&queue).map(|live| (queue, live - due)));
+        }
+        limit = limit.saturating_mul(MORE);
+        if !many.is_empty() {
+            for (queue, count) in side(on, Sql::DepthLater, now, &many, limit).await? {
+                later.extend(many.remove(&queue).map(|_| (queue, count)));
+            }
+        }
+    }
+    Ok(later)
+}
+
+/// The queues one part of which is below the limit, and its size.
 async fn side(
     on: On<'_>,
     sql: Sql,
@@ -101,17 +98,17 @@ async fn side(
     let ids: Vec<i64> = queues.keys().copied().collect();
     let mut counted = Vec::new();
     for row in on.query(sql, &[&now, &ids, &limit]).await? {
-        let mut c = Columns::new(&row);
-        let (queue, count, is_many): (i64, i64, bool) = (c.next()?, c.next()?, c.next()?);
+        let c = Columns::new(&row);
+        let is_many: bool = c.get("is_many")?;
         if !is_many {
-            counted.push((queue, count));
+            counted.push((c.get("queue_id")?, c.get("jobs")?));
         }
     }
     Ok(counted)
 }
 
 impl Known {
-    /// `later`: jobs that are due later, if those are many.
+    /// `later`: jobs that are due later, if there are many.
     fn depth(&self, later: Option<i64>) -> Depth {
         let later = (later.unwrap_or(self.later) - self.early).max(0);
         let due = (self.live - self.running - later).max(0);

@@ -2,6 +2,4 @@
 
 pub(super) mod depths;
 pub(super) mod read;
-pub(super) mod records;
-pub(super) mod rows;
 pub(super) mod tallies;

@@ -4,8 +4,11 @@ use crate::job::Job;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::{self, Columns};
+use crate::store::postgres::life::names;
+use crate::store::postgres::registry;
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::rows;
 use crate::store::{DeadGroup, JobFilter, Order, Page, Queue, Scope, StoreError};
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
@@ -21,7 +24,7 @@ pub(in crate::store::postgres) fn tenant_of(scope: &Scope) -> Option<&str> {
 /// A filter as the statements take it.
 struct Filter<'a> {
     states: Option<Vec<&'static str>>,
-    /// The queues' numbers, if only some are meant.
+    /// The queues' numbers, if not all queues are selected.
     queues: Option<Vec<i64>>,
     kind: Option<&'a str>,
     class: Option<&'a str>,
@@ -46,171 +49,173 @@ impl<'a> Filter<'a> {
     }
 }
 
-impl Inner {
-    pub(in crate::store::postgres) async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>, StoreError> {
-        let ids = [id.0];
-        again(|| async {
-            let lent = self.pool.get().await?;
-            // A job that moves between the two reads is found by looking at the first place again.
-            for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
-                let rows = lent.query(sql, &[&ids.as_slice()]).await?;
-                let jobs = self.jobs_in(On::Own(&lent), &rows, 0).await?;
-                if let Some(job) = jobs.into_iter().next() {
-                    return Ok(Some(job).filter(|job| scope.covers(&job.tenant)));
-                }
+pub(in crate::store::postgres) async fn job(
+    store: &Inner,
+    scope: &Scope,
+    id: JobId,
+) -> Result<Option<Job>, StoreError> {
+    let ids = [id.0];
+    again(|| async {
+        let lent = store.pool.get().await?;
+        // A job that moves between the two reads is found by reading the first table again.
+        for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
+            let rows = lent.query(sql, &[&ids.as_slice()]).await?;
+            let jobs = names::jobs_in(store, On::Own(&lent), &rows).await?;
+            if let Some(job) = jobs.into_iter().next() {
+                return Ok(Some(job).filter(|job| scope.covers(&job.tenant)));
             }
-            Ok(None)
-        })
-        .await
-    }
+        }
+        Ok(None)
+    })
+    .await
+}
 
-    pub(in crate::store::postgres) async fn jobs_by_id(
-        &self,
-        scope: &Scope,
-        ids: &[JobId],
-    ) -> Result<Vec<Job>, StoreError> {
-        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let mut found: Vec<Job> = Vec::with_capacity(ids.len());
-            let mut missing = ids.clone();
-            // As for one job: one that moves between the two reads is found by looking at the first place again.
-            for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
-                if missing.is_empty() {
-                    break;
-                }
-                let rows = lent.query(sql, &[&missing]).await?;
-                found.extend(self.jobs_in(On::Own(&lent), &rows, 0).await?);
-                let known: HashSet<i64> = found.iter().map(|job| job.id.0).collect();
-                missing.retain(|id| !known.contains(id));
+pub(in crate::store::postgres) async fn jobs_by_id(
+    store: &Inner,
+    scope: &Scope,
+    ids: &[JobId],
+) -> Result<Vec<Job>, StoreError> {
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let mut found: Vec<Job> = Vec::with_capacity(ids.len());
+        let mut missing = ids.clone();
+        // As for one job: one that moves between the two reads is found by reading the first table again.
+        for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
+            if missing.is_empty() {
+                break;
             }
-            found.retain(|job| scope.covers(&job.tenant));
-            Ok(found)
-        })
-        .await
-    }
-
-    /// The numbers of the queues that scope and filter leave; `None` if that is all of them.
-    pub(in crate::store::postgres) async fn queues_meant(
-        &self,
-        scope: &Scope,
-        filter: &JobFilter,
-    ) -> Result<Option<Vec<i64>>, StoreError> {
-        let is_narrowed = filter.queue.is_some() || filter.tenant.is_some() || filter.executor.is_some();
-        if *scope == Scope::All && !is_narrowed {
-            return Ok(None);
+            let rows = lent.query(sql, &[&missing]).await?;
+            found.extend(names::jobs_in(store, On::Own(&lent), &rows).await?);
+            let known: HashSet<i64> = found.iter().map(|job| job.id.0).collect();
+            missing.retain(|id| !known.contains(id));
         }
-        let is_meant = |queue: &Queue| {
-            scope.covers(&queue.tenant)
-                && filter.tenant.as_ref().is_none_or(|tenant| *tenant == queue.tenant)
-                && filter.queue.as_ref().is_none_or(|name| *name == queue.name)
-                && filter.executor.is_none_or(|executor| executor == queue.executor)
-        };
-        Ok(Some(self.queues().await?.iter().filter(|queue| is_meant(queue)).map(|queue| queue.id.0).collect()))
-    }
+        found.retain(|job| scope.covers(&job.tenant));
+        Ok(found)
+    })
+    .await
+}
 
-    pub(in crate::store::postgres) async fn jobs(
-        &self,
-        scope: &Scope,
-        filter: &JobFilter,
-        page: Page,
-    ) -> Result<Vec<Job>, StoreError> {
-        let queues = self.queues_meant(scope, filter).await?;
-        if queues.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(Vec::new());
-        }
-        let f = Filter::new(filter, queues);
-        let after = page.after.map(|id| id.0);
-        let limit = i64::from(page.limit);
-        let wants_live = !filter.dead_letters
-            && filter.fingerprint.is_none()
-            && (filter.states.is_empty() || filter.states.iter().any(|state: &State| state.is_live()));
-        let sql = match page.order {
-            Order::NewestFirst => Sql::JobsNewest,
-            Order::OldestFirst => Sql::JobsOldest,
-        };
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let rows = lent
-                .query(
-                    sql,
-                    &[
-                        &after,
-                        &limit,
-                        &wants_live,
-                        &f.states,
-                        &f.queues,
-                        &f.kind,
-                        &f.class,
-                        &f.since,
-                        &f.schedule,
-                        &f.parent,
-                        &filter.dead_letters,
-                        &f.fingerprint,
-                    ],
-                )
-                .await?;
-            self.jobs_in(On::Own(&lent), &rows, 0).await
-        })
-        .await
+/// The numbers of the queues that scope and filter select; `None` if that is all of them.
+pub(in crate::store::postgres) async fn queues_meant(
+    store: &Inner,
+    scope: &Scope,
+    filter: &JobFilter,
+) -> Result<Option<Vec<i64>>, StoreError> {
+    let is_narrowed = filter.queue.is_some() || filter.tenant.is_some() || filter.executor.is_some();
+    if *scope == Scope::All && !is_narrowed {
+        return Ok(None);
     }
+    let is_meant = |queue: &Queue| {
+        scope.covers(&queue.tenant)
+            && filter.tenant.as_ref().is_none_or(|tenant| *tenant == queue.tenant)
+            && filter.queue.as_ref().is_none_or(|name| *name == queue.name)
+            && filter.executor.is_none_or(|executor| executor == queue.executor)
+    };
+    Ok(Some(registry::queues(store).await?.iter().filter(|queue| is_meant(queue)).map(|queue| queue.id.0).collect()))
+}
 
-    pub(in crate::store::postgres) async fn attempts(
-        &self,
-        scope: &Scope,
-        id: JobId,
-        limit: u32,
-    ) -> Result<Vec<Attempt>, StoreError> {
-        if self.job(scope, id).await?.is_none() {
-            return Ok(Vec::new());
-        }
-        let rows = self.read(Sql::Attempts, &[&id.0, &i64::from(limit)]).await?;
-        rows.iter().rev().map(|row| Ok(rows::attempt(row)?.1)).collect()
+pub(in crate::store::postgres) async fn jobs(
+    store: &Inner,
+    scope: &Scope,
+    filter: &JobFilter,
+    page: Page,
+) -> Result<Vec<Job>, StoreError> {
+    let queues = queues_meant(store, scope, filter).await?;
+    if queues.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
     }
+    let f = Filter::new(filter, queues);
+    let after = page.after.map(|id| id.0);
+    let limit = i64::from(page.limit);
+    let wants_live = !filter.dead_letters
+        && filter.fingerprint.is_none()
+        && (filter.states.is_empty() || filter.states.iter().any(|state: &State| state.is_live()));
+    let sql = match page.order {
+        Order::NewestFirst => Sql::JobsNewest,
+        Order::OldestFirst => Sql::JobsOldest,
+    };
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let rows = lent
+            .query(
+                sql,
+                &[
+                    &after,
+                    &limit,
+                    &wants_live,
+                    &f.states,
+                    &f.queues,
+                    &f.kind,
+                    &f.class,
+                    &f.since,
+                    &f.schedule,
+                    &f.parent,
+                    &filter.dead_letters,
+                    &f.fingerprint,
+                ],
+            )
+            .await?;
+        names::jobs_in(store, On::Own(&lent), &rows).await
+    })
+    .await
+}
 
-    pub(in crate::store::postgres) async fn schedule_attempts(
-        &self,
-        scope: &Scope,
-        schedule: JobId,
-        limit: u32,
-    ) -> Result<Vec<(JobId, Attempt)>, StoreError> {
-        let params: crate::store::postgres::connection::pool::Params<'_> =
-            &[&schedule.0, &i64::from(limit), &tenant_of(scope)];
-        let rows = self.read(Sql::ScheduleAttempts, params).await?;
-        rows.iter().rev().map(rows::attempt).collect()
+pub(in crate::store::postgres) async fn attempts(
+    store: &Inner,
+    scope: &Scope,
+    id: JobId,
+    limit: u32,
+) -> Result<Vec<Attempt>, StoreError> {
+    if job(store, scope, id).await?.is_none() {
+        return Ok(Vec::new());
     }
+    let rows = store.read(Sql::Attempts, &[&id.0, &i64::from(limit)]).await?;
+    rows.iter().rev().map(|row| Ok(rows::attempt(row)?.1)).collect()
+}
 
-    pub(in crate::store::postgres) async fn dead_groups(
-        &self,
-        scope: &Scope,
-        filter: &JobFilter,
-        limit: u32,
-    ) -> Result<Vec<DeadGroup>, StoreError> {
-        if !filter.states.is_empty() && !filter.states.contains(&State::Failed) {
-            return Ok(Vec::new());
-        }
-        let f = Filter::new(filter, self.queues_meant(scope, filter).await?);
-        let limit = i64::from(limit);
-        let params: crate::store::postgres::connection::pool::Params<'_> =
-            &[&limit, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint];
-        let rows = self.read(Sql::DeadGroups, params).await?;
-        rows.iter().map(dead_group).collect()
+pub(in crate::store::postgres) async fn schedule_attempts(
+    store: &Inner,
+    scope: &Scope,
+    schedule: JobId,
+    limit: u32,
+) -> Result<Vec<(JobId, Attempt)>, StoreError> {
+    let params: crate::store::postgres::connection::pool::Params<'_> =
+        &[&schedule.0, &i64::from(limit), &tenant_of(scope)];
+    let rows = store.read(Sql::ScheduleAttempts, params).await?;
+    rows.iter().rev().map(rows::attempt).collect()
+}
+
+pub(in crate::store::postgres) async fn dead_groups(
+    store: &Inner,
+    scope: &Scope,
+    filter: &JobFilter,
+    limit: u32,
+) -> Result<Vec<DeadGroup>, StoreError> {
+    if !filter.states.is_empty() && !filter.states.contains(&State::Failed) {
+        return Ok(Vec::new());
     }
+    let f = Filter::new(filter, queues_meant(store, scope, filter).await?);
+    let limit = i64::from(limit);
+    let params: crate::store::postgres::connection::pool::Params<'_> =
+        &[&limit, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint];
+    let rows = store.read(Sql::DeadGroups, params).await?;
+    rows.iter().map(dead_group).collect()
 }
 
 fn dead_group(row: &tokio_postgres::Row) -> Result<DeadGroup, StoreError> {
-    let mut c = Columns::new(row);
+    let c = Columns::new(row);
     let corrupt = |error: windlass_core::NameError| StoreError::corrupt("dead letter", error.to_string());
     Ok(DeadGroup {
-        fingerprint: c.next()?,
-        tenant: Tenant::new(c.text()?).map_err(corrupt)?,
-        queue: QueueName::new(c.text()?).map_err(corrupt)?,
-        kind: Kind::new(c.text()?).map_err(corrupt)?,
-        error_class: c.next()?,
-        message: c.next()?,
-        count: c.next::<i64>()?.max(0) as u64,
-        first_seen: c.moment()?,
-        last_seen: c.moment()?,
-        example: JobId(c.next()?),
+        fingerprint: c.get("fingerprint")?,
+        tenant: Tenant::new(c.text("tenant")?).map_err(corrupt)?,
+        queue: QueueName::new(c.text("queue")?).map_err(corrupt)?,
+        kind: Kind::new(c.text("kind")?).map_err(corrupt)?,
+        error_class: c.get("error_class")?,
+        message: c.get("message")?,
+        count: c.large_count("jobs")?,
+        first_seen: c.moment("first_seen")?,
+        last_seen: c.moment("last_seen")?,
+        example: JobId(c.get("example")?),
     })
 }

@@ -1,4 +1,5 @@
--- enqueue: store new jobs. Ids grow in the order of the arrays.
+-- name: enqueue
+-- Stores new jobs. Ids grow in the order of the arrays.
 WITH clock AS MATERIALIZED (SELECT {now} AS now)
 INSERT INTO {schema}.jobs (queue_id, due_at, created_at, policy_id, start_by, timeout_ms, schedule_id, parent_id, priority,
                            at_most_once, state, kind, payload, idempotency_key, http, webhook, traceparent)
@@ -11,3 +12,28 @@ FROM clock,
                            at_most_once, kind, payload, idempotency_key, http, webhook, traceparent, place)
 ORDER BY i.place
 RETURNING id, created_at, due_at
+
+-- name: key_lock
+-- One caller at a time per idempotency key, always in the same order.
+SELECT pg_advisory_xact_lock(h.hash)
+FROM (
+    SELECT DISTINCT hashtextextended('{schema}' || ' ' || i.tenant || ' ' || i.key, 0) AS hash
+    FROM unnest($1::text[], $2::text[]) AS i (tenant, key)
+    ORDER BY 1
+) h
+
+-- name: key_find
+-- What these keys stood for last, with the kind and payload of the job if it is still kept.
+SELECT k.tenant, k.key, k.job_id, k.expires_at, j.id IS NOT NULL AS is_live, {now} AS now,
+       coalesce(j.kind, a.kind) AS kind, coalesce(j.payload, a.payload) AS payload
+FROM unnest($2::text[], $3::text[]) AS i (tenant, key)
+JOIN {schema}.keys k ON k.tenant = i.tenant AND k.key = i.key
+LEFT JOIN {schema}.jobs j ON j.id = k.job_id
+LEFT JOIN {schema}.archive a ON a.id = k.job_id
+
+-- name: key_put
+-- From now on these keys stand for these jobs.
+INSERT INTO {schema}.keys AS k (tenant, key, job_id, expires_at)
+SELECT i.tenant, i.key, i.job_id, i.expires_at
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS i (tenant, key, job_id, expires_at)
+ON CONFLICT (tenant, key) DO UPDATE SET job_id = excluded.job_id, expires_at = excluded.expires_at

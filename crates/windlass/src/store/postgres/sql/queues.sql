@@ -1,2 +1,120 @@
--- queues: every queue.
-SELECT q.id, q.tenant, q.name, q.executor, q.paused, q.created_at FROM {schema}.queues q ORDER BY q.id
+-- name: queues
+-- Every queue.
+SELECT {queue} FROM {schema}.queues q ORDER BY q.id
+
+-- name: queue_find
+-- One queue by its name.
+SELECT {queue}
+FROM {schema}.queues q
+WHERE q.tenant = $1::text AND q.name = $2::text AND q.executor = $3::text
+
+-- name: queue_add
+-- Adds a queue, unless it exists.
+INSERT INTO {schema}.queues (tenant, name, executor, created_at)
+VALUES ($2::text, $3::text, $4::text, {now})
+ON CONFLICT (tenant, name, executor) DO NOTHING
+
+-- name: queue_pause
+-- Every queue of this name in the tenant.
+UPDATE {schema}.queues SET paused = $3::boolean WHERE tenant = $1::text AND name = $2::text
+RETURNING id
+
+-- name: depths
+-- How full each queue is. Nothing is counted that may be large: the number of live jobs is the queue's balance plus the deltas since;
+-- running jobs are those that leases cover; jobs for later are counted along the claim index, up to $3 of each priority. Summed and not
+-- joined, because there may be thousands of queues.
+WITH clock AS MATERIALIZED (SELECT {now} AS now),
+sums AS MATERIALIZED (
+    SELECT p.queue_id, sum(p.live)::bigint AS live, sum(p.running)::bigint AS running, sum(p.early)::bigint AS early,
+           sum(p.dead)::bigint AS dead
+    FROM (
+        SELECT id AS queue_id, true AS is_asked, 0 AS live, 0 AS running, 0 AS early, 0 AS dead
+        FROM {schema}.queues
+        WHERE $2::text IS NULL OR tenant = $2::text
+        UNION ALL
+        SELECT queue_id, false, live, 0, 0, 0 FROM {schema}.balances
+        UNION ALL
+        SELECT queue_id, false, enqueued + replayed - succeeded - failed - cancelled, 0, 0, 0 FROM {schema}.tally_deltas
+        UNION ALL
+        -- A clock that was set back leaves running jobs that are due later.
+        SELECT j.queue_id, false, 0, 1, (j.due_at > clock.now)::integer, 0
+        FROM clock, {schema}.leases l
+        CROSS JOIN LATERAL unnest(l.job_ids) AS held (id)
+        JOIN {schema}.jobs j ON j.id = held.id AND j.lease_id = l.id
+        UNION ALL
+        SELECT a.queue_id, false, 0, 0, 0, 1
+        FROM {schema}.archive a
+        WHERE a.class = 'failed' AND a.state = 'failed' AND a.discarded_at IS NULL
+    ) p
+    GROUP BY p.queue_id
+    HAVING bool_or(p.is_asked)
+)
+SELECT s.queue_id, clock.now, s.live, s.running, s.early, s.dead, coalesce(w.later, 0) AS later,
+       coalesce(w.is_many, false) AS is_many, w.oldest_due
+FROM clock CROSS JOIN sums s
+LEFT JOIN LATERAL (
+    SELECT sum(later.jobs)::bigint AS later, bool_or(later.jobs >= $3::bigint) AS is_many, min(oldest.due_at) AS oldest_due
+    FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS jobs
+        FROM (SELECT FROM {schema}.jobs j
+              WHERE j.queue_id = s.queue_id AND j.priority = level.priority AND j.due_at > clock.now LIMIT $3::bigint) j
+    ) later
+    LEFT JOIN LATERAL (
+        SELECT j.due_at
+        FROM {schema}.jobs j
+        WHERE j.queue_id = s.queue_id AND j.priority = level.priority AND j.due_at <= clock.now AND j.state <> 'running'
+        ORDER BY j.due_at, j.id
+        LIMIT 1
+    ) oldest ON true
+) w ON s.live <> 0
+ORDER BY s.queue_id
+
+-- name: depth_due
+-- Jobs of these queues that are due at a moment, running ones included: along the claim index, up to $3 of each priority.
+SELECT q.id AS queue_id, sum(due.jobs)::bigint AS jobs, bool_or(due.jobs >= $3::bigint) AS is_many
+FROM unnest($2::bigint[]) AS q (id)
+CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM (SELECT FROM {schema}.jobs j
+          WHERE j.queue_id = q.id AND j.priority = level.priority AND j.due_at <= $1::bigint LIMIT $3::bigint) j
+) due
+GROUP BY q.id
+
+-- name: depth_later
+-- Jobs of these queues that are due after a moment: along the claim index, up to $3 of each priority.
+SELECT q.id AS queue_id, sum(later.jobs)::bigint AS jobs, bool_or(later.jobs >= $3::bigint) AS is_many
+FROM unnest($2::bigint[]) AS q (id)
+CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs
+    FROM (SELECT FROM {schema}.jobs j
+          WHERE j.queue_id = q.id AND j.priority = level.priority AND j.due_at > $1::bigint LIMIT $3::bigint) j
+) later
+GROUP BY q.id
+
+-- name: policies
+-- Policies by number.
+SELECT p.id, p.line FROM {schema}.policies p WHERE p.id = ANY ($1::bigint[])
+
+-- name: policy_find
+-- A policy's number.
+SELECT p.id FROM {schema}.policies p WHERE p.line = $1::text
+
+-- name: policy_add
+-- Adds a policy, unless it exists.
+INSERT INTO {schema}.policies (line) VALUES ($1::text) ON CONFLICT (line) DO NOTHING
+
+-- name: settings
+-- Every setting.
+SELECT s.scope, s.tenant, s.name, s.value FROM {schema}.settings s ORDER BY s.scope, s.tenant, s.name
+
+-- name: setting_put
+INSERT INTO {schema}.settings (scope, tenant, name, value) VALUES ($1::text, $2::text, $3::text, $4::text)
+ON CONFLICT (scope, tenant, name) DO UPDATE SET value = excluded.value
+RETURNING scope
+
+-- name: setting_remove
+DELETE FROM {schema}.settings WHERE scope = $1::text AND tenant = $2::text AND name = $3::text
+RETURNING scope

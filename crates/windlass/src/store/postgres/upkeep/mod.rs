@@ -1,7 +1,7 @@
-//! What keeps the tables small: reap, expire, fold, prune.
+//! What keeps the tables small: expire, fold, prune.
 
+pub(super) mod expire;
 pub(super) mod fold;
 pub(super) mod partitions;
 pub(super) mod prune;
-pub(super) mod reap;
 pub(super) mod retention;

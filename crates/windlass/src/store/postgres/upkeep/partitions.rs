@@ -1,20 +1,20 @@
-//! The archive's parts: by retention class, then by time. Made when needed and ahead of time; dropped whole when past.
+//! The archive's partitions: by retention class, then by time. Made when needed and ahead of time; dropped whole when past.
 
 use crate::store::StoreError;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::{Sql, fill};
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::statements::columns::{Columns, only};
+use crate::store::postgres::statements::{Script, Sql};
 use futures_util::join;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use windlass_core::Timestamp;
+use windlass_core::{State, Timestamp};
 
 const DAY: i64 = 86_400_000;
 const TABLES: [&str; 2] = ["archive", "archive_attempts"];
 
-/// What is kept alike: retention class.
+/// Retention class: jobs that are kept equally long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::store::postgres) enum Class {
     /// Succeeded and cancelled.
@@ -24,6 +24,15 @@ pub(in crate::store::postgres) enum Class {
 
 impl Class {
     pub(in crate::store::postgres) const ALL: [Self; 2] = [Self::Done, Self::Failed];
+
+    /// The class of a job that finished in this state. A live job has none.
+    pub(in crate::store::postgres) const fn of(state: State) -> Option<Self> {
+        match state {
+            State::Succeeded | State::Cancelled => Some(Self::Done),
+            State::Failed => Some(Self::Failed),
+            State::Queued | State::Running | State::Retrying => None,
+        }
+    }
 
     pub(in crate::store::postgres) const fn as_str(self) -> &'static str {
         match self {
@@ -92,119 +101,121 @@ impl Partitions {
     }
 }
 
-impl Inner {
-    /// Runs a transaction that may finish jobs. If the database refuses it, perhaps a part of the archive was missing: again.
-    pub(in crate::store::postgres) async fn finishing<T, F>(&self, once: impl Fn() -> F) -> Result<T, StoreError>
-    where
-        F: Future<Output = Result<T, StoreError>>,
-    {
-        match again(&once).await {
-            Err(StoreError::Invalid(_)) => {
-                self.partitions.forget();
-                again(&once).await
-            }
-            outcome => outcome,
+/// Runs a transaction that may finish jobs. If the database refuses it, a part of the archive may be missing: it is
+/// run again.
+pub(in crate::store::postgres) async fn finishing<T, F>(store: &Inner, once: impl Fn() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    match again(&once).await {
+        Err(StoreError::Invalid(_)) => {
+            store.partitions.forget();
+            again(&once).await
+        }
+        outcome => outcome,
+    }
+}
+
+/// Makes the parts for now; in the last quarter of their time, the next ones too.
+pub(in crate::store::postgres) async fn ensure_partitions(
+    store: &Inner,
+    classes: impl IntoIterator<Item = Class>,
+) -> Result<(), StoreError> {
+    let now = store.clock.now().as_millis();
+    let mut wanted = Vec::new();
+    for class in classes {
+        let part = Part::at(class, now);
+        wanted.push(part);
+        if part.end() - now < class.span() / 4 {
+            wanted.push(part.next());
         }
     }
+    make_partitions(store, wanted).await
+}
 
-    /// Makes the parts for now; in the last quarter of their time, the next ones too.
-    pub(in crate::store::postgres) async fn ensure_partitions(
-        &self,
-        classes: impl IntoIterator<Item = Class>,
-    ) -> Result<(), StoreError> {
-        let now = self.clock.now().as_millis();
-        let mut wanted = Vec::new();
-        for class in classes {
-            let part = Part::at(class, now);
-            wanted.push(part);
-            if part.end() - now < class.span() / 4 {
-                wanted.push(part.next());
-            }
-        }
-        self.make_partitions(wanted).await
+/// Makes the parts for now and the ones after.
+pub(in crate::store::postgres) async fn make_partitions_ahead(store: &Inner, now: Timestamp) -> Result<(), StoreError> {
+    let parts = Class::ALL.into_iter().flat_map(|class| {
+        let part = Part::at(class, now.as_millis());
+        [part, part.next()]
+    });
+    make_partitions(store, parts.collect()).await
+}
+
+async fn make_partitions(store: &Inner, mut wanted: Vec<Part>) -> Result<(), StoreError> {
+    wanted.retain(|part| store.partitions.lack(*part));
+    if wanted.is_empty() {
+        return Ok(());
     }
-
-    /// Makes the parts for now and the ones after.
-    pub(in crate::store::postgres) async fn make_partitions_ahead(&self, now: Timestamp) -> Result<(), StoreError> {
-        let parts = Class::ALL.into_iter().flat_map(|class| {
-            let part = Part::at(class, now.as_millis());
-            [part, part.next()]
-        });
-        self.make_partitions(parts.collect()).await
-    }
-
-    async fn make_partitions(&self, mut wanted: Vec<Part>) -> Result<(), StoreError> {
-        wanted.retain(|part| self.partitions.lack(*part));
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        again(|| async {
-            let lent = self.pool.get().await?;
-            let work = async {
-                let on = On::Own(&lent);
-                on.query(Sql::PartitionLock, &[]).await?;
-                let known = self.parts(on).await?;
-                for part in wanted.iter().filter(|part| !known.iter().any(|(known, _)| known == *part)) {
-                    for table in TABLES {
-                        on.run(&self.partition_sql(include_str!("../sql/partition_make.sql"), *part, table)).await?;
-                    }
-                }
-                Ok(known)
-            };
-            let (begun, done) = join!(lent.begin(), work);
-            let known = lent.conclude(begun, done).await?;
-            self.partitions.learn(known.into_iter().map(|(part, _)| part));
-            Ok(())
-        })
-        .await?;
-        self.partitions.learn(wanted);
-        Ok(())
-    }
-
-    /// The parts there are, and how many jobs each is thought to hold.
-    pub(in crate::store::postgres) async fn parts(&self, on: On<'_>) -> Result<Vec<(Part, i64)>, StoreError> {
-        let rows = on.query(Sql::Partitions, &[&self.pool.texts().schema()]).await?;
-        let mut parts = Vec::new();
-        for row in &rows {
-            let mut c = Columns::new(row);
-            if let Some(part) = Part::parse(c.text()?) {
-                parts.push((part, c.next()?));
-            }
-        }
-        Ok(parts)
-    }
-
-    /// Drops a part. How many jobs went with it, or `None` if somebody was reading it: later, then.
-    pub(in crate::store::postgres) async fn drop_partition(&self, part: Part) -> Result<Option<u64>, StoreError> {
-        let lent = self.pool.get().await?;
+    again(|| async {
+        let lent = store.pool.get().await?;
         let work = async {
             let on = On::Own(&lent);
             on.query(Sql::PartitionLock, &[]).await?;
-            let bounds = (part.start, part.end());
-            let rows = on.query(Sql::PartitionCount, &[&part.class.as_str(), &bounds.0, &bounds.1]).await?;
-            let count: i64 = rows.first().map_or(Ok(0), |row| Columns::new(row).next())?;
-            for table in TABLES {
-                on.run(&self.partition_sql(include_str!("../sql/partition_drop.sql"), part, table)).await?;
+            let known = parts(store, on).await?;
+            for part in wanted.iter().filter(|part| !known.iter().any(|(known, _)| known == *part)) {
+                for table in TABLES {
+                    on.run(&partition_sql(store, Script::PartitionMake, *part, table)).await?;
+                }
             }
-            Ok(count)
+            Ok(known)
         };
         let (begun, done) = join!(lent.begin(), work);
-        self.partitions.forget();
-        match lent.conclude(begun, done).await {
-            Ok(count) => Ok(Some(count.max(0) as u64)),
-            Err(StoreError::Unavailable(cause)) => {
-                tracing::debug!(%cause, "a part of the archive could not be dropped now");
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        let known = lent.conclude(begun, done).await?;
+        store.partitions.learn(known.into_iter().map(|(part, _)| part));
+        Ok(())
+    })
+    .await?;
+    store.partitions.learn(wanted);
+    Ok(())
+}
+
+/// The existing parts, and how many jobs each is estimated to hold.
+pub(in crate::store::postgres) async fn parts(store: &Inner, on: On<'_>) -> Result<Vec<(Part, i64)>, StoreError> {
+    let rows = on.query(Sql::Partitions, &[&store.pool.texts().schema()]).await?;
+    let mut parts = Vec::new();
+    for row in &rows {
+        let c = Columns::new(row);
+        if let Some(part) = Part::parse(c.text("name")?) {
+            parts.push((part, c.get("jobs")?));
         }
     }
+    Ok(parts)
+}
 
-    fn partition_sql(&self, text: &str, part: Part, table: &str) -> String {
-        fill(text, self.pool.texts().schema())
-            .replace("{name}", &part.name(table))
-            .replace("{parent}", &format!("{table}_{}", part.class.as_str()))
-            .replace("{from}", &part.start.to_string())
-            .replace("{to}", &part.end().to_string())
+/// Drops a part. Returns how many jobs went with it, or `None` if it was being read and has to be dropped later.
+pub(in crate::store::postgres) async fn drop_partition(store: &Inner, part: Part) -> Result<Option<u64>, StoreError> {
+    let lent = store.pool.get().await?;
+    let work = async {
+        let on = On::Own(&lent);
+        on.query(Sql::PartitionLock, &[]).await?;
+        let bounds = (part.start, part.end());
+        let rows = on.query(Sql::PartitionCount, &[&part.class.as_str(), &bounds.0, &bounds.1]).await?;
+        let count: i64 = only(&rows, "jobs")?.unwrap_or_default();
+        for table in TABLES {
+            on.run(&partition_sql(store, Script::PartitionDrop, part, table)).await?;
+        }
+        Ok(count)
+    };
+    let (begun, done) = join!(lent.begin(), work);
+    store.partitions.forget();
+    match lent.conclude(begun, done).await {
+        Ok(count) => Ok(Some(count.max(0) as u64)),
+        Err(StoreError::Unavailable(cause)) => {
+            tracing::debug!(%cause, "a part of the archive could not be dropped now");
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
+}
+
+fn partition_sql(store: &Inner, script: Script, part: Part, table: &str) -> String {
+    store
+        .pool
+        .texts()
+        .script(script)
+        .replace("{name}", &part.name(table))
+        .replace("{parent}", &format!("{table}_{}", part.class.as_str()))
+        .replace("{from}", &part.start.to_string())
+        .replace("{to}", &part.end().to_string())
 }

@@ -1,17 +1,17 @@
 //! Retention: how long each queue keeps what has finished, from the settings as this node last read them.
 
-use crate::store::json::retention_in;
+use crate::store::json::retention_of;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::connection::sql::Sql;
-use crate::store::postgres::reads::rows::Columns;
+use crate::store::postgres::life::names;
+use crate::store::postgres::registry;
 use crate::store::{Retention, SettingKey, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_core::Millis;
 use windlass_core::job::{QueueName, Tenant};
 
-/// How long settings are believed before they are read again: other nodes may change them.
+/// How long settings are kept before they are read again: other nodes may change them.
 const FRESH: Millis = Millis::from_secs(5);
 
 type Settings = Arc<Vec<(SettingKey, String)>>;
@@ -35,73 +35,51 @@ impl Remembered {
     }
 }
 
-impl Inner {
-    /// All settings, read now.
-    pub(in crate::store::postgres) async fn settings_on(
-        &self,
-        on: On<'_>,
-    ) -> Result<Vec<(SettingKey, String)>, StoreError> {
-        let mut settings = Vec::new();
-        for row in &on.query(Sql::Settings, &[]).await? {
-            let mut c = Columns::new(row);
-            let (scope, tenant, name) = (c.text()?, c.text()?, c.text()?);
-            let key = SettingKey::from_parts(scope, tenant, name)
-                .ok_or_else(|| StoreError::corrupt(format!("setting {scope} {name}"), "scopes are known words"))?;
-            settings.push((key, c.next()?));
-        }
-        settings.sort();
-        Ok(settings)
+async fn remembered_settings(store: &Inner, on: On<'_>) -> Result<Settings, StoreError> {
+    let now = store.clock.monotonic();
+    if let Some(settings) = store.remembered.get(now) {
+        return Ok(settings);
     }
-
-    async fn remembered_settings(&self, on: On<'_>) -> Result<Settings, StoreError> {
-        let now = self.clock.monotonic();
-        if let Some(settings) = self.remembered.get(now) {
-            return Ok(settings);
-        }
-        let settings = Arc::new(self.settings_on(on).await?);
-        self.remembered.put(now, settings.clone());
-        Ok(settings)
-    }
-
-    /// Name and retention of each of these queues.
-    pub(in crate::store::postgres) async fn retentions(
-        &self,
-        on: On<'_>,
-        queues: impl Iterator<Item = i64>,
-    ) -> Result<HashMap<i64, (QueueName, Retention)>, StoreError> {
-        let ids: HashSet<i64> = queues.collect();
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
-        self.look_up_queues(on, &ids).await?;
-        let settings = self.remembered_settings(on).await?;
-        let mut retentions = HashMap::new();
-        for id in ids {
-            let queue = self.names.queue(id).ok_or_else(|| StoreError::Invalid(format!("there is no queue {id}")))?;
-            retentions.insert(id, (queue.name.clone(), retention(&settings, &queue.tenant, &queue.name)));
-        }
-        Ok(retentions)
-    }
+    let settings = Arc::new(registry::settings_on(on).await?);
+    store.remembered.put(now, settings.clone());
+    Ok(settings)
 }
 
-/// A queue's retention: the tenant's own setting over the one for all over the default.
+/// Name and retention of each of these queues.
+pub(in crate::store::postgres) async fn retentions(
+    store: &Inner,
+    on: On<'_>,
+    queues: impl Iterator<Item = i64>,
+) -> Result<HashMap<i64, (QueueName, Retention)>, StoreError> {
+    let ids: HashSet<i64> = queues.collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    names::look_up_queues(store, on, &ids).await?;
+    let settings = remembered_settings(store, on).await?;
+    let mut retentions = HashMap::new();
+    for id in ids {
+        let queue = store.names.queue(id).ok_or_else(|| StoreError::Invalid(format!("there is no queue {id}")))?;
+        retentions.insert(id, (queue.name.clone(), retention(&settings, &queue.tenant, &queue.name)));
+    }
+    Ok(retentions)
+}
+
+/// A queue's retention, by the settings.
 pub(in crate::store::postgres) fn retention(
     settings: &[(SettingKey, String)],
     tenant: &Tenant,
     name: &QueueName,
 ) -> Retention {
     let find = |tenant: Option<&Tenant>| {
-        settings.iter().find_map(|(key, value)| match key {
-            SettingKey::Queue { tenant: of, name: queue } if of.as_ref() == tenant && queue == name.as_str() => {
-                Some(value)
-            }
-            SettingKey::Queue { .. }
-            | SettingKey::Kind { .. }
+        let is_meant = |key: &SettingKey| match key {
+            SettingKey::Queue { tenant: of, name: queue } => of.as_ref() == tenant && queue == name.as_str(),
+            SettingKey::Kind { .. }
             | SettingKey::Policy { .. }
             | SettingKey::Tenant { .. }
-            | SettingKey::Server { .. } => None,
-        })
+            | SettingKey::Server { .. } => false,
+        };
+        settings.iter().find(|(key, _)| is_meant(key)).map(|(_, value)| value.as_str())
     };
-    let shared = find(None).map_or_else(Retention::default, |text| retention_in(text, Retention::default()));
-    find(Some(tenant)).map_or(shared, |text| retention_in(text, shared))
+    retention_of(find(Some(tenant)), find(None))
 }

@@ -1,0 +1,123 @@
+//! What was asked, answered and started, recorded outside the system under test.
+
+use crate::work::spec::Spec;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+#[derive(Debug, Default)]
+pub struct History {
+    tags: AtomicU64,
+    acknowledged: AtomicU64,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug, Default)]
+pub struct Record {
+    /// Every job that was ever sent, by tag.
+    pub sent: HashMap<u64, Spec>,
+    /// The id that each acknowledged tag was given.
+    pub acknowledged: HashMap<u64, i64>,
+    /// Attempts that began, by job, in the order they were seen.
+    pub starts: HashMap<i64, Vec<Start>>,
+    /// Attempts whose success was answered with `ok`.
+    pub completed: HashSet<(i64, u32)>,
+    /// Webhooks that arrived: their bodies by their id, and how often.
+    pub hooks: HashMap<String, (HashSet<String>, u32)>,
+    /// Cancels that were answered: the moment, and whether the job had ended with it.
+    pub cancels: HashMap<i64, (u64, Cancel)>,
+    /// Replays that were answered.
+    pub replays: HashMap<i64, Replays>,
+    /// Queues that were purged.
+    pub purges: u64,
+    /// Jobs whose worker was too slow by itself.
+    pub late: HashSet<i64>,
+    /// Results that were refused.
+    pub stale: u64,
+    moment: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Start {
+    pub attempt: u32,
+    pub moment: u64,
+}
+
+/// Replays of one job that were answered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replays {
+    /// How many. One of a waiting job only makes it due.
+    pub asked: u32,
+    /// The highest number that the job was said to have.
+    pub reported: u32,
+}
+
+/// What a cancel was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// The job was waiting and has ended.
+    Ended,
+    /// The job was running and is asked to stop.
+    Asked,
+}
+
+impl History {
+    pub fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap()
+    }
+
+    /// The first of `count` new tags.
+    pub fn new_tags(&self, count: u64) -> u64 {
+        self.tags.fetch_add(count, Ordering::Relaxed)
+    }
+
+    pub fn sent(&self, specs: &[Spec]) {
+        self.record().sent.extend(specs.iter().map(|spec| (spec.tag, *spec)));
+    }
+
+    /// The server said that these are stored.
+    pub fn acknowledged(&self, stored: impl IntoIterator<Item = (u64, i64)>) {
+        let mut record = self.record();
+        for (tag, id) in stored {
+            let before = record.acknowledged.insert(tag, id);
+            assert!(before.is_none_or(|before| before == id), "tag {tag} was given {before:?} and then {id}");
+            self.acknowledged.fetch_add(u64::from(before.is_none()), Ordering::Relaxed);
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    pub fn started(&self, starts: impl IntoIterator<Item = (i64, u32)>) {
+        let mut record = self.record();
+        for (id, attempt) in starts {
+            let moment = record.tick();
+            record.starts.entry(id).or_default().push(Start { attempt, moment });
+        }
+    }
+
+    pub fn hooked(&self, id: &str, body: &str) {
+        let mut record = self.record();
+        let (bodies, count) = record.hooks.entry(id.to_owned()).or_default();
+        bodies.insert(body.to_owned());
+        *count += 1;
+    }
+
+    pub fn cancelled(&self, id: i64, cancel: Cancel) {
+        let mut record = self.record();
+        let moment = record.tick();
+        record.cancels.entry(id).or_insert((moment, cancel));
+    }
+}
+
+impl Record {
+    fn tick(&mut self) -> u64 {
+        self.moment += 1;
+        self.moment
+    }
+
+    pub fn start_count(&self) -> usize {
+        self.starts.values().map(Vec::len).sum()
+    }
+}

@@ -1,0 +1,110 @@
+//! Where jobs are kept: a file, or a schema of a database; and the binary that works on it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use windlass::random::Random;
+
+#[derive(Debug)]
+pub struct Place {
+    /// As the nodes reach it, perhaps through a proxy.
+    pub store: String,
+    /// As the checks reach it.
+    pub direct: String,
+    pub schema: String,
+    /// Whether processes live on when a file may not grow, instead of being ended by the signal that tells so.
+    pub survives_limits: bool,
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn sqlite() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("jobs.db");
+        Self::sqlite_in(&file, dir)
+    }
+
+    /// A file somewhere else, such as on a small disk.
+    pub fn sqlite_at(file: &Path) -> Self {
+        Self::sqlite_in(file, tempfile::tempdir().unwrap())
+    }
+
+    fn sqlite_in(file: &Path, dir: tempfile::TempDir) -> Self {
+        let store = format!("sqlite:{}", file.display());
+        Self { direct: store.clone(), store, schema: "windlass".into(), survives_limits: false, dir }
+    }
+
+    pub fn postgres() -> Self {
+        let url = std::env::var("WINDLASS_TEST_POSTGRES").expect(
+            "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
+             or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
+        );
+        Self::postgres_at(&url, &url)
+    }
+
+    /// A schema of the server at `direct` that nodes reach by `store`.
+    pub fn postgres_at(store: &str, direct: &str) -> Self {
+        let schema = format!("torture_{:016x}", Random::system().number());
+        let dir = tempfile::tempdir().unwrap();
+        Self { store: store.into(), direct: direct.into(), schema, survives_limits: false, dir }
+    }
+
+    pub fn is_postgres(&self) -> bool {
+        self.direct.starts_with("postgres")
+    }
+
+    /// The name of the kind of store, for reports.
+    pub fn name(&self) -> &'static str {
+        if self.is_postgres() { "postgres" } else { "sqlite" }
+    }
+
+    /// The SQLite file.
+    pub fn file(&self) -> PathBuf {
+        self.direct.strip_prefix("sqlite:").expect("this place is a file").into()
+    }
+
+    /// A node of the binary under test.
+    pub fn node(&self) -> Command {
+        let binary = binary();
+        if !self.survives_limits {
+            return self.on(Command::new(binary), &["serve"]);
+        }
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", &binary]);
+        self.on(command, &["serve"])
+    }
+
+    /// A command of the same binary.
+    pub fn command(&self, words: &[&str]) -> Command {
+        self.on(Command::new(binary()), words)
+    }
+
+    fn on(&self, mut command: Command, words: &[&str]) -> Command {
+        command.args(words).args(["--store", &self.store]).env("WINDLASS_SCHEMA", &self.schema).env_remove("RUST_LOG");
+        command.current_dir(self.dir.path());
+        command
+    }
+}
+
+/// The binary under test. The scripts name one that is built as it ships, with default features; `cargo test` alone
+/// takes the one it has just built.
+fn binary() -> String {
+    std::env::var("WINDLASS_TEST_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_windlass").into())
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_postgres() {
+            return;
+        }
+        // A schema that is left over harms nobody: the next run uses another name.
+        let drop = format!("SET lock_timeout = '5s'; DROP SCHEMA IF EXISTS {} CASCADE", self.schema);
+        let (url, runtime) = (self.direct.clone(), tokio::runtime::Runtime::new().unwrap());
+        let _ = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
+            let connection = tokio::spawn(connection);
+            let dropped = client.batch_execute(&drop).await;
+            connection.abort();
+            dropped
+        });
+    }
+}

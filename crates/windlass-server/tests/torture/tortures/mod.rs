@@ -1,0 +1,8 @@
+//! The tortures, one file each.
+
+mod disk;
+mod herd;
+mod kills;
+mod operators;
+mod outage;
+mod rolling;

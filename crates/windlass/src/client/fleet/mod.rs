@@ -1,0 +1,14 @@
+//! What belongs to the installation, not to one job: workers, alerts, audit, tokens, settings, and the store's health.
+
+mod alerts;
+mod audit;
+mod health;
+mod settings;
+mod tokens;
+mod workers;
+
+pub use alerts::Alerts;
+pub use audit::AuditLog;
+pub use settings::Settings;
+pub use tokens::Tokens;
+pub use workers::Workers;

@@ -1,0 +1,86 @@
+//! Opening a store with more to say than its URL.
+
+use crate::client::retry::{IntoRetry, Retry};
+use crate::client::windlass::{OpenError, Windlass};
+use crate::clock::Clock;
+use crate::random::Random;
+use crate::store::{Migrations, Options};
+
+/// A store about to be opened; [`Windlass::builder`] makes one.
+#[derive(Debug, Clone)]
+#[must_use = "a store is opened by `open`"]
+pub struct WindlassBuilder {
+    url: String,
+    options: Options,
+    default_policy: Option<Retry>,
+}
+
+impl Windlass {
+    /// Opens a store by its URL, with options.
+    ///
+    /// ```
+    /// use windlass::Windlass;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), windlass::OpenError> {
+    /// let windlass = Windlass::builder("memory:").default_policy("full-jitter").open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn builder(url: impl Into<String>) -> WindlassBuilder {
+        WindlassBuilder { url: url.into(), options: Options::default(), default_policy: None }
+    }
+}
+
+impl WindlassBuilder {
+    /// The retry policy of jobs that this program enqueues and that get none otherwise: not from the builder, the kind,
+    /// the queue or the default that the operator keeps in the store. Other programs on the same store do not see it.
+    pub fn default_policy(mut self, policy: impl IntoRetry) -> Self {
+        self.default_policy = Some(policy.into_retry());
+        self
+    }
+
+    /// Postgres: the schema that holds the tables. `windlass` if not said otherwise.
+    pub fn schema(mut self, name: impl Into<String>) -> Self {
+        self.options.schema = name.into();
+        self
+    }
+
+    /// Postgres: connections for ordinary statements. The listener and each worker have one more.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.options.connections = connections;
+        self
+    }
+
+    /// Who brings the schema up to date: opening the store does, if not said otherwise.
+    pub fn migrations(mut self, migrations: Migrations) -> Self {
+        self.options.migrations = migrations;
+        self
+    }
+
+    /// Another clock: tests move it by hand.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.options.clock = clock;
+        self
+    }
+
+    /// Another source of random numbers: tests seed it.
+    pub fn random(mut self, random: Random) -> Self {
+        self.options.random = random;
+        self
+    }
+
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// Not a store, a store this program was built without, one that cannot be used, or a default policy that cannot be
+    /// read.
+    pub async fn open(self) -> Result<Windlass, OpenError> {
+        let windlass = Windlass::open_with(&self.url, self.options).await?;
+        if let Some(policy) = self.default_policy {
+            policy.read(&*windlass.catalogue().await?)?;
+            windlass.set_default_policy(policy);
+        }
+        Ok(windlass)
+    }
+}

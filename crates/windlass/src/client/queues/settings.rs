@@ -1,0 +1,138 @@
+//! A queue's policy and retention, for every producer at once.
+
+use super::Queues;
+use super::status::any_kind;
+use crate::client::policies::{PolicyFault, to_json};
+use crate::client::retry::IntoRetry;
+use crate::store::{Scope, SettingKey, StoreError, json};
+use serde_json::{Map, Value};
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::policy::Role;
+use windlass_core::{Retention, RetentionLevel};
+
+/// The settings of a queue. What is `None` is left to the setting for all tenants, then to the default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QueueSettings {
+    /// The policy of jobs that set none: a name or line as text, or an object of fields.
+    pub policy: Option<Value>,
+    /// How long finished jobs are kept.
+    pub retention: RetentionLevel,
+}
+
+impl Queues<'_> {
+    /// The settings of a queue: of the tenant this handle is narrowed to, else those for all tenants.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn settings(&self, name: &QueueName) -> Result<QueueSettings, StoreError> {
+        let key = self.setting_key(name);
+        let all = self.windlass.settings().all().await?;
+        let text = all.iter().find(|(stored, _)| *stored == key).map(|(_, text)| text.as_str());
+        Ok(text.map_or_else(QueueSettings::default, QueueSettings::read))
+    }
+
+    /// Replaces the settings of a queue: of the tenant this handle is narrowed to, else those for all tenants. Jobs stored before
+    /// keep the policy they were stored with; retention applies to all jobs that finish from now on.
+    ///
+    /// # Errors
+    /// The policy is wrong or makes no whole policy, or the store cannot be written to.
+    pub async fn set(&self, name: &QueueName, settings: &QueueSettings) -> Result<(), PolicyFault> {
+        if let Some(policy) = &settings.policy {
+            self.check_policy(name, policy).await?;
+        }
+        let text = settings.to_json().to_string();
+        let is_default = *settings == QueueSettings::default();
+        self.windlass.put_setting(&self.setting_key(name), (!is_default).then_some(text.as_str())).await?;
+        let of = self.tenant().map_or("*", Tenant::as_str);
+        Ok(self.record("set queue", 1, format!("queue {name} of {of}: {text}")).await?)
+    }
+
+    /// Whether a policy can be a queue's: jobs that set nothing themselves get a whole policy from it.
+    ///
+    /// # Errors
+    /// The field that is wrong and what would be accepted, or a store that cannot be read.
+    pub async fn check_policy(&self, name: &QueueName, policy: &Value) -> Result<(), PolicyFault> {
+        let catalogue = self.windlass.catalogue().await?;
+        let own = catalogue.read(policy)?;
+        let tenant = self.tenant().cloned().unwrap_or_default();
+        catalogue.effective(&tenant, name, &any_kind(), Role::Handler, &own)?;
+        Ok(())
+    }
+
+    /// Sets the policy of a queue's jobs; its retention stays.
+    ///
+    /// # Errors
+    /// As [`Queues::set`].
+    pub async fn set_policy(&self, name: &QueueName, policy: impl IntoRetry) -> Result<(), PolicyFault> {
+        let policy = Some(to_json(policy.into_retry()));
+        let settings = QueueSettings { policy, ..self.settings(name).await? };
+        self.set(name, &settings).await
+    }
+
+    /// Removes the policy that was set for a queue; its retention stays.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn remove_policy(&self, name: &QueueName) -> Result<(), PolicyFault> {
+        let settings = QueueSettings { policy: None, ..self.settings(name).await? };
+        self.set(name, &settings).await
+    }
+
+    /// Sets how long a queue's finished jobs are kept; its policy stays.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn set_retention(&self, name: &QueueName, retention: Retention) -> Result<(), PolicyFault> {
+        let level = RetentionLevel {
+            succeeded: Some(retention.succeeded),
+            cancelled: Some(retention.cancelled),
+            failed: Some(retention.failed),
+        };
+        let settings = QueueSettings { retention: level, ..self.settings(name).await? };
+        self.set(name, &settings).await
+    }
+
+    /// Removes the retention that was set for a queue; its policy stays.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn remove_retention(&self, name: &QueueName) -> Result<(), PolicyFault> {
+        let settings = QueueSettings { retention: RetentionLevel::default(), ..self.settings(name).await? };
+        self.set(name, &settings).await
+    }
+
+    fn setting_key(&self, name: &QueueName) -> SettingKey {
+        SettingKey::Queue { tenant: self.tenant().cloned(), name: name.to_string() }
+    }
+
+    fn tenant(&self) -> Option<&Tenant> {
+        match &self.scope {
+            Scope::All => None,
+            Scope::Tenant(tenant) => Some(tenant),
+        }
+    }
+}
+
+impl QueueSettings {
+    /// The settings as they are stored: `{"policy":…,"retention":{"succeeded":"7d",…}}`, without what is left out.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.extend(self.policy.clone().map(|policy| ("policy".to_owned(), policy)));
+        let RetentionLevel { succeeded, cancelled, failed } = self.retention;
+        let keeps = [("succeeded", succeeded), ("cancelled", cancelled), ("failed", failed)];
+        let kept: Map<String, Value> =
+            keeps.into_iter().filter_map(|(name, keep)| Some((name.to_owned(), keep?.to_string().into()))).collect();
+        if !kept.is_empty() {
+            object.insert("retention".into(), kept.into());
+        }
+        Value::Object(object)
+    }
+
+    /// What is missing or unreadable is left out.
+    fn read(text: &str) -> Self {
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
+        let policy = value.get("policy").filter(|policy| !policy.is_null()).cloned();
+        Self { policy, retention: json::retention_level(text) }
+    }
+}

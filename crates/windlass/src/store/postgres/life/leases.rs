@@ -1,0 +1,141 @@
+//! Leases: renew them, read what they hold, and reap those that ran out.
+
+use crate::job::{ClaimedJob, LeaseId};
+use crate::leases::transition;
+use crate::store::postgres::Inner;
+use crate::store::postgres::connection::fault::again;
+use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::life::{commit, names};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::upkeep::partitions::{self, Class};
+use crate::store::{Commit, Reap, Renewed, StoreError, Transitioned};
+use futures_util::join;
+use std::collections::HashMap;
+use tokio_postgres::Row;
+use windlass_core::{JobId, Millis, Timestamp};
+
+pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {
+    let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let rows = lent.query(Sql::Held, &[&ids]).await?;
+        names::claimed_in(store, On::Own(&lent), &rows).await
+    })
+    .await
+}
+
+pub(in crate::store::postgres) async fn renew(
+    store: &Inner,
+    leases: &[LeaseId],
+    lease_for: Millis,
+) -> Result<Renewed, StoreError> {
+    let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
+    let length = lease_for.get() as i64;
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let now = store.fixed();
+        let work = async {
+            let renewed = lent.query(Sql::Renew, &[&now, &ids, &length]).await?;
+            let asked = lent.query(Sql::RenewCancels, &[&ids]).await?;
+            Ok((renewed, asked))
+        };
+        let (begun, done) = join!(lent.begin(), work);
+        let (renewed, asked) = lent.conclude(begun, done).await?;
+        let kept: Vec<i64> = renewed.iter().map(|row| Columns::new(row).get("id")).collect::<Result<_, _>>()?;
+        let asked: Vec<i64> = asked.iter().map(|row| Columns::new(row).get("id")).collect::<Result<_, _>>()?;
+        Ok(Renewed {
+            lost: leases.iter().copied().filter(|lease| !kept.contains(&lease.0)).collect(),
+            cancel_requested: asked.into_iter().map(JobId).collect(),
+        })
+    })
+    .await
+}
+
+pub(in crate::store::postgres) async fn reap(
+    store: &Inner,
+    reap: &Reap,
+    limit: u32,
+) -> Result<Vec<Transitioned>, StoreError> {
+    let asked = store.clock.monotonic();
+    partitions::finishing(store, || async {
+        partitions::ensure_partitions(store, Class::ALL).await?;
+        let lent = store.pool.get().await?;
+        let (begun, transitioned) = join!(lent.begin(), reap_on(store, On::Own(&lent), reap, limit, asked));
+        lent.conclude(begun, transitioned).await
+    })
+    .await
+}
+
+async fn reap_on(
+    store: &Inner,
+    on: On<'_>,
+    reap: &Reap,
+    limit: u32,
+    asked: Millis,
+) -> Result<Vec<Transitioned>, StoreError> {
+    let (now, limit) = (store.fixed(), i64::from(limit));
+    let rows = match reap {
+        Reap::Expired { spared } => {
+            let (above, below) = spared.bounds();
+            on.query(Sql::ReapExpired, &[&now, &above, &below, &limit]).await?
+        }
+        Reap::Of(worker) => on.query(Sql::ReapWorker, &[&now, &&*worker.0, &limit]).await?,
+    };
+    let mut leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
+    // The statement may have waited for a database that was away: workers have not been able to renew.
+    if let Reap::Expired { spared } = reap.clone().late(store.clock.monotonic() - asked) {
+        leases.retain(|lease| !spared.holds(lease.length));
+    }
+    if leases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lost = lost(store, on, &leases).await?;
+    let commits: Vec<Commit> = lost.iter().map(|(_, commit)| commit.clone()).collect();
+    let ended: Vec<LeaseId> = leases.iter().map(|lease| LeaseId(lease.id)).collect();
+    let numbers = commit::follow_up_numbers(store, &commits).await?;
+    commit::apply(store, on, &commits, &numbers, &ended).await?;
+    Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job.job, &commit)).collect())
+}
+
+/// The jobs still running under these leases, with the commits that record the loss: lease by lease, in the order of the claim.
+async fn lost(store: &Inner, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(ClaimedJob, Commit)>, StoreError> {
+    let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
+    let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
+    let rows = on.query(Sql::ReapJobs, &[&ids, &lease_ids]).await?;
+    let jobs = names::claimed_in(store, on, &rows).await?;
+    let mut running: HashMap<i64, ClaimedJob> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
+    let mut lost = Vec::new();
+    for lease in leases {
+        for id in &lease.jobs {
+            let is_held = running.get(id).is_some_and(|job| job.lease.0 == lease.id);
+            if is_held && let Some(job) = running.remove(id) {
+                let commit = transition::lost(&job, &lease.worker, lease.now, store.random.roll());
+                lost.push((job, commit));
+            }
+        }
+    }
+    Ok(lost)
+}
+
+/// A lease that is over.
+struct LeaseRow {
+    id: i64,
+    worker: String,
+    jobs: Vec<i64>,
+    now: Timestamp,
+    length: Millis,
+}
+
+impl LeaseRow {
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        let c = Columns::new(row);
+        Ok(Self {
+            id: c.get("id")?,
+            worker: c.get("worker")?,
+            jobs: c.get("job_ids")?,
+            now: c.moment("now")?,
+            length: Millis::new(c.large_count("length_ms")?),
+        })
+    }
+}

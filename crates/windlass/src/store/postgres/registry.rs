@@ -1,0 +1,246 @@
+//! The registry: queues, settings, tokens, workers, alerts, audit.
+
+use crate::store::postgres::Inner;
+use crate::store::postgres::connection::connect::Link;
+use crate::store::postgres::connection::fault::{again, before};
+use crate::store::postgres::connection::pool::{On, Params};
+use crate::store::postgres::life::enqueue;
+use crate::store::postgres::life::names::{self, Numbers};
+use crate::store::postgres::statements::Sql;
+use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::rows;
+use crate::store::{
+    Alert, AlertChange, AlertStatus, Audit, Queue, SettingKey, StoreError, Token, WorkerId, WorkerReport,
+};
+use futures_util::join;
+use std::time::Duration;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use windlass_core::Timestamp;
+use windlass_core::job::{QueueName, Tenant};
+
+/// How often, and how far apart, a worker's lock is tried: the server needs a moment to notice that its holder has gone.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+pub(super) async fn queues(store: &Inner) -> Result<Vec<Queue>, StoreError> {
+    store.read(Sql::Queues, &[]).await?.iter().map(rows::queue).collect()
+}
+
+pub(super) async fn pause_queue(
+    store: &Inner,
+    tenant: &Tenant,
+    name: &QueueName,
+    paused: bool,
+) -> Result<u64, StoreError> {
+    let rows = store.write(Sql::QueuePause, &[&tenant.as_str(), &name.as_str(), &paused]).await?;
+    Ok(rows.len() as u64)
+}
+
+pub(super) async fn settings(store: &Inner) -> Result<Vec<(SettingKey, String)>, StoreError> {
+    again(|| async {
+        let lent = store.pool.get().await?;
+        settings_on(On::Own(&lent)).await
+    })
+    .await
+}
+
+/// All settings, read now.
+pub(super) async fn settings_on(on: On<'_>) -> Result<Vec<(SettingKey, String)>, StoreError> {
+    let mut settings = Vec::new();
+    for row in &on.query(Sql::Settings, &[]).await? {
+        let c = Columns::new(row);
+        let (scope, tenant, name) = (c.text("scope")?, c.text("tenant")?, c.text("name")?);
+        let key = SettingKey::from_parts(scope, tenant, name)
+            .ok_or_else(|| StoreError::corrupt(format!("setting {scope} {name}"), "scopes are known words"))?;
+        settings.push((key, c.get("value")?));
+    }
+    settings.sort();
+    Ok(settings)
+}
+
+pub(super) async fn put_setting(store: &Inner, key: &SettingKey, value: Option<&str>) -> Result<(), StoreError> {
+    let (scope, tenant, name) = key.parts();
+    match value {
+        Some(value) => store.write(Sql::SettingPut, &[&scope, &tenant, &name, &value]).await?,
+        None => store.write(Sql::SettingRemove, &[&scope, &tenant, &name]).await?,
+    };
+    store.remembered.forget();
+    Ok(())
+}
+
+pub(super) async fn put_token(store: &Inner, token: &Token) -> Result<(), StoreError> {
+    let params: Params<'_> = &[
+        &token.id,
+        &token.name,
+        &token.hash.as_slice(),
+        &token.scopes,
+        &token.tenant.as_ref().map(Tenant::as_str),
+        &token.created_at.as_millis(),
+        &token.revoked_at.map(Timestamp::as_millis),
+    ];
+    store.write(Sql::TokenPut, params).await.map(drop)
+}
+
+pub(super) async fn tokens(store: &Inner) -> Result<Vec<Token>, StoreError> {
+    store.read(Sql::Tokens, &[]).await?.iter().map(token).collect()
+}
+
+pub(super) async fn revoke_token(store: &Inner, id: &str) -> Result<bool, StoreError> {
+    Ok(!store.write(Sql::TokenRevoke, &[&store.fixed(), &id]).await?.is_empty())
+}
+
+/// The lock on a worker id, held as long as the connection; `None` if another process has it.
+pub(super) async fn lock_worker(store: &Inner, worker: &WorkerId) -> Result<Option<Link>, StoreError> {
+    let link = store.pool.connector().connect(None).await?;
+    let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0";
+    link.client.batch_execute(begin).await.map_err(before)?;
+    let texts = store.pool.texts();
+    for attempt in 0..LOCK_TRIES {
+        if attempt > 0 {
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
+        let name: Params<'_> = &[&&*worker.0];
+        let typed = texts.typed(Sql::WorkerLock, name);
+        let row = link.client.query_typed_one(texts.get(Sql::WorkerLock), &typed).await.map_err(before)?;
+        if Columns::new(&row).get("is_mine")? {
+            return Ok(Some(link));
+        }
+    }
+    Ok(None)
+}
+
+pub(super) async fn report_worker(store: &Inner, report: &WorkerReport) -> Result<(), StoreError> {
+    let (queues, concurrency): (Vec<&str>, Vec<i64>) =
+        report.queues.iter().map(|(name, slots)| (name.as_str(), i64::from(*slots))).unzip();
+    let params: Params<'_> = &[
+        &&*report.worker.0,
+        &report.host,
+        &report.version,
+        &queues,
+        &concurrency,
+        &i64::from(report.running),
+        &report.started_at.as_millis(),
+        &report.seen_at.as_millis(),
+    ];
+    store.write(Sql::WorkerReport, params).await.map(drop)
+}
+
+pub(super) async fn workers(store: &Inner, since: Timestamp) -> Result<Vec<WorkerReport>, StoreError> {
+    let mut workers: Vec<WorkerReport> =
+        store.read(Sql::Workers, &[&since.as_millis()]).await?.iter().map(worker).collect::<Result<_, _>>()?;
+    workers.sort_by(|a, b| a.worker.cmp(&b.worker));
+    Ok(workers)
+}
+
+pub(super) async fn alerts(store: &Inner) -> Result<Vec<Alert>, StoreError> {
+    let mut alerts: Vec<Alert> = store.read(Sql::Alerts, &[]).await?.iter().map(alert).collect::<Result<_, _>>()?;
+    alerts.sort_by(|a, b| (&a.rule, &a.subject).cmp(&(&b.rule, &b.subject)));
+    Ok(alerts)
+}
+
+pub(super) async fn change_alert(store: &Inner, change: &AlertChange) -> Result<bool, StoreError> {
+    again(|| async {
+        let numbers = names::numbers(store, &change.notices).await?;
+        let lent = store.pool.get().await?;
+        let (begun, changed) = join!(lent.begin(), change_alert_on(store, On::Own(&lent), change, &numbers));
+        lent.conclude(begun, changed).await
+    })
+    .await
+}
+
+async fn change_alert_on(
+    store: &Inner,
+    on: On<'_>,
+    change: &AlertChange,
+    numbers: &[Numbers],
+) -> Result<bool, StoreError> {
+    let after = &change.after;
+    let status = after.status.as_str();
+    let (since, fired_at) = (after.since.as_millis(), after.fired_at.map(Timestamp::as_millis));
+    let resolved_at = after.resolved_at.map(Timestamp::as_millis);
+    let mut params: Vec<&(dyn ToSql + Sync)> =
+        vec![&after.rule, &after.subject, &status, &after.incident, &since, &fired_at, &resolved_at, &after.detail];
+    let before = change.before.map(|(status, incident)| (status.as_str(), incident));
+    let changed = match &before {
+        None => on.query(Sql::AlertAdd, &params).await?,
+        Some((status, incident)) => {
+            params.extend::<[&(dyn ToSql + Sync); 2]>([status, incident]);
+            on.query(Sql::AlertChange, &params).await?
+        }
+    };
+    if changed.is_empty() {
+        return Ok(false);
+    }
+    let places: Vec<usize> = (0..change.notices.len()).collect();
+    enqueue::insert(store, on, &change.notices, numbers, &places).await?;
+    Ok(true)
+}
+
+pub(super) async fn audit(store: &Inner, entry: &Audit) -> Result<(), StoreError> {
+    let params: Params<'_> = &[&entry.at.as_millis(), &entry.by, &entry.action, &(entry.count as i64), &entry.detail];
+    store.write(Sql::Audit, params).await.map(drop)
+}
+
+pub(super) async fn audits(store: &Inner, limit: u32) -> Result<Vec<Audit>, StoreError> {
+    let audit = |row| {
+        let c = Columns::new(row);
+        Ok(Audit {
+            at: c.moment("at")?,
+            by: c.get("by")?,
+            action: c.get("action")?,
+            count: c.large_count("count")?,
+            detail: c.get("detail")?,
+        })
+    };
+    store.read(Sql::Audits, &[&i64::from(limit)]).await?.iter().map(audit).collect()
+}
+
+fn token(row: &Row) -> Result<Token, StoreError> {
+    let c = Columns::new(row);
+    let id: String = c.get("id")?;
+    let corrupt = |rule: &str| StoreError::corrupt(format!("token {id}"), rule);
+    let hash: &[u8] = c.get("hash")?;
+    let tenant: Option<&str> = c.get("tenant")?;
+    Ok(Token {
+        name: c.get("name")?,
+        hash: hash.try_into().map_err(|_| corrupt("hashes have 32 bytes"))?,
+        scopes: c.get("scopes")?,
+        tenant: tenant.map(Tenant::new).transpose().map_err(|_| corrupt("tenants are names"))?,
+        created_at: c.moment("created_at")?,
+        revoked_at: c.moment_if("revoked_at")?,
+        id,
+    })
+}
+
+fn worker(row: &Row) -> Result<WorkerReport, StoreError> {
+    let c = Columns::new(row);
+    let queues: Vec<String> = c.get("queues")?;
+    let concurrency: Vec<i64> = c.get("concurrency")?;
+    Ok(WorkerReport {
+        worker: WorkerId::new(c.text("worker")?),
+        host: c.get("host")?,
+        version: c.get("version")?,
+        queues: queues.into_iter().zip(concurrency.into_iter().map(|slots| slots.max(0) as u32)).collect(),
+        running: c.large_count("running")? as u32,
+        started_at: c.moment("started_at")?,
+        seen_at: c.moment("seen_at")?,
+    })
+}
+
+fn alert(row: &Row) -> Result<Alert, StoreError> {
+    let c = Columns::new(row);
+    let (rule, subject): (String, String) = (c.get("rule")?, c.get("subject")?);
+    let status = AlertStatus::parse(c.text("status")?)
+        .ok_or_else(|| StoreError::corrupt(format!("alert {rule} {subject}"), "statuses are known words"))?;
+    Ok(Alert {
+        rule,
+        subject,
+        status,
+        incident: c.get("incident")?,
+        since: c.moment("since")?,
+        fired_at: c.moment_if("fired_at")?,
+        resolved_at: c.moment_if("resolved_at")?,
+        detail: c.get("detail")?,
+    })
+}

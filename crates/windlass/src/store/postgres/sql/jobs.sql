@@ -1,0 +1,85 @@
+-- name: job_live
+-- Live jobs by id.
+SELECT {live} FROM {schema}.jobs j WHERE j.id = ANY ($1::bigint[])
+
+-- name: job_archived
+-- Archived jobs by id, by each partition's index.
+SELECT {archived} FROM {schema}.archive j WHERE j.id = ANY ($1::bigint[])
+
+-- name: is_live
+-- Whether a job has not finished.
+SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint) AS is_live
+
+-- name: jobs_newest
+-- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are passed as
+-- numbers: the planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
+SELECT {listed}
+FROM (
+    (SELECT {live}
+     FROM {schema}.jobs j
+     WHERE ($1::bigint IS NULL OR j.id < $1::bigint) AND $3::boolean
+       AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.created_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+     ORDER BY j.id DESC LIMIT $2::bigint)
+    UNION ALL
+    (SELECT {archived}
+     FROM {schema}.archive j
+     WHERE ($1::bigint IS NULL OR j.id < $1::bigint)
+       AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.finished_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+       AND (NOT $11::boolean OR (j.state = 'failed' AND j.discarded_at IS NULL))
+       AND ($12::text IS NULL OR j.fingerprint = $12::text)
+     ORDER BY j.id DESC LIMIT $2::bigint)
+) j
+ORDER BY j.id DESC
+LIMIT $2::bigint
+
+-- name: jobs_oldest
+-- As jobs_newest, in the other order.
+SELECT {listed}
+FROM (
+    (SELECT {live}
+     FROM {schema}.jobs j
+     WHERE ($1::bigint IS NULL OR j.id > $1::bigint) AND $3::boolean
+       AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.created_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+     ORDER BY j.id ASC LIMIT $2::bigint)
+    UNION ALL
+    (SELECT {archived}
+     FROM {schema}.archive j
+     WHERE ($1::bigint IS NULL OR j.id > $1::bigint)
+       AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.finished_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+       AND (NOT $11::boolean OR (j.state = 'failed' AND j.discarded_at IS NULL))
+       AND ($12::text IS NULL OR j.fingerprint = $12::text)
+     ORDER BY j.id ASC LIMIT $2::bigint)
+) j
+ORDER BY j.id ASC
+LIMIT $2::bigint
+
+-- name: dead_groups
+-- Dead letters that failed alike, the largest group first.
+SELECT j.fingerprint, q.tenant, q.name AS queue, j.kind, coalesce(min(j.error_class), '') AS error_class,
+       coalesce(min(j.message), '') AS message, count(*) AS jobs, min(j.finished_at) AS first_seen, max(j.finished_at) AS last_seen,
+       max(j.id) AS example
+FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id
+WHERE j.class = 'failed' AND j.state = 'failed' AND j.discarded_at IS NULL
+  AND ($2::bigint[] IS NULL OR j.queue_id = ANY ($2::bigint[]))
+  AND ($3::text IS NULL OR j.kind = $3::text) AND ($4::text IS NULL OR j.error_class = $4::text)
+  AND ($5::bigint IS NULL OR j.finished_at >= $5::bigint) AND ($6::bigint IS NULL OR j.schedule_id = $6::bigint)
+  AND ($7::bigint IS NULL OR j.parent_id = $7::bigint) AND ($8::text IS NULL OR j.fingerprint = $8::text)
+GROUP BY j.fingerprint, q.tenant, q.name, j.kind
+ORDER BY count(*) DESC, j.fingerprint, q.tenant
+LIMIT $1::bigint

@@ -1,2 +1,0 @@
--- now: what the server's clock says.
-SELECT {now}

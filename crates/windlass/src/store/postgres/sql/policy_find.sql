@@ -1,2 +1,0 @@
--- policy_find: a policy's number.
-SELECT p.id FROM {schema}.policies p WHERE p.line = $1::text

@@ -1,2 +1,0 @@
--- settings: all of them.
-SELECT s.scope, s.tenant, s.name, s.value FROM {schema}.settings s ORDER BY s.scope, s.tenant, s.name

@@ -1,0 +1,167 @@
+//! The statements: one file per step under `sql/`, named statements inside. Placeholders are filled in once, when a store is opened.
+
+pub(super) mod arrays;
+pub(super) mod columns;
+pub(super) mod rows;
+pub(super) mod texts;
+
+macro_rules! files {
+    ($($name:literal),+ $(,)?) => {
+        /// The files by name, with their text.
+        const FILES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../sql/", $name, ".sql")))),+];
+    };
+}
+
+files!(
+    "enqueue",
+    "claim",
+    "commit",
+    "leases",
+    "operations",
+    "jobs",
+    "attempts",
+    "queues",
+    "schedules",
+    "tallies",
+    "registry",
+    "upkeep",
+    "schema",
+);
+
+macro_rules! statements {
+    ($(#[$doc:meta])* $set:ident { $($file:literal { $($variant:ident = $name:literal),+ $(,)? })+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum $set { $($($variant),+),+ }
+
+        impl $set {
+            pub(super) const ALL: &[Self] = &[$($(Self::$variant),+),+];
+
+            /// The file and the name inside it.
+            pub(super) const fn place(self) -> (&'static str, &'static str) {
+                match self { $($(Self::$variant => ($file, $name)),+),+ }
+            }
+        }
+    };
+}
+
+statements! {
+    /// Every statement that the store prepares.
+    ///
+    /// Statements say `id = ANY (ARRAY[i.id])` where `id = i.id` would do: an equation can be read from either side, and a plan made
+    /// while the table was empty would scan its whole index for every job that is named.
+    Sql {
+        "enqueue" { Enqueue = "enqueue", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put" }
+        "claim" {
+            ClaimDue = "claim_due", ClaimPick = "claim_pick", ClaimTake = "claim_take", NextDue = "next_due",
+            FreezePolicy = "freeze_policy",
+        }
+        "commit" {
+            Finish = "finish", Succeed = "succeed", Wait = "wait",
+            RecordedOutcome = "recorded_outcome", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
+        }
+        "leases" {
+            Renew = "renew", RenewCancels = "renew_cancels", Held = "held",
+            ReapExpired = "reap_expired", ReapWorker = "reap_worker", ReapJobs = "reap_jobs",
+        }
+        "operations" {
+            LiveLock = "live_lock", ArchivedLock = "archived_lock", RequestCancel = "request_cancel", RunNow = "run_now",
+            Replay = "replay", Discard = "discard", Amend = "amend",
+        }
+        "jobs" {
+            JobLive = "job_live", JobArchived = "job_archived", IsLive = "is_live",
+            JobsNewest = "jobs_newest", JobsOldest = "jobs_oldest", DeadGroups = "dead_groups",
+        }
+        "attempts" { Attempts = "attempts", ScheduleAttempts = "schedule_attempts" }
+        "queues" {
+            Queues = "queues", QueueFind = "queue_find", QueueAdd = "queue_add", QueuePause = "queue_pause",
+            Depths = "depths", DepthDue = "depth_due", DepthLater = "depth_later",
+            Policies = "policies", PolicyFind = "policy_find", PolicyAdd = "policy_add",
+            Settings = "settings", SettingPut = "setting_put", SettingRemove = "setting_remove",
+        }
+        "schedules" {
+            ScheduleAdd = "schedule_add", Schedule = "schedule", ScheduleLock = "schedule_lock",
+            SchedulesNewest = "schedules_newest", SchedulesOldest = "schedules_oldest",
+            ScheduleChange = "schedule_change", ScheduleRemove = "schedule_remove",
+            SchedulesDue = "schedules_due", SchedulesNext = "schedules_next", ScheduleFired = "schedule_fired",
+        }
+        "tallies" {
+            Tally = "tally", Tallies = "tallies", TallyLock = "tally_lock", TallyTryLock = "tally_try_lock",
+            TallyFoldSeconds = "tally_fold_seconds", TallyFoldMinutes = "tally_fold_minutes",
+            TallyFoldHours = "tally_fold_hours", BalancesRecount = "balances_recount",
+        }
+        "registry" {
+            Tokens = "tokens", TokenPut = "token_put", TokenRevoke = "token_revoke",
+            WorkerLock = "worker_lock", WorkerReport = "worker_report", Workers = "workers",
+            Alerts = "alerts", AlertAdd = "alert_add", AlertChange = "alert_change",
+            Audit = "audit", Audits = "audits",
+        }
+        "upkeep" {
+            Expired = "expired", PruneArchive = "prune_archive", PruneKeys = "prune_keys",
+            PruneWorkers = "prune_workers", Partitions = "partitions", PartitionLock = "partition_lock",
+            PartitionCount = "partition_count",
+        }
+        "schema" {
+            Now = "now", Notify = "notify", Pulse = "pulse", Server = "server",
+            Migrations = "migrations", MigrationAdd = "migration_add",
+        }
+    }
+}
+
+statements! {
+    /// Texts that cannot be prepared: more than one statement, or names of tables to be filled in.
+    Script {
+        "upkeep" { PartitionMake = "partition_make", PartitionDrop = "partition_drop" }
+        "schema" { Begin = "begin", MigrationsTable = "migrations_table" }
+    }
+}
+
+/// A statement's text in its file, without its comment.
+fn source((file, name): (&str, &str)) -> Option<&'static str> {
+    let (_, text) = FILES.iter().find(|(known, _)| *known == file)?;
+    named(text).find(|(known, _)| *known == name).map(|(_, text)| text)
+}
+
+/// The statements of a file: each starts with a line `-- name: …`, perhaps a comment, then its text.
+fn named(file: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    file.split("-- name: ").skip(1).map(|block| {
+        let (name, mut text) = block.split_once('\n').unwrap_or((block, ""));
+        while text.starts_with("--") {
+            text = text.split_once('\n').map_or("", |(_, rest)| rest);
+        }
+        (name.trim(), text.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_statement_is_in_its_file_and_every_name_is_used() {
+        let written = FILES.iter().flat_map(|(file, text)| named(text).map(|(name, _)| (*file, name)));
+        let written: Vec<_> = written.collect();
+        let used = Sql::ALL.iter().map(|sql| sql.place()).chain(Script::ALL.iter().map(|script| script.place()));
+        let used: BTreeSet<_> = used.collect();
+        assert_eq!(written.iter().copied().collect::<BTreeSet<_>>(), used);
+        assert_eq!(written.len(), used.len(), "a name stands twice in a file");
+        assert_eq!(Sql::ALL.len() + Script::ALL.len(), used.len(), "a statement is listed twice");
+    }
+
+    #[test]
+    fn a_statement_ends_where_the_next_begins() {
+        let file = "-- name: one\n-- What it does.\nSELECT 1\n\n-- name: two\nSELECT 2 -- not a comment of its own\n";
+        let all: Vec<_> = named(file).collect();
+        assert_eq!(all, [("one", "SELECT 1"), ("two", "SELECT 2 -- not a comment of its own")]);
+    }
+
+    #[test]
+    fn no_statement_is_empty() {
+        for (file, text) in FILES {
+            for (name, text) in named(text) {
+                assert!(!text.is_empty(), "{name} in {file}.sql");
+            }
+        }
+    }
+}

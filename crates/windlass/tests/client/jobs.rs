@@ -1,0 +1,54 @@
+//! Jobs: looked at, cancelled, replayed and amended within a scope.
+
+use super::world;
+use crate::client;
+use crate::world::{job, tenant};
+use windlass::core::{Millis, Priority};
+use windlass::job::NewJob;
+use windlass::{Amend, Amended, Cancelled, JobFilter, JobId, Page, Replayed, Scope, State};
+
+#[tokio::test]
+async fn jobs_outside_the_scope_do_not_exist() {
+    let w = world().await;
+    let windlass = client(&w);
+    let mine = w.put(job()).await;
+    let theirs = w.put(NewJob { tenant: tenant("shop"), ..job() }).await;
+    let shop = windlass.jobs().within(&Scope::Tenant(tenant("shop")));
+    assert!(shop.get(mine).await.unwrap().is_none());
+    assert_eq!(shop.list(&JobFilter::default(), Page::newest(9)).await.unwrap()[0].id, theirs);
+    assert_eq!(shop.cancel_many(vec![mine, theirs]).await.unwrap(), [Cancelled::NotFound, Cancelled::Now]);
+    assert_eq!(shop.replay(mine).await.unwrap(), Replayed::NotFound);
+    assert_eq!(shop.amend(mine, Amend::default()).await.unwrap(), Amended::NotFound);
+    assert_eq!(shop.get_many(&[mine, theirs]).await.unwrap().len(), 1);
+    assert_eq!(windlass.job(mine).await.unwrap().unwrap().state, State::Queued);
+}
+
+#[tokio::test]
+async fn jobs_are_found_in_the_order_asked_for() {
+    let w = world().await;
+    let windlass = client(&w);
+    let ids = w.put_all(vec![job(), job(), job()]).await;
+    let asked = [ids[2], JobId(999), ids[0]];
+    let found = windlass.jobs().get_many(&asked).await.unwrap();
+    assert_eq!(found.iter().map(|job| job.id).collect::<Vec<_>>(), [ids[2], ids[0]]);
+}
+
+#[tokio::test]
+async fn a_waiting_job_is_amended_and_a_finished_one_replayed() {
+    let w = world().await;
+    let windlass = client(&w);
+    let id = w.put(job()).await;
+    let run_at = w.now() + Millis::from_secs(60);
+    let change = Amend { priority: Some(Priority::High), run_at: Some(run_at) };
+    assert_eq!(windlass.jobs().amend(id, change).await.unwrap(), Amended::Done);
+    let amended = windlass.job(id).await.unwrap().unwrap();
+    assert_eq!((amended.priority, amended.due_at), (Priority::High, run_at));
+    w.advance(Millis::from_secs(60));
+    let claimed = w.claim_one().await;
+    w.succeed(&claimed).await;
+    assert_eq!(windlass.jobs().amend(id, change).await.unwrap(), Amended::NotWaiting(State::Succeeded));
+    assert_eq!(windlass.jobs().by("ann").replay(id).await.unwrap(), Replayed::Queued);
+    assert_eq!(windlass.jobs().history(id).await.unwrap().len(), 1);
+    let line = &windlass.audit().latest(1).await.unwrap()[0];
+    assert_eq!((line.by.as_str(), line.action.as_str(), line.detail.as_str()), ("ann", "replay", &*format!("job {id}")));
+}

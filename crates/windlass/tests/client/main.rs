@@ -1,0 +1,48 @@
+//! The client's handles, on each store: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.
+
+#[allow(dead_code)] // It is the world of the conformance suite, which needs more of it.
+#[path = "../conformance/world.rs"]
+mod world;
+
+use windlass::Windlass;
+use windlass::core::job::QueueName;
+use windlass::random::Random;
+use world::World;
+
+/// A client on the store of a world.
+fn client(world: &World) -> Windlass {
+    Windlass::with_random(world.store.clone(), Random::seeded(5))
+}
+
+fn queue(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
+
+macro_rules! backend {
+    ($name:ident) => {
+        // The cases lie beside this file, for every backend alike.
+        #[path = "."]
+        mod $name {
+            async fn world() -> crate::world::World {
+                crate::world::World::$name().await
+            }
+
+            mod dead_letters;
+            mod fleet;
+            mod jobs;
+            mod policies;
+            mod queues;
+            mod schedules;
+            mod stats;
+        }
+    };
+}
+
+backend!(memory);
+#[cfg(feature = "postgres")]
+backend!(postgres);
+#[cfg(feature = "sqlite")]
+backend!(sqlite);
