@@ -58,7 +58,7 @@
 //! | `metrics` | | metrics for Prometheus |
 //! | `testing` | | the test kit |
 
-#![deny(missing_docs)]
+#![warn(missing_docs)]
 
 pub mod alert;
 pub mod attempt;
