@@ -2,9 +2,9 @@
 //! exactly if its effects are. On SQLite, with the jobs in the application's own file.
 //! `cargo run -p windlass --example transactional`
 
-use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use windlass::rusqlite::{self, Connection, params};
 use windlass::{Attempt, HandlerError, JobKind, TransactionError, Windlass, Worker};
 
 #[derive(Serialize, Deserialize, JobKind)]
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, shipped INTEGER NOT NULL)", [])?;
 
     let order = |connection: &mut Connection, keep: bool| -> Result<_, TransactionError> {
-        let sql = |e: rusqlite::Error| windlass::store::StoreError::unavailable(e);
+        let sql = |e: rusqlite::Error| windlass::StoreError::unavailable(e);
         let transaction =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(sql)?;
         transaction.execute("INSERT INTO orders (shipped) VALUES (?1)", params![0]).map_err(sql)?;

@@ -90,6 +90,7 @@ impl Attempt {
         &self.0.job
     }
 
+    /// The job's id.
     #[must_use]
     pub fn id(&self) -> JobId {
         self.0.job.id
@@ -107,6 +108,7 @@ impl Attempt {
         self.0.job.failures
     }
 
+    /// How many retries its policy allows.
     #[must_use]
     pub fn max_retries(&self) -> u32 {
         self.0.job.policy.max_retries
@@ -131,6 +133,7 @@ impl Attempt {
         Some(self.started_at() + timeout)
     }
 
+    /// When the attempt started.
     #[must_use]
     pub fn started_at(&self) -> Timestamp {
         self.0.started_at().unwrap_or_else(|| self.clock().now())
@@ -171,6 +174,7 @@ impl Attempt {
         self.0.stop.cancelled().await;
     }
 
+    /// Whether the attempt should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.is_cancelled()

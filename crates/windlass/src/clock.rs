@@ -44,6 +44,7 @@ impl Clock {
         Self(Source::Manual(Arc::new(Manual { now: watch::Sender::new(start), started: start })))
     }
 
+    /// The time now.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
@@ -121,11 +122,13 @@ fn lock(origin: &Mutex<Timestamp>) -> MutexGuard<'_, Timestamp> {
 pub struct Stopwatch(Instant);
 
 impl Stopwatch {
+    /// Starts to measure.
     #[must_use]
     pub fn start() -> Self {
         Self(Instant::now())
     }
 
+    /// The time since the start.
     #[must_use]
     pub fn elapsed(&self) -> std::time::Duration {
         self.0.elapsed()

@@ -16,46 +16,68 @@ pub const EVENT_BUFFER: usize = 4096;
 /// Something that happened to a job.
 #[derive(Debug, Clone)]
 pub struct Event {
+    /// When it happened.
     pub at: Timestamp,
+    /// The job.
     pub job: JobId,
+    /// Its owner.
     pub tenant: Tenant,
+    /// Its queue.
     pub queue: QueueName,
+    /// The kind, which chooses a handler.
     pub kind: Kind,
     /// The ledger's number of the attempt; 0 before the first.
     pub attempt: u32,
     /// Failures counted before this attempt: which retry it is.
     pub retry: u32,
+    /// The most attempts its policy allows.
     pub max_attempts: u32,
+    /// The schedule it is a run of.
     pub schedule: Option<JobId>,
+    /// What happened.
     pub event_kind: EventKind,
 }
 
+/// What happened to a job.
 #[derive(Debug, Clone)]
 pub enum EventKind {
     /// Stored, or sent again by a person.
     Queued,
     /// An attempt started, this long after the job fell due.
     Started {
+        /// How long it was due before.
         waited: Millis,
     },
+    /// An attempt succeeded.
     Succeeded {
+        /// How long the attempt took.
         elapsed: Millis,
     },
     /// An attempt failed and the policy chose another one.
     Retried {
+        /// How long the attempt took.
         elapsed: Millis,
+        /// The backoff.
         delay: Millis,
+        /// When the next attempt is due.
         next_run_at: Timestamp,
+        /// The class of the error.
         error_class: String,
     },
+    /// The job failed and is not retried.
     GaveUp {
+        /// How long the attempt took.
         elapsed: Millis,
+        /// Why.
         reason: Reason,
+        /// The class of the error.
         error_class: Option<String>,
     },
+    /// It was cancelled.
     Cancelled,
     /// Waits without a failure: snoozed by its handler, or released by a stopping worker.
     Postponed {
+        /// When the next attempt is due.
         next_run_at: Timestamp,
     },
 }
@@ -78,6 +100,7 @@ impl EventKind {
 /// Told of every attempt that starts and of every change that ends or postpones one, in the task that committed it: none is
 /// missed, as a subscriber that lags may. [`EventKind::Queued`] is not told: tallies count it. Must be quick and must not block.
 pub trait Observe: Send + Sync {
+    /// Called for each event, where it is committed.
     fn observe(&self, event: &Event);
 }
 
@@ -101,6 +124,7 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
+    /// Events from now on; slow readers miss the oldest.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.subscribers.subscribe()
@@ -144,8 +168,10 @@ pub const ATTEMPT_TARGET: &str = "windlass::attempt";
 /// Whether each start of an attempt and each success gets a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AttemptLog {
+    /// Each start and each success gets a line.
     #[default]
     On,
+    /// They get none.
     Off,
 }
 

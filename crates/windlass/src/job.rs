@@ -15,22 +15,33 @@ pub const DEFAULT_KEY_WINDOW: Millis = Millis::from_secs(86_400);
 /// A job to be stored: complete, checked, its policy effective.
 #[derive(Debug, Clone)]
 pub struct NewJob {
+    /// Its owner.
     pub tenant: Tenant,
+    /// Its queue.
     pub queue: QueueName,
+    /// Who carries out its attempts.
     pub executor: Executor,
+    /// The kind, which chooses a handler.
     pub kind: Kind,
+    /// Its JSON text.
     pub payload: Payload,
+    /// Which due jobs of its queue it goes before.
     pub priority: Priority,
+    /// When it is due.
     pub run_at: RunAt,
     /// Not started by then: failed (`expired`).
     pub start_by: Option<Timestamp>,
+    /// Its retry policy, all levels merged.
     pub policy: Arc<Policy>,
+    /// How often its effects may happen.
     pub delivery: Delivery,
     /// Longest an attempt may take.
     pub timeout: Option<Millis>,
+    /// The key that stands for it.
     pub idempotency: Option<Idempotency>,
     /// What to call, for the executor `http`.
     pub http: Option<Arc<HttpCall>>,
+    /// What is called when it has finished.
     pub webhook: Option<Arc<Webhook>>,
     /// The schedule this is a run of.
     pub schedule: Option<JobId>,
@@ -69,12 +80,16 @@ impl NewJob {
 /// When a new job is first due. Relative times are measured by the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunAt {
+    /// At once.
     Now,
+    /// At this moment.
     At(Timestamp),
+    /// This long after it is stored.
     After(Millis),
 }
 
 impl RunAt {
+    /// The moment that is meant, at `now`.
     #[must_use]
     pub fn moment(self, now: Timestamp) -> Timestamp {
         match self {
@@ -88,7 +103,9 @@ impl RunAt {
 /// The caller's name for a job within its tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
+    /// The key.
     pub key: Arc<str>,
+    /// How long it stands for the job.
     pub window: KeyWindow,
 }
 
@@ -110,8 +127,11 @@ impl<T: Into<Millis>> From<T> for KeyWindow {
 /// A call to a URL.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpCall {
+    /// The HTTP method.
     pub method: String,
+    /// The URL to call.
     pub url: String,
+    /// Names and values.
     pub headers: Vec<(String, String)>,
     /// Signs the call by the Standard Webhooks scheme: `whsec_…`. Deliveries and alert notices have one.
     pub secret: Option<String>,
@@ -129,6 +149,7 @@ impl fmt::Debug for HttpCall {
 /// A completion webhook: whom to tell when a job finishes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
+    /// The URL to call.
     pub url: String,
     /// The finished states to tell about.
     pub events: Vec<State>,
@@ -148,24 +169,39 @@ impl fmt::Debug for Webhook {
 /// A job as its store knows it, live or archived.
 #[derive(Debug, Clone)]
 pub struct Job {
+    /// Its id.
     pub id: JobId,
+    /// Its owner.
     pub tenant: Tenant,
+    /// Its queue.
     pub queue: QueueName,
+    /// The id of its queue.
     pub queue_id: QueueId,
+    /// Who carries out its attempts.
     pub executor: Executor,
+    /// The kind, which chooses a handler.
     pub kind: Kind,
+    /// Its JSON text.
     pub payload: Payload,
+    /// Which due jobs of its queue it goes before.
     pub priority: Priority,
+    /// Where it is in its life.
     pub state: State,
     /// Why it was given up; set exactly if `state` is `failed`.
     pub reason: Option<Reason>,
+    /// How often its effects may happen.
     pub delivery: Delivery,
+    /// Its retry policy, all levels merged.
     pub policy: Arc<Policy>,
     /// Attempts claimed so far; the number of the current one while running.
     pub attempt: u32,
+    /// Failures since it was created or replayed.
     pub failures: u32,
+    /// Lost attempts since it was created or replayed.
     pub crashes: u32,
+    /// How often it was sent again.
     pub replays: u32,
+    /// When it was stored.
     pub created_at: Timestamp,
     /// When it is, or was last, due.
     pub due_at: Timestamp,
@@ -173,25 +209,37 @@ pub struct Job {
     pub first_attempt_at: Option<Timestamp>,
     /// When the current or last attempt was claimed.
     pub claimed_at: Option<Timestamp>,
+    /// When it ended.
     pub finished_at: Option<Timestamp>,
     /// The delay before the current or last attempt; zero before the first.
     pub previous_delay: Millis,
+    /// Not started by then, it fails (`expired`).
     pub start_by: Option<Timestamp>,
+    /// Longest an attempt may take.
     pub timeout: Option<Millis>,
+    /// The key that stands for it.
     pub idempotency_key: Option<Arc<str>>,
+    /// Whether its end was requested while it ran.
     pub cancel_requested: bool,
     /// Class and message of the last failure.
     pub error_class: Option<String>,
+    /// The message of the error.
     pub error: Option<String>,
     /// JSON left by the handler on success.
     pub result: Option<Payload>,
     /// When and why a person declared this dead letter dealt with.
     pub discarded_at: Option<Timestamp>,
+    /// Why an operator discarded it.
     pub discard_reason: Option<String>,
+    /// What to call, for the executor `http`.
     pub http: Option<Arc<HttpCall>>,
+    /// What is called when it has finished.
     pub webhook: Option<Arc<Webhook>>,
+    /// The schedule it is a run of.
     pub schedule: Option<JobId>,
+    /// The job whose end this delivery reports.
     pub parent: Option<JobId>,
+    /// W3C trace context of the producer.
     pub traceparent: Option<Arc<str>>,
 }
 
@@ -233,7 +281,9 @@ impl Job {
 /// A running job together with the lease it runs under: only a claim makes one, and only one can be committed.
 #[derive(Debug, Clone)]
 pub struct ClaimedJob {
+    /// The job as it was claimed.
     pub job: Job,
+    /// The lease it is held under.
     pub lease: LeaseId,
 }
 
@@ -261,6 +311,7 @@ pub struct QueueId(pub i64);
 pub struct LeaseId(pub i64);
 
 impl LeaseId {
+    /// Draws a new one.
     #[must_use]
     pub fn draw(random: &crate::random::Random) -> Self {
         Self((random.number() >> 1) as i64)

@@ -1,27 +1,64 @@
-//! Windlass: durable jobs with the best retry engine in the field, inside your process.
+//! Durable jobs in your own process: stored in SQLite or Postgres, retried by policies you can read, run by plain async
+//! functions. No server is needed.
+//!
+//! ```toml
+//! [dependencies]
+//! windlass = "0.1"                                     # SQLite; for Postgres: features = ["postgres", "tls"]
+//! serde = { version = "1", features = ["derive"] }
+//! tokio = { version = "1", features = ["full"] }
+//! ```
+//!
+//! Rust 1.95 or newer.
 //!
 //! ```
+//! use serde::{Deserialize, Serialize};
 //! use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
 //!
-//! #[derive(serde::Serialize, serde::Deserialize)]
+//! #[derive(Serialize, Deserialize, JobKind)]
+//! #[job(kind = "email", queue = "email", retry = "full-jitter")]
 //! struct SendEmail { to: String }
-//! impl JobKind for SendEmail {
-//!     const KIND: &'static str = "email";
-//! }
 //!
+//! // What it returns is kept with the job; an error is a failure that is retried.
 //! async fn send_email(job: SendEmail, attempt: Attempt) -> Result<(), Failure> {
 //!     attempt.note(format!("to {}", job.to));
 //!     Ok(())
 //! }
 //!
-//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let windlass = Windlass::open("memory:").await?;
-//! let id = windlass.enqueue(SendEmail { to: "ann@example.org".into() }).queue("email").await?;
-//! let finished = async { windlass.wait(id).await.map(|_| ()).unwrap_or_default() };
-//! Worker::new(&windlass).handle(send_email).queue("email", 50).run(finished).await?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).unwrap();
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let url = "memory:";
+//! # #[cfg(any())]
+//! let url = "sqlite:jobs.db";
+//! let windlass = Windlass::open(url).await?;
+//! // Once this returns, the job survives a crash.
+//! let id = windlass.enqueue(SendEmail { to: "ann@example.org".into() }).await?;
+//!
+//! let done = windlass.wait(id); // a service would wait for `tokio::signal::ctrl_c()`
+//! Worker::new(&windlass).handle(send_email).queue("email", 50).run(done).await?;
+//! # Ok(())
+//! # }
 //! ```
+//!
+//! # Where to find what
+//! - Store jobs: [`Windlass::enqueue`], [`Windlass::enqueue_many`], [`Windlass::enqueue_all`]; inside a transaction of your
+//!   own: [`Enqueue::enqueue_in`].
+//! - Run them: [`Worker`]; around every handler: [`Worker::wrap`]; what a handler may return: [`HandlerError`].
+//! - Test code that uses jobs, in virtual time: the module `testing` (feature `testing`).
+//! - Count: `Metrics` (feature `metrics`), [`Windlass::events`].
+//!
+//! # Features
+//! | Feature | Default | Gives |
+//! |---|---|---|
+//! | `sqlite` | yes | stores of the form `sqlite:FILE` |
+//! | `macros` | yes | `#[derive(JobKind)]` |
+//! | `postgres` | | stores of the form `postgres://…`, over plain connections |
+//! | `tls` | | TLS to Postgres |
+//! | `http` | | jobs that call URLs, and webhooks |
+//! | `anyhow` | | failures inside `anyhow::Error` keep their class and advice |
+//! | `metrics` | | metrics for Prometheus |
+//! | `testing` | | the test kit |
+
+#![deny(missing_docs)]
 
 pub mod alert;
 pub mod attempt;

@@ -23,6 +23,7 @@ impl Random {
         Self(Some(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))))
     }
 
+    /// Draws the number that a decision needs.
     #[must_use]
     pub fn roll(&self) -> Roll {
         Roll(self.number())

@@ -12,8 +12,11 @@ use windlass_core::{Millis, Next, Reason, Status, Timestamp};
 pub const DELTAS_FOR: Millis = Millis::from_secs(15 * 60);
 /// Minutes stay as they are at least this long: longer than the longest window that people look at. Then they become hours.
 pub const MINUTES_FOR: Millis = Millis::from_secs(48 * 3600);
+/// One second.
 pub const SECOND: Millis = Millis::from_secs(1);
+/// One minute.
 pub const MINUTE: Millis = Millis::from_secs(60);
+/// One hour.
 pub const HOUR: Millis = Millis::from_secs(3600);
 
 /// What is counted before the answer can be folded into spans of `unit`: only whole ones are.
@@ -45,11 +48,13 @@ macro_rules! tally {
             /// The counters' names, in the order of [`Tally::values`]: the columns of the tables.
             pub const COLUMNS: &[&str] = &[$(stringify!($field)),+];
 
+            /// The numbers, in the order of the columns.
             #[must_use]
             pub fn values(&self) -> [i64; Self::COLUMNS.len()] {
                 [$(self.$field),+]
             }
 
+            /// Made of numbers in the order of the columns.
             #[must_use]
             pub fn from_values(values: [i64; Self::COLUMNS.len()]) -> Self {
                 let [$($field),+] = values;
@@ -66,6 +71,7 @@ macro_rules! tally {
 }
 
 tally! {
+    /// Jobs stored.
     enqueued,
     /// Archived jobs made live again.
     replayed,
@@ -75,8 +81,11 @@ tally! {
     first_attempts,
     /// Attempts that ended and were retries.
     retries,
+    /// Jobs that succeeded.
     succeeded,
+    /// Jobs that failed.
     failed,
+    /// Jobs that were cancelled.
     cancelled,
     /// Failed with the reason `exhausted`.
     exhausted,
@@ -146,6 +155,7 @@ impl Tally {
 pub struct Tallies(BTreeMap<(QueueId, Kind), Tally>);
 
 impl Tallies {
+    /// Adds to one of them.
     pub fn add(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
         // A batch is mostly of one kind: look before cloning the name.
         if let Some(tally) = self.0.get_mut(&(queue, kind.clone())) {
@@ -155,10 +165,12 @@ impl Tallies {
         }
     }
 
+    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (QueueId, &Kind, &Tally)> {
         self.0.iter().map(|((queue, kind), tally)| (*queue, kind, tally))
     }
 
+    /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -17,6 +17,7 @@ impl Default for Wake {
 }
 
 impl Wake {
+    /// Wakes the workers of this process.
     pub fn ring(&self) {
         self.0.send_modify(|rings| *rings = rings.wrapping_add(1));
     }
@@ -27,6 +28,7 @@ impl Wake {
         self.0.receiver_count() > 0
     }
 
+    /// Waits for the next wake-up from now on.
     #[must_use]
     pub fn subscribe(&self) -> Waker {
         Waker(self.0.subscribe())

@@ -17,8 +17,11 @@ pub const DELIVERY_TIMEOUT: Millis = Millis::from_secs(30);
 /// What an attempt left behind that the webhook tells about.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ending<'a> {
+    /// The class of the error.
     pub error_class: Option<&'a str>,
+    /// The message of the error.
     pub error: Option<&'a str>,
+    /// The JSON text that the job came to.
     pub result: Option<&'a str>,
 }
 

@@ -27,11 +27,13 @@ struct Unknown {
 }
 
 impl Judge {
+    /// Makes one.
     #[must_use]
     pub fn new(alerts: Alerts) -> Self {
         Self { alerts, unknown: HashMap::new() }
     }
 
+    /// How often the rules are judged.
     #[must_use]
     pub const fn every(&self) -> Millis {
         self.alerts.every

@@ -28,6 +28,7 @@ pub const ALERT_EVERY: Millis = Millis::from_secs(10);
 /// Whom to tell, besides the log, the API and the metrics.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Operator {
+    /// The URL to call.
     pub url: String,
     /// `whsec_…`
     pub secret: Option<String>,
@@ -43,7 +44,9 @@ impl std::fmt::Debug for Operator {
 /// What to judge and whom to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerts {
+    /// The rules to judge.
     pub rules: Vec<Rule>,
+    /// Who is notified.
     pub operators: Vec<Operator>,
     /// How often to look.
     pub every: Millis,

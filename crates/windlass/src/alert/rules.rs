@@ -25,8 +25,10 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// All of them.
     pub const ALL: [Self; 5] = [Self::DeadLetters, Self::RetryRate, Self::Exhausted, Self::Backoff, Self::OldestDue];
 
+    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -38,6 +40,7 @@ impl Measure {
         }
     }
 
+    /// What the word stands for.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| m.as_str() == word)
@@ -47,7 +50,9 @@ impl Measure {
 /// One rule: it holds while the measure is at or above (dead letters) or above (the others) the threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
+    /// What is measured.
     pub measure: Measure,
+    /// The value from which the rule is broken.
     pub threshold: u64,
     /// How long it must hold before it fires.
     pub lasting: Millis,
@@ -93,6 +98,7 @@ pub struct Picture {
 }
 
 impl Rule {
+    /// What is measured now.
     #[must_use]
     pub fn read(&self, picture: &Picture, now: Timestamp) -> Reading {
         let holds = match self.measure {

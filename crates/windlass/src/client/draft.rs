@@ -15,22 +15,35 @@ pub const MAX_KEY: usize = 255;
 /// A job as its caller describes it.
 #[derive(Debug, Clone)]
 pub struct Draft {
+    /// Its owner.
     pub tenant: Tenant,
+    /// Its queue.
     pub queue: Option<QueueName>,
+    /// The kind, which chooses a handler.
     pub kind: Kind,
+    /// Its JSON text.
     pub payload: Payload,
+    /// Which due jobs of its queue it goes before.
     pub priority: Priority,
+    /// When it is due.
     pub run_at: RunAt,
+    /// Not started by then, it fails (`expired`).
     pub start_by: Option<Timestamp>,
     /// The job's own fields over the policy it names.
     pub retry: Partial,
+    /// How often its effects may happen.
     pub delivery: Delivery,
+    /// Longest an attempt may take.
     pub timeout: Option<Millis>,
+    /// The key that stands for it.
     pub idempotency: Option<Idempotency>,
     /// Makes it a job that Windlass runs itself, by calling a URL.
     pub http: Option<HttpCall>,
+    /// What is called when it has finished.
     pub webhook: Option<WebhookDraft>,
+    /// The schedule it is a run of.
     pub schedule: Option<JobId>,
+    /// W3C trace context of the producer.
     pub traceparent: Option<String>,
 }
 
@@ -61,8 +74,11 @@ impl Draft {
 /// A completion webhook as its caller describes it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookDraft {
+    /// The URL to call.
     pub url: String,
+    /// The ends of a job that are reported.
     pub events: Vec<State>,
+    /// What signs the calls: `whsec_` and base64.
     pub secret: Option<String>,
     /// The delivery's own fields over the policy it names.
     pub policy: Partial,
@@ -90,10 +106,12 @@ impl std::fmt::Debug for WebhookDraft {
 pub struct DraftError {
     /// The field, as a path with slashes: `retry/base`.
     pub field: String,
+    /// What would be accepted.
     pub message: String,
 }
 
 impl DraftError {
+    /// The field that is wrong, and what would be accepted.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }

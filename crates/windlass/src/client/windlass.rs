@@ -157,6 +157,7 @@ impl Windlass {
         &self.0.store
     }
 
+    /// The clock of the store.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.0.store.clock()
@@ -168,6 +169,7 @@ impl Windlass {
         &self.0.events
     }
 
+    /// Where random numbers come from.
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.0.random

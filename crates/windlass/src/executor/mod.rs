@@ -37,7 +37,9 @@ pub enum Timeout {
 
 /// What running an attempt came to.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Executed {
+    /// What the attempt comes to.
     pub outcome: Outcome,
     /// Kept with the attempt.
     pub note: Option<String>,
@@ -46,11 +48,13 @@ pub struct Executed {
 }
 
 impl Executed {
+    /// Makes one.
     #[must_use]
     pub const fn new(outcome: Outcome) -> Self {
         Self { outcome, note: None, result: None }
     }
 
+    /// A failure.
     #[must_use]
     pub const fn failed(failure: Failure) -> Self {
         Self::new(Outcome::Failed(failure))

@@ -15,10 +15,15 @@ const LOST_MESSAGE: &str = "the worker's lease ran out before it told how the at
 /// What an attempt left behind besides its outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
+    /// When it started.
     pub started_at: Timestamp,
+    /// When it ended.
     pub finished_at: Timestamp,
+    /// The worker's id.
     pub worker: String,
+    /// What the handler noted.
     pub note: Option<String>,
+    /// The JSON text that the handler returned.
     pub result: Option<crate::job::Payload>,
 }
 

@@ -20,6 +20,7 @@ pub fn call_from_text(text: &str) -> Result<HttpCall, StoreError> {
     call_from_json(&parse(text)?).ok_or_else(|| corrupt(text))
 }
 
+/// The JSON text of a webhook.
 #[must_use]
 pub fn webhook_to_text(webhook: &Webhook) -> String {
     webhook_to_json(webhook).to_string()

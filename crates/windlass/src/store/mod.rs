@@ -43,8 +43,11 @@ impl<T: JobLife + Reads + Registry + ?Sized> Store for T {}
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The clock that all times come from.
     pub clock: Clock,
+    /// Where random numbers come from.
     pub random: Random,
+    /// Who brings the schema up to date.
     pub migrations: Migrations,
     /// Postgres: the schema that holds the tables.
     pub schema: String,
@@ -85,9 +88,13 @@ pub enum Atomicity {
 /// What became of one new job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enqueued {
+    /// It was stored.
     Created {
+        /// Its id.
         id: JobId,
+        /// When it was stored.
         created_at: Timestamp,
+        /// When it is due.
         due_at: Timestamp,
     },
     /// Its idempotency key stands for this job already, with the same kind and payload.
@@ -119,6 +126,7 @@ pub type WorkerLock = Box<dyn std::any::Any + Send + Sync>;
 pub struct Health {
     /// `sqlite 3.54.1`, `postgres 15.18`, `memory`
     pub engine: String,
+    /// The version of the schema.
     pub schema: u32,
     /// Things to know and do about it: a setting that weakens durability, a clock that is off, stray leases.
     pub warnings: Vec<String>,

@@ -71,6 +71,7 @@ impl Default for TestKit {
 }
 
 impl TestKit {
+    /// A kit in memory.
     #[must_use]
     pub fn new() -> Self {
         Self::seeded(0)
@@ -226,11 +227,13 @@ impl TestKit {
         self
     }
 
+    /// The client whose jobs it runs.
     #[must_use]
     pub fn windlass(&self) -> &Windlass {
         &self.windlass
     }
 
+    /// The clock, which the kit moves.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.windlass.clock()

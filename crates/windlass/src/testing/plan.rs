@@ -30,6 +30,7 @@ struct Weather {
 }
 
 impl FaultPlan {
+    /// Makes one.
     #[must_use]
     pub fn new(random: Random, rates: FaultRates) -> Arc<Self> {
         Arc::new(Self { random, weather: Mutex::new(Weather { rates, is_out: false, injected: 0 }) })
@@ -49,6 +50,7 @@ impl FaultPlan {
         self.weather().is_out = true;
     }
 
+    /// From now on calls go through again.
     pub fn end_outage(&self) {
         self.weather().is_out = false;
     }

@@ -18,9 +18,12 @@ use windlass_core::{JobId, Outcome, Roll};
 
 /// Why something did not become part of a caller's transaction. Roll it back.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TransactionError {
+    /// The job cannot be stored.
     #[error(transparent)]
     Enqueue(#[from] EnqueueError),
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The attempt's lease was lost: somebody else runs the job now, or its outcome is committed already.
@@ -37,6 +40,7 @@ pub trait EnqueueIn {
     type Stored<'w>
     where
         Self: 'w;
+    /// Stores the job.
     fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
     where
         Self: 'w;
@@ -44,9 +48,11 @@ pub trait EnqueueIn {
 
 /// A transaction that an attempt can be completed in.
 pub trait CompleteIn {
+    /// The result, or the future of it.
     type Completed<'w>
     where
         Self: 'w;
+    /// Completes the attempt.
     fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
     where
         Self: 'w;

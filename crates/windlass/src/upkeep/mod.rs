@@ -56,6 +56,7 @@ impl Keeper {
         self
     }
 
+    /// Runs until it is stopped.
     pub async fn run(mut self, stop: CancellationToken) {
         let clock = self.windlass.clock().clone();
         let start = clock.now();

@@ -64,16 +64,21 @@ pub struct Worker {
 /// Whether a worker also reaps, expires, fires schedules and prunes. Any node may; at least one must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Upkeep {
+    /// This worker does.
     #[default]
     Here,
+    /// Another one does.
     Elsewhere,
 }
 
 /// Why a worker could not start or stopped early.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkerError {
+    /// A queue's name is not a name.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The worker has queues of jobs that call URLs, but nothing to call them with.
@@ -85,6 +90,7 @@ pub enum WorkerError {
 }
 
 impl Worker {
+    /// A worker for the jobs of `windlass`.
     #[must_use]
     pub fn new(windlass: &Windlass) -> Self {
         Self {
@@ -245,6 +251,7 @@ impl Worker {
         self
     }
 
+    /// Whether this worker also does the upkeep.
     #[must_use]
     pub fn upkeep(mut self, upkeep: Upkeep) -> Self {
         self.upkeep = upkeep;

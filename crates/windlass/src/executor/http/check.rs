@@ -13,6 +13,7 @@ const METHODS: [Method; 7] =
 pub struct CallError {
     /// `method`, `url` or `headers`.
     pub field: &'static str,
+    /// What would be accepted.
     pub message: String,
 }
 

@@ -94,12 +94,14 @@ struct Inner {
 /// What a call came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
+    /// What the attempt comes to.
     pub outcome: Outcome,
     /// `HTTP 200`: the status, if there was an answer.
     pub note: Option<String>,
 }
 
 impl HttpExecutor {
+    /// An executor with these options.
     #[must_use]
     pub fn new(options: HttpOptions, clock: Clock) -> Self {
         let open = Gauge::default();

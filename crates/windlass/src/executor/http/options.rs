@@ -80,8 +80,10 @@ impl HttpOptions {
 /// Not a list of certificate authorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RootsError {
+    /// It is not in PEM form.
     #[error("the certificates are not in PEM form")]
     NotPem,
+    /// There is no certificate in it.
     #[error("there is no certificate in it")]
     Empty,
 }

@@ -10,6 +10,7 @@ use windlass_core::{Millis, Timestamp};
 pub struct WorkerId(pub Arc<str>);
 
 impl WorkerId {
+    /// Makes one.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(name.into())
@@ -25,7 +26,9 @@ impl fmt::Display for WorkerId {
 /// One request for work.
 #[derive(Debug, Clone)]
 pub struct Claim {
+    /// Who claims.
     pub worker: WorkerId,
+    /// The leases to hold the jobs under.
     pub leases: Leases,
     /// How long the leases last without renewal.
     pub lease_for: Millis,
@@ -50,6 +53,7 @@ pub enum Leases {
 /// What to take from one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
+    /// Which queue.
     pub queue: QueueId,
     /// Free slots: the first this many jobs of the turn start at once. An at-most-once job further back is passed over.
     pub slots: u32,

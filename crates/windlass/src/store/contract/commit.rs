@@ -7,24 +7,37 @@ use windlass_core::{Delivery, JobId, Next, Timestamp, Transition};
 /// One transition to apply, if the attempt still holds.
 #[derive(Debug, Clone)]
 pub struct Commit {
+    /// The job.
     pub job: JobId,
     /// With the lease, the fence.
     pub attempt: u32,
+    /// The lease it is held under.
     pub lease: LeaseId,
+    /// Its queue.
     pub queue: QueueId,
+    /// The kind, which chooses a handler.
     pub kind: Kind,
+    /// How often its effects may happen.
     pub delivery: Delivery,
+    /// What the attempt changes.
     pub transition: Transition,
     /// Failures counted before this attempt; the ledger's `retry`.
     pub retry: u32,
+    /// When it started.
     pub started_at: Timestamp,
+    /// When it ended.
     pub finished_at: Timestamp,
     /// How long the job had waited beyond its due time when it was claimed.
     pub due_at: Timestamp,
+    /// The worker's id.
     pub worker: String,
+    /// The class of the error.
     pub error_class: Option<String>,
+    /// The message of the error.
     pub error: Option<String>,
+    /// What the handler noted.
     pub note: Option<String>,
+    /// The JSON text that the handler returned.
     pub result: Option<Payload>,
     /// Jobs that exist exactly if this commit happened: the webhook delivery.
     pub follow_ups: Vec<NewJob>,
@@ -102,7 +115,10 @@ pub enum Committed {
 /// A job that the store's own upkeep moved (reaped, expired), for logs, metrics and events.
 #[derive(Debug, Clone)]
 pub struct Transitioned {
+    /// The job.
     pub job: Job,
+    /// What the attempt changes.
     pub transition: Transition,
+    /// The class of the error.
     pub error_class: Option<String>,
 }

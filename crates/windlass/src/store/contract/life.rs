@@ -42,14 +42,17 @@ pub trait JobLife: std::fmt::Debug + Send + Sync {
     /// Ends, as failed (`expired`), at most `limit` jobs whose `start_by` has passed before their first attempt.
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>>;
 
+    /// Ends jobs, or asks running ones to stop.
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>>;
 
     /// Sends jobs again, all in one commit: same id, attempts go on counting, failures and crashes start anew, `replays` grows;
     /// a `start_by` that has passed no longer applies.
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>>;
 
+    /// Deletes dead letters.
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>>;
 
+    /// Changes a job that waits.
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended>;
 
     /// Unpaused schedules whose `next_at` has come, earliest first; and when the next one will.

@@ -13,31 +13,40 @@ pub enum Cancelled {
     Requested,
     /// It had finished before, in this state: nothing changed.
     Finished(State),
+    /// There is no such job.
     NotFound,
 }
 
 /// Dead letters declared dealt with.
 #[derive(Debug, Clone)]
 pub struct Discard {
+    /// Which jobs.
     pub ids: Vec<JobId>,
+    /// Why.
     pub reason: String,
+    /// Who did it.
     pub by: String,
 }
 
+/// What became of one job to discard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discarded {
     /// Now, or before: repeating is harmless and keeps the first reason.
     Done,
     /// Not a failed job.
     NotDead,
+    /// There is no such job.
     NotFound,
 }
 
+/// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amended {
+    /// It was changed.
     Done,
     /// Not waiting: running, or finished.
     NotWaiting(State),
+    /// There is no such job.
     NotFound,
 }
 
@@ -46,55 +55,73 @@ pub enum Amended {
 pub struct Token {
     /// Public part, by which it is looked up.
     pub id: String,
+    /// Its name.
     pub name: String,
     /// SHA-256 of the secret part.
     pub hash: [u8; 32],
+    /// What it allows.
     pub scopes: Vec<String>,
     /// `None`: all tenants.
     pub tenant: Option<Tenant>,
+    /// When it was stored.
     pub created_at: Timestamp,
+    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 /// A worker as it last reported itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerReport {
+    /// The worker's id.
     pub worker: crate::store::WorkerId,
+    /// The machine it runs on.
     pub host: String,
+    /// The version of the program.
     pub version: String,
     /// Queue names with their concurrency, for people.
     pub queues: Vec<(String, u32)>,
+    /// How many run now.
     pub running: u32,
+    /// When it started.
     pub started_at: Timestamp,
+    /// When it last reported.
     pub seen_at: Timestamp,
 }
 
 /// One alert rule on one subject, over the whole fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alert {
+    /// The name of the rule.
     pub rule: String,
     /// What it is about: a queue, or empty for everything.
     pub subject: String,
+    /// Its status.
     pub status: AlertStatus,
     /// Grows by one with each incident.
     pub incident: i64,
     /// When the condition began to hold, or to be clear.
     pub since: Timestamp,
+    /// When it began to fire.
     pub fired_at: Option<Timestamp>,
+    /// When it was resolved.
     pub resolved_at: Option<Timestamp>,
     /// What was measured, for people.
     pub detail: String,
 }
 
+/// Where an alert stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertStatus {
     /// The condition holds, but not long enough yet.
     Pending,
+    /// The rule has been broken for long enough.
     Firing,
+    /// The rule holds again.
     Resolved,
 }
 
 impl AlertStatus {
+    /// The word for it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -104,6 +131,7 @@ impl AlertStatus {
         }
     }
 
+    /// What the word stands for.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Pending, Self::Firing, Self::Resolved].into_iter().find(|s| s.as_str() == word)
@@ -115,6 +143,7 @@ impl AlertStatus {
 pub struct AlertChange {
     /// Status and incident as read; `None`: no such alert yet.
     pub before: Option<(AlertStatus, i64)>,
+    /// The alert as it is now.
     pub after: Alert,
     /// Notices to the operators, enqueued in the same commit.
     pub notices: Vec<NewJob>,
@@ -123,9 +152,14 @@ pub struct AlertChange {
 /// One line of the audit: what a person did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
+    /// When it happened.
     pub at: Timestamp,
+    /// Who did it.
     pub by: String,
+    /// What was done.
     pub action: String,
+    /// How many.
     pub count: u64,
+    /// More about it.
     pub detail: String,
 }

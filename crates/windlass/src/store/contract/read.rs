@@ -6,11 +6,14 @@ use windlass_core::{Executor, JobId, State, Timestamp};
 /// Whose rows a caller may see and touch. Everything outside it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
+    /// All tenants.
     All,
+    /// One tenant.
     Tenant(Tenant),
 }
 
 impl Scope {
+    /// Whether this tenant is within it.
     #[must_use]
     pub fn covers(&self, tenant: &Tenant) -> bool {
         match self {
@@ -23,16 +26,23 @@ impl Scope {
 /// Which jobs to list. Empty lists and `None` filter nothing.
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
+    /// In one of these states; all if there is none.
     pub states: Vec<State>,
+    /// Its queue.
     pub queue: Option<QueueName>,
+    /// Its owner.
     pub tenant: Option<Tenant>,
+    /// The kind, which chooses a handler.
     pub kind: Option<Kind>,
     /// Class of the last failure.
     pub error_class: Option<String>,
     /// Created (live jobs) or finished (archived ones) at or after.
     pub since: Option<Timestamp>,
+    /// The schedule it is a run of.
     pub schedule: Option<JobId>,
+    /// The job whose end this delivery reports.
     pub parent: Option<JobId>,
+    /// Who carries out its attempts.
     pub executor: Option<Executor>,
     /// Only failed jobs that no person has dealt with. Implies the state `failed`.
     pub dead_letters: bool,
@@ -43,8 +53,10 @@ pub struct JobFilter {
 /// In which order ids are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
+    /// The newest first.
     #[default]
     NewestFirst,
+    /// The oldest first.
     OldestFirst,
 }
 
@@ -52,8 +64,11 @@ pub enum Order {
 /// that existed throughout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
+    /// Start after this job.
     pub after: Option<JobId>,
+    /// The most rows.
     pub limit: u32,
+    /// Which come first.
     pub order: Order,
 }
 
@@ -74,15 +89,23 @@ impl Page {
 /// Dead letters that failed alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadGroup {
+    /// What the errors have in common.
     pub fingerprint: String,
+    /// Its owner.
     pub tenant: Tenant,
+    /// Its queue.
     pub queue: QueueName,
+    /// The kind, which chooses a handler.
     pub kind: Kind,
+    /// The class of the error.
     pub error_class: String,
     /// The normalised message they share.
     pub message: String,
+    /// How many.
     pub count: u64,
+    /// When the first of them failed.
     pub first_seen: Timestamp,
+    /// When the last of them failed.
     pub last_seen: Timestamp,
     /// One of them, to look at: the latest.
     pub example: JobId,
@@ -91,11 +114,13 @@ pub struct DeadGroup {
 /// How full a queue is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Depth {
+    /// Which queue.
     pub queue: crate::job::QueueId,
     /// Due and waiting for a worker.
     pub due: u64,
     /// Waiting for their time, first or next.
     pub later: u64,
+    /// How many run now.
     pub running: u64,
     /// Dead letters.
     pub dead: u64,

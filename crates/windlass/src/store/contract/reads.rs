@@ -10,6 +10,7 @@ use windlass_core::{Attempt, JobId, Timestamp};
 /// What a store answers about jobs and counts. Reads change nothing.
 #[async_trait]
 pub trait Reads: std::fmt::Debug + Send + Sync {
+    /// A job, live or archived.
     async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>>;
 
     /// Those of these jobs that are there, live or archived, in any order.

@@ -7,7 +7,10 @@ use windlass_core::Millis;
 #[derive(Debug, Clone)]
 pub enum Reap {
     /// Leases that have run out, but for those the reaper spares. The time until the store comes to it is one more silence.
-    Expired { spared: Spared },
+    Expired {
+        /// Leases that are not reaped now.
+        spared: Spared,
+    },
     /// The leases of a worker that is known to be gone, because the caller holds its lock.
     Of(WorkerId),
 }

@@ -11,6 +11,7 @@ use windlass_core::{Executor, JobId, Timestamp};
 /// What a store keeps besides jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store itself.
 #[async_trait]
 pub trait Registry: std::fmt::Debug + Send + Sync {
+    /// All queues.
     async fn queues(&self) -> Result<Vec<Queue>>;
 
     /// The queue's row, made if it is not there.
@@ -25,10 +26,13 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within seconds.
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()>;
 
+    /// Stores a schedule.
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule>;
 
+    /// A schedule.
     async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>>;
 
+    /// A page of schedules.
     async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>>;
 
     /// `None` if there is no such schedule in scope.
@@ -37,8 +41,10 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// Whether there was one. Its runs stay.
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool>;
 
+    /// Stores or changes a token.
     async fn put_token(&self, token: &Token) -> Result<()>;
 
+    /// All tokens.
     async fn tokens(&self) -> Result<Vec<Token>>;
 
     /// Whether there was an unrevoked one.
@@ -47,16 +53,19 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// Takes the lock of a worker id for as long as the guard lives, or `None` if another process holds it.
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>>;
 
+    /// Records what a worker says of itself.
     async fn report_worker(&self, report: &WorkerReport) -> Result<()>;
 
     /// Workers seen at or after `since`.
     async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>>;
 
+    /// All alerts.
     async fn alerts(&self) -> Result<Vec<Alert>>;
 
     /// Whether this call made the change: of several nodes, one does.
     async fn change_alert(&self, change: AlertChange) -> Result<bool>;
 
+    /// Records what an operator did.
     async fn audit(&self, entry: &Audit) -> Result<()>;
 
     /// The latest entries, newest first.

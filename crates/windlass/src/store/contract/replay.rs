@@ -13,6 +13,7 @@ const GOES_ON: &str = ", goes on at ";
 pub struct Replay {
     /// In the order in which they become due.
     pub ids: Vec<JobId>,
+    /// Which of the jobs are sent again.
     pub only: ReplayOnly,
     /// How far apart they become due.
     pub spacing: Spacing,
@@ -31,9 +32,11 @@ pub enum Replayed {
     Queued,
     /// It was waiting: due now or, of dead letters alone, left as it is.
     AlreadyLive,
+    /// It runs now, and is left alone.
     Running,
     /// Of dead letters alone: it has finished and is none, or one no longer. Left as it is.
     NotDead,
+    /// There is no such job.
     NotFound,
 }
 
@@ -83,6 +86,7 @@ impl Spacing {
         Self(1_000_000_u64.div_ceil(rate.get() as u64))
     }
 
+    /// One job each `span`.
     #[must_use]
     pub const fn every(span: Millis) -> Self {
         Self(span.get().saturating_mul(1000))

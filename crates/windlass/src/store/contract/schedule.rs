@@ -9,7 +9,9 @@ use windlass_core::{JobId, Timestamp};
 pub struct Schedule {
     /// Drawn from the same sequence as jobs.
     pub id: JobId,
+    /// What was asked for.
     pub spec: ScheduleSpec,
+    /// Whether it is paused.
     pub paused: bool,
     /// The next nominal firing; `None` when there is none left.
     pub next_at: Option<Timestamp>,
@@ -17,19 +19,24 @@ pub struct Schedule {
     pub last_at: Option<Timestamp>,
     /// The run enqueued last.
     pub last_job: Option<JobId>,
+    /// When it was stored.
     pub created_at: Timestamp,
 }
 
 /// What a caller says of a schedule.
 #[derive(Debug, Clone)]
 pub struct ScheduleSpec {
+    /// Its owner.
     pub tenant: Tenant,
     /// A cron line or `every 30s`, as core's cadence reads it.
     pub cadence: String,
     /// IANA time zone of a cron line.
     pub zone: String,
+    /// When it fires.
     pub recurrence: Recurrence,
+    /// What happens when the run before has not ended.
     pub overlap: Overlap,
+    /// What happens to times that were missed.
     pub missed: Missed,
     /// The job each firing enqueues. Its `run_at`, `schedule` and idempotency key are set by the firing.
     pub template: NewJob,
@@ -38,6 +45,7 @@ pub struct ScheduleSpec {
 /// Whether a schedule goes on after its first firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recurrence {
+    /// At times that repeat.
     Recurring,
     /// Removed when its run has ended; the run stays in history.
     OneShot,
@@ -46,7 +54,9 @@ pub enum Recurrence {
 /// What to do when the last run is still live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
+    /// It is left out.
     Skip,
+    /// Both run.
     Allow,
 }
 
@@ -55,12 +65,14 @@ pub enum Overlap {
 pub enum Missed {
     /// One run for all of them.
     One,
+    /// They are left out.
     Skip,
 }
 
 macro_rules! word_pair {
     ($type:ident, $a:ident = $wa:literal, $b:ident = $wb:literal) => {
         impl $type {
+            /// The word for it.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -69,6 +81,7 @@ macro_rules! word_pair {
                 }
             }
 
+            /// What the word stands for.
             #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 match word {
@@ -87,16 +100,24 @@ word_pair!(Missed, One = "one", Skip = "skip");
 /// One firing, to happen at most once on any number of nodes.
 #[derive(Debug, Clone)]
 pub struct Firing {
+    /// The schedule it is a run of.
     pub schedule: JobId,
+    /// What made it fire.
     pub trigger: Trigger,
     /// The run to enqueue; `None` skips this firing.
     pub job: Option<NewJob>,
 }
 
+/// What made a schedule fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// The cadence: happens only if the schedule's `next_at` is still `nominal` and it is not paused; then sets `next_at`.
-    Due { nominal: Timestamp, next_at: Option<Timestamp> },
+    Due {
+        /// The time it was due for.
+        nominal: Timestamp,
+        /// When it fires next.
+        next_at: Option<Timestamp>,
+    },
     /// A person: now, whatever the cadence says, paused or not, overlapping or not.
     Operator,
 }
@@ -104,6 +125,7 @@ pub enum Trigger {
 /// What became of a firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fired {
+    /// A job was stored.
     Enqueued(JobId),
     /// The firing is used up, but no run was enqueued: the last one is live, or the firing was to be skipped.
     Skipped,
@@ -114,7 +136,9 @@ pub enum Fired {
 /// A change to a schedule. `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleChange {
+    /// What was asked for.
     pub spec: Option<ScheduleSpec>,
+    /// Whether it is paused.
     pub paused: Option<bool>,
     /// Set whenever the cadence changes or the schedule resumes.
     pub next_at: Option<Option<Timestamp>>,

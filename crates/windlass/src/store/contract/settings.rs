@@ -7,33 +7,48 @@ use windlass_core::{Executor, Timestamp};
 /// A queue's row: what claims walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
+    /// Its id.
     pub id: QueueId,
+    /// Its owner.
     pub tenant: Tenant,
+    /// Its name.
     pub name: QueueName,
+    /// Who carries out its attempts.
     pub executor: Executor,
+    /// Whether its jobs are held back.
     pub paused: bool,
+    /// When it was stored.
     pub created_at: Timestamp,
 }
 
 /// What a setting is about. `tenant` of `None` means every tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SettingKey {
+    /// A queue's setting.
     Queue {
+        /// The tenant, or all.
         tenant: Option<Tenant>,
+        /// Its name.
         name: String,
     },
+    /// A kind's setting.
     Kind {
+        /// Its name.
         name: String,
     },
     /// A named policy.
     Policy {
+        /// Its name.
         name: String,
     },
+    /// A tenant's setting.
     Tenant {
+        /// Its name.
         name: Tenant,
     },
     /// Anything of the server's that must be one for the fleet.
     Server {
+        /// Its name.
         name: String,
     },
 }

@@ -37,6 +37,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
+    /// Makes one.
     #[must_use]
     pub fn new(options: Options) -> Arc<Self> {
         let state = Mutex::new(State::new(options.random));
