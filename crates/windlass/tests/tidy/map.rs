@@ -11,6 +11,7 @@ const NOT_ON_THE_MAP: &[&str] = &[
     "crates/windlass-core/src/simulate/",
     "crates/windlass/src/client/",
     "crates/windlass/src/leases/",
+    "crates/windlass/src/remote/",
     "crates/windlass/src/transaction/",
 ];
 
