@@ -114,6 +114,7 @@ class Engine:
             await self._transport.close()
 
     async def _drain(self) -> None:
+        log.info("draining: %d attempts may go on for %.0f s", len(self._running), self._settings.grace)
         await self._until(lambda: not self._running, self._settings.grace, self._signals.stop_now)
         if self._running:
             for held in list(self._running):
