@@ -1,11 +1,15 @@
 """Where the server is."""
 
+import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 DEFAULT_URL = "http://127.0.0.1:9463"
+# The names that the command line uses too.
+URL_VARIABLE = "WINDLASS_SERVER"
+TOKEN_VARIABLE = "WINDLASS_TOKEN"
 USER_AGENT = "windlass-python/0.1.0"
 
 
@@ -18,6 +22,12 @@ class Target:
     tls: ssl.SSLContext | None
     prefix: str
     headers: Mapping[str, str]
+
+    @classmethod
+    def find(cls, url: str | None, token: str | None, tls: ssl.SSLContext | None = None) -> "Target":
+        """What was given, else what the environment names, else this machine."""
+        url = url or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+        return cls.parse(url, token or os.environ.get(TOKEN_VARIABLE), tls)
 
     @classmethod
     def parse(cls, url: str, token: str | None, tls: ssl.SSLContext | None = None) -> "Target":

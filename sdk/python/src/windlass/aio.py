@@ -12,7 +12,7 @@ from windlass._aio_transport import AsyncHttpTransport, AsyncTransport
 from windlass._backoff import Backoff
 from windlass._calls import Call
 from windlass._duration import Duration
-from windlass._target import DEFAULT_URL, Target
+from windlass._target import Target
 from windlass.errors import ApiError, JobNotSucceeded, WaitTimeout, WindlassError
 from windlass.models import (
     Attempt,
@@ -34,13 +34,16 @@ T = TypeVar("T")
 class AsyncClient:
     """Calls a Windlass server. May be shared by the tasks of an event loop.
 
+    Without `url` and `token` the environment variables WINDLASS_SERVER and WINDLASS_TOKEN count, else the server is
+    http://127.0.0.1:9463.
+
     Calls that could not be carried out, and calls that are safe to repeat, are repeated up to `retries` times with
     backoff and jitter. `enqueue` is safe to repeat with an `idempotency_key`.
     """
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         token: str | None = None,
         timeout: float = 30.0,
@@ -48,7 +51,7 @@ class AsyncClient:
         tls: ssl.SSLContext | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
-        self._transport = transport or AsyncHttpTransport(Target.parse(url, token, tls))
+        self._transport = transport or AsyncHttpTransport(Target.find(url, token, tls))
         self._timeout = timeout
         self._retries = retries
         self.schedules = AsyncSchedules(self)

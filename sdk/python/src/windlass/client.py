@@ -10,7 +10,7 @@ from windlass import _calls
 from windlass._backoff import Backoff
 from windlass._calls import Call
 from windlass._duration import Duration
-from windlass._target import DEFAULT_URL, Target
+from windlass._target import Target
 from windlass._transport import HttpTransport, Transport
 from windlass.errors import ApiError, JobNotSucceeded, WaitTimeout, WindlassError
 from windlass.models import (
@@ -33,13 +33,16 @@ T = TypeVar("T")
 class Client:
     """Calls a Windlass server. May be shared by threads.
 
+    Without `url` and `token` the environment variables WINDLASS_SERVER and WINDLASS_TOKEN count, else the server is
+    http://127.0.0.1:9463.
+
     Calls that could not be carried out, and calls that are safe to repeat, are repeated up to `retries` times with
     backoff and jitter. `enqueue` is safe to repeat with an `idempotency_key`.
     """
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         token: str | None = None,
         timeout: float = 30.0,
@@ -47,7 +50,7 @@ class Client:
         tls: ssl.SSLContext | None = None,
         transport: Transport | None = None,
     ) -> None:
-        self._transport = transport or HttpTransport(Target.parse(url, token, tls))
+        self._transport = transport or HttpTransport(Target.find(url, token, tls))
         self._timeout = timeout
         self._retries = retries
         self.schedules = Schedules(self)

@@ -16,7 +16,7 @@ from windlass._aio_transport import AsyncHttpTransport, AsyncTransport
 from windlass._duration import to_seconds
 from windlass._engine import Engine, Settings, Stats
 from windlass._handlers import H, Handlers
-from windlass._target import DEFAULT_URL, Target
+from windlass._target import Target
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -37,7 +37,7 @@ class Worker:
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         queues: Sequence[str] = (),
         concurrency: int = 10,
@@ -52,6 +52,7 @@ class Worker:
         transport: AsyncTransport | None = None,
     ) -> None:
         """
+        url, token: else the environment's WINDLASS_SERVER and WINDLASS_TOKEN, else http://127.0.0.1:9463.
         queues: the queues to work; all of them if empty.
         concurrency: attempts at once.
         lease: how long a lease lasts without being extended. It is extended every third of it, or every `renew_every`;
@@ -65,7 +66,7 @@ class Worker:
         if concurrency < 1:
             raise ValueError("concurrency must be at least 1")
         lease_seconds = to_seconds(lease)
-        self._target = None if transport else Target.parse(url, token, tls)
+        self._target = None if transport else Target.find(url, token, tls)
         self._given_transport = transport
         self.settings = Settings(
             name=name or f"{socket.gethostname()[:64]}-{os.getpid()}-{secrets.token_hex(3)}",
