@@ -168,6 +168,11 @@ def test_received_webhook_is_genuine(client: Client, queue: str) -> None:
         )
         client.cancel(job.id)
         until(lambda: bool(received), "a webhook arrived")
+        call = client.enqueue(
+            http={"url": url, "headers": {"x-test": "1"}}, payload={"a": 1}, retry="once", queue=queue
+        )
+        assert client.wait(call.id, timeout=20).state == "succeeded"
+        assert json.loads(received[1][0]) == {"a": 1}
         receiver.shutdown()
     body, headers = received[0]
     event = windlass.webhooks.verify(body, headers, secret)

@@ -90,7 +90,12 @@ export class Http {
       signal?.removeEventListener("abort", drop);
     }
     if (!response.ok) throw apiError(response.status, problem(text), retryAfter(response));
-    return { status: response.status, value: (text ? JSON.parse(text) : undefined) as T };
+    try {
+      return { status: response.status, value: (text ? JSON.parse(text) : undefined) as T };
+    } catch (error) {
+      // Not from the server itself: perhaps a proxy's page.
+      throw new ConnectionLost(`the answer to ${call.method} ${call.path} could not be read`, { cause: error });
+    }
   }
 
   /** Sends a call; repeats it where that is safe. */

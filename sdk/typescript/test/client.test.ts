@@ -149,6 +149,10 @@ onBothStores("client", (world) => {
       const job = await world.client.enqueue("email", null, { queue: world.queue(), delay: "1h", webhook });
       await world.client.cancel(job.id);
       await until(() => received.length > 0, "a webhook arrived");
+      const http = { url: webhook.url, headers: { "x-test": "1" } };
+      const call = await world.client.enqueue({ http, payload: { a: 1 }, retry: "once", queue: world.queue() });
+      assert.equal((await world.client.wait(call.id, { timeout: "20s" })).state, "succeeded");
+      assert.equal(received[1]?.body, '{"a":1}');
     } finally {
       receiver.closeAllConnections();
       receiver.close();

@@ -56,7 +56,13 @@ class Call(Generic[T]):
         """Reads the answer, or raises the error it holds."""
         if response.status >= 400:
             raise errors.api_error(response.status, _problem(response), response.retry_after)
-        return self.read(response)
+        try:
+            return self.read(response)
+        except (ValueError, KeyError, TypeError) as error:
+            # Not from the server itself: perhaps a proxy's page.
+            raise errors.ConnectionLost(
+                f"the answer to {self.method} {self.path} could not be read: {error}"
+            ) from error
 
     def may_repeat(self, error: errors.WindlassError) -> bool:
         """Whether the call may be sent again after this error."""

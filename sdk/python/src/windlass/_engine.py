@@ -102,6 +102,8 @@ class Engine:
     async def run(self) -> None:
         """Works until it is stopped, then drains. Raises what makes work impossible, such as a refused token."""
         loops = [asyncio.create_task(self._renew_loop()), asyncio.create_task(self._report_loop())]
+        for loop in loops:
+            loop.add_done_callback(self._loop_ended)
         try:
             await self._take_loop()
         finally:
@@ -112,6 +114,12 @@ class Engine:
             await asyncio.gather(*loops, return_exceptions=True)
             self._threads.close()
             await self._transport.close()
+
+    def _loop_ended(self, loop: "asyncio.Task[None]") -> None:
+        """A worker that can no longer extend or report must not take more jobs."""
+        if not loop.cancelled() and (error := loop.exception()) is not None:
+            log.error("the worker stops because of a fault", exc_info=error)
+            self.stop()
 
     async def _drain(self) -> None:
         log.info("draining: %d attempts may go on for %.0f s", len(self._running), self._settings.grace)
@@ -315,7 +323,7 @@ class Engine:
 
     async def _report(self, batch: list[Held]) -> None:
         try:
-            answers = await self._send(_leases.report(self._settings.name, batch).call, 30.0)
+            answers = await self._send(_leases.report(self._settings.name, batch), 30.0)
         except _TRY_AGAIN:
             raise
         except ApiError as error:

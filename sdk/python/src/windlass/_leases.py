@@ -1,6 +1,6 @@
 """The calls of a worker: take, extend, complete, fail."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,23 +48,16 @@ def take(worker: str, queues: Sequence[str], count: int, wait: float, lease: flo
 def extend(worker: str, held: Sequence[Held], lease: float) -> Call[list[str]]:
     items = [one.item() for one in held]
     body = {"worker": worker, "results": items, "leaseMs": round(lease * 1000)}
-    return Call("POST", f"{API}/leases/extend", _answers, encode(body))
+    return Call("POST", f"{API}/leases/extend", _answers(len(items)), encode(body))
 
 
-@dataclass(frozen=True)
-class Report:
-    """Outcomes to be reported in one request."""
-
-    call: Call[list[str]]
-    held: Sequence[Held]
-
-
-def report(worker: str, held: Sequence[Held]) -> Report:
+def report(worker: str, held: Sequence[Held]) -> Call[list[str]]:
     """The request that reports these outcomes, which are all successes or all not."""
     assert held[0].outcome is not None
     path = "complete" if held[0].outcome.succeeded else "fail"
     items = [one.item(one.outcome.fields) for one in held if one.outcome is not None]
-    return Report(Call("POST", f"{API}/leases/{path}", _answers, encode({"worker": worker, "results": items})), held)
+    body = encode({"worker": worker, "results": items})
+    return Call("POST", f"{API}/leases/{path}", _answers(len(items)), body)
 
 
 def batches(held: Iterable[Held]) -> Iterator[list[Held]]:
@@ -85,6 +78,13 @@ def batches(held: Iterable[Held]) -> Iterator[list[Held]]:
             yield batch
 
 
-def _answers(response: Response) -> list[str]:
-    """`ok`, `stale` or `cancel` for each item, in order."""
-    return [one["result"] for one in response.json()["results"]]
+def _answers(count: int) -> Callable[[Response], list[str]]:
+    """Reads `ok`, `stale` or `cancel` for each item, in order."""
+
+    def read(response: Response) -> list[str]:
+        answers = [str(one["result"]) for one in response.json()["results"]]
+        if len(answers) != count:
+            raise ValueError(f"{count} items were sent, {len(answers)} answered")
+        return answers
+
+    return read

@@ -82,7 +82,8 @@ class Worker:
         self.stats = Stats()
         self._engine: tuple[asyncio.AbstractEventLoop, Engine] | None = None
         self._stop_requests = 0
-        self._lock = threading.Lock()
+        # A signal may arrive while its own thread holds the lock.
+        self._lock = threading.RLock()
 
     def handler(self, kind: str, *, timeout: float | timedelta | None = None) -> Callable[[H], H]:
         """Registers the decorated function for a kind. `timeout` holds for jobs that have none of their own.
