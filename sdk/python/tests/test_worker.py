@@ -103,6 +103,34 @@ def test_what_handlers_can_ask_for(server: Server, client: Client, queue: str) -
                 assert histories["exit"][0].error_class == "SystemExit"
 
 
+def test_errors_of_errors(server: Server, client: Client, queue: str) -> None:
+    """Whatever is wrong with an exception, the worker goes on."""
+
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise LookupError
+
+    worker = make_worker(server, queue, concurrency=1)
+
+    @worker.handler("raise")
+    def raise_it(job: LeasedJob, ctx: Context) -> None:
+        match job.payload:
+            case "mute":
+                raise Mute
+            case "negative":
+                raise RetryAfter(-1)
+            case "text":
+                raise RetryAfter("next tuesday", "busy")
+
+    with running(worker):
+        jobs = {name: client.enqueue("raise", name, queue=queue, retry="once") for name in ("mute", "negative", "text")}
+        ended = {name: client.wait(job.id, timeout=20) for name, job in jobs.items()}
+    assert (ended["mute"].error_class, ended["mute"].reason) == ("Mute", "exhausted")
+    assert ended["negative"].error_class == "ValueError"
+    assert (ended["text"].error_class, ended["text"].reason) == ("OutcomeRefused", "exhausted")
+    assert "RetryAfter: busy" in (ended["text"].error or "")
+
+
 def test_results_that_cannot_be_stored(server: Server, client: Client, queue: str) -> None:
     results = {"set": {1}, "huge": "x" * 70_000, "nan": float("nan"), "half": "\ud800", "largest": "x" * 65_000}
     worker = make_worker(server, queue)

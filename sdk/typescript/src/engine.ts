@@ -4,9 +4,9 @@ import { ApiError, type CancelReason, InvalidRequest } from "./errors.js";
 import { API, type Http, isTemporary } from "./http.js";
 import {
   CANCELLED,
-  failed,
   type Handler,
   type Outcome,
+  refused,
   released,
   runHandler,
   timedOut,
@@ -354,7 +354,7 @@ export class Engine {
       held.outcome = { succeeded, fields: others };
       await this.#report([held]);
     } else if (error instanceof InvalidRequest && fields.class !== "OutcomeRefused") {
-      held.outcome = failed("OutcomeRefused", `the server refused the outcome: ${error.message}`, { permanent: true });
+      held.outcome = refused(held.outcome, error.message);
       await this.#report([held]);
     } else {
       this.settings.log("error", `job ${held.job.id} ${held.job.kind}: its outcome cannot be reported: ${error}`);

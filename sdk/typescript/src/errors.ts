@@ -1,4 +1,4 @@
-import type { Duration } from "./duration.js";
+import { type Duration, toApi } from "./duration.js";
 import type { Job } from "./types.js";
 
 /** Base of every error this package throws. */
@@ -120,34 +120,35 @@ export class Permanent extends HandlerError {}
 
 /** The attempt failed; the next one is not before `delay`. */
 export class RetryAfter extends HandlerError {
-  constructor(
-    readonly delay: Duration,
-    message?: string,
-    options?: ErrorOptions & { name?: string },
-  ) {
+  readonly delay: Duration;
+
+  constructor(delay: Duration, message?: string, options?: ErrorOptions & { name?: string }) {
     super(message, options);
+    this.delay = toApi(delay);
   }
 }
 
 /** The attempt failed; the next one is in exactly `delay`, whatever the policy says. */
 export class RetryIn extends HandlerError {
-  constructor(
-    readonly delay: Duration,
-    message?: string,
-    options?: ErrorOptions & { name?: string },
-  ) {
+  readonly delay: Duration;
+
+  constructor(delay: Duration, message?: string, options?: ErrorOptions & { name?: string }) {
     super(message, options);
+    this.delay = toApi(delay);
   }
 }
 
 /** Not now: try again after `delay`. Counts as no failure. */
 export class Snooze extends Error {
   override readonly name = "Snooze";
+  readonly delay: Duration;
+
   constructor(
-    readonly delay: Duration,
+    delay: Duration,
     readonly note?: string,
   ) {
     super(`snoozed for ${delay}`);
+    this.delay = toApi(delay);
   }
 }
 

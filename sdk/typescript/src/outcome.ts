@@ -1,5 +1,4 @@
 import type { Context } from "./context.js";
-import { toApi } from "./duration.js";
 import { CancelJob, Permanent, RetryAfter, RetryIn, Snooze } from "./errors.js";
 import type { LeasedJob } from "./types.js";
 
@@ -27,7 +26,13 @@ export async function runHandler(
   try {
     return success(await handler(job, context), context.noted);
   } catch (error) {
-    return context.isCancellation(error) ? undefined : ofError(error, context.noted, withTrace);
+    if (context.isCancellation(error)) return undefined;
+    try {
+      return ofError(error, context.noted, withTrace);
+    } catch {
+      // Such as an object that cannot be made text.
+      return failed("Error", "what the handler threw could not be read");
+    }
   }
 }
 
@@ -39,6 +44,13 @@ export function failed(errorClass: string, message: string, more: Record<string,
 /** The worker stops and gives the job back. */
 export function released(started: boolean): Outcome {
   return { succeeded: false, fields: { release: true, started } };
+}
+
+/** What is reported instead of an outcome that the server refuses. Work that succeeded must not be repeated. */
+export function refused(outcome: Outcome, why: string): Outcome {
+  const before = "class" in outcome.fields ? ` (${outcome.fields.class}: ${outcome.fields.message})` : "";
+  const message = `the server refused the outcome: ${why}${before}`;
+  return failed("OutcomeRefused", message, { permanent: outcome.succeeded });
 }
 
 export const CANCELLED: Outcome = { succeeded: false, fields: { cancel: true } };
@@ -77,12 +89,12 @@ function ofError(error: unknown, note: string | undefined, withTrace: boolean): 
   const fields: Record<string, unknown> = note === undefined ? {} : { note };
   if (error instanceof Snooze) {
     if (error.note !== undefined) fields.note = error.note;
-    return { succeeded: false, fields: { ...fields, snooze: toApi(error.delay) } };
+    return { succeeded: false, fields: { ...fields, snooze: error.delay } };
   }
   if (error instanceof CancelJob) return { succeeded: false, fields: { ...fields, cancel: true } };
   if (error instanceof Permanent) fields.permanent = true;
-  if (error instanceof RetryAfter) fields.retryAfter = toApi(error.delay);
-  if (error instanceof RetryIn) fields.retryIn = toApi(error.delay);
+  if (error instanceof RetryAfter) fields.retryAfter = error.delay;
+  if (error instanceof RetryIn) fields.retryIn = error.delay;
   if (withTrace && error instanceof Error && error.stack) fields.trace = error.stack.slice(0, MAX_TRACE / 4);
   return failed(className(error), error instanceof Error ? error.message : String(error), fields);
 }

@@ -74,6 +74,29 @@ onBothStores("worker", (world) => {
     assert.equal((await ended("text")).first?.error, "thrown text");
   });
 
+  test("errors of errors: whatever is thrown, the worker goes on", async () => {
+    const { client } = world;
+    const queue = world.queue();
+    const thrown: Record<string, () => unknown> = {
+      mute: () => Object.create(null),
+      negative: () => new RetryAfter(-1),
+      text: () => new RetryAfter("next tuesday", "busy"),
+    };
+    await using _ = world
+      .worker(queue, { concurrency: 1 })
+      .handle<string>("throw", (job) => {
+        throw thrown[job.payload]?.();
+      })
+      .start();
+    const ended = async (name: string) =>
+      await client.wait((await client.enqueue("throw", name, { queue, retry: "once" })).id, WAIT);
+    assert.equal((await ended("mute")).error, "what the handler threw could not be read");
+    assert.equal((await ended("negative")).errorClass, "RangeError");
+    const text = await ended("text");
+    assert.deepEqual([text.errorClass, text.reason], ["OutcomeRefused", "exhausted"]);
+    assert.match(text.error ?? "", /RetryAfter: busy/);
+  });
+
   test("results that cannot be stored", async () => {
     const { client } = world;
     const queue = world.queue();

@@ -205,7 +205,7 @@ class Engine:
             task = asyncio.create_task(self._run_async(held, handler, timer))
             held.context._stop_with(task)
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda task: self._task_done(task, held, timer))
             return
 
         def work() -> None:
@@ -218,6 +218,12 @@ class Engine:
 
     async def _run_async(self, held: Held, handler: Registered, timer: asyncio.TimerHandle | None) -> None:
         self._ended(held, await _handlers.run_async(handler, held.context, with_trace=self._with_trace), timer)
+
+    def _task_done(self, task: "asyncio.Task[None]", held: Held, timer: asyncio.TimerHandle | None) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            # Cancelled before its first step: the handler never ran.
+            self._ended(held, None, timer)
 
     def _time_out(self, held: Held) -> None:
         # The failure counts at once; the slot is free when the handler has really ended.
@@ -348,7 +354,7 @@ class Engine:
             await self._report([held])
             return
         if refused and held.outcome is not None and held.outcome.fields.get("class") != "OutcomeRefused":
-            held.outcome = _outcome.failed("OutcomeRefused", f"the server refused the outcome: {error}", permanent=True)
+            held.outcome = _outcome.refused(held.outcome, str(error))
             await self._report([held])
             return
         log.error("job %d %s: its outcome cannot be reported: %s", held.job.id, held.job.kind, error)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from windlass._calls import encode
-from windlass._duration import to_api
 from windlass.errors import CancelJob, HandlerError, Permanent, RetryAfter, RetryIn, Snooze
 
 MAX_RESULT = 64 * 1024
@@ -31,8 +30,8 @@ def success(result: Any, note: str | None) -> Outcome:
         return Outcome(True, fields)
     try:
         size = len(encode(result))
-    except (TypeError, ValueError, RecursionError) as error:
-        return failed("BadResult", f"the handler's result is not JSON: {error}", permanent=True)
+    except Exception as error:
+        return failed("BadResult", f"the handler's result is not JSON: {_text(error)}", permanent=True)
     if size > MAX_RESULT:
         return failed("BadResult", f"the handler's result has {size} bytes; {MAX_RESULT} are allowed", permanent=True)
     return Outcome(True, fields | {"result": result})
@@ -48,6 +47,12 @@ def released(*, started: bool) -> Outcome:
     return Outcome(False, {"release": True, "started": started})
 
 
+def refused(outcome: Outcome, why: str) -> Outcome:
+    """What is reported instead of an outcome that the server refuses. Work that succeeded must not be repeated."""
+    before = f" ({outcome.fields['class']}: {outcome.fields['message']})" if "class" in outcome.fields else ""
+    return failed("OutcomeRefused", f"the server refused the outcome: {why}{before}", permanent=outcome.succeeded)
+
+
 CANCELLED = Outcome(False, {"cancel": True})
 
 
@@ -58,18 +63,25 @@ def of_exception(error: BaseException, note: str | None, *, with_trace: bool) ->
         case Snooze():
             if error.note is not None:
                 fields["note"] = error.note
-            return Outcome(False, fields | {"snooze": to_api(error.delay)})
+            return Outcome(False, fields | {"snooze": error.delay})
         case CancelJob():
             return Outcome(False, fields | {"cancel": True})
         case Permanent():
             fields["permanent"] = True
         case RetryAfter():
-            fields["retryAfter"] = to_api(error.delay)
+            fields["retryAfter"] = error.delay
         case RetryIn():
-            fields["retryIn"] = to_api(error.delay)
+            fields["retryIn"] = error.delay
     if with_trace:
-        trace = "".join(traceback.format_exception(error))
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         # The end of a trace names the failing line.
         fields["trace"] = trace.encode("utf-8", "replace")[-MAX_TRACE:].decode("utf-8", "ignore")
     error_class = error.error_class if isinstance(error, HandlerError) else type(error).__name__
-    return failed(error_class, str(error), **fields)
+    return failed(error_class, _text(error), **fields)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "the exception has no text: its __str__ raised"

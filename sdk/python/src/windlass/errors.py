@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from windlass._duration import Duration
+from windlass._duration import Duration, to_api
 
 if TYPE_CHECKING:
     from windlass.models import Job
@@ -143,7 +143,7 @@ class RetryAfter(HandlerError):
 
     def __init__(self, delay: Duration, message: str = "", *, error_class: str | None = None) -> None:
         super().__init__(message, error_class=error_class)
-        self.delay = delay
+        self.delay = to_api(delay)
 
 
 class RetryIn(HandlerError):
@@ -151,7 +151,7 @@ class RetryIn(HandlerError):
 
     def __init__(self, delay: Duration, message: str = "", *, error_class: str | None = None) -> None:
         super().__init__(message, error_class=error_class)
-        self.delay = delay
+        self.delay = to_api(delay)
 
 
 class Snooze(Exception):
@@ -159,7 +159,7 @@ class Snooze(Exception):
 
     def __init__(self, delay: Duration, note: str | None = None) -> None:
         super().__init__(f"snoozed for {delay}")
-        self.delay = delay
+        self.delay = to_api(delay)
         self.note = note
 
 
