@@ -25,10 +25,10 @@ pub(crate) fn clean(text: &str) -> String {
 
 /// Note and result as they are kept. A result that cannot be kept is left out, and the note says so: the work is done either
 /// way and must not run again.
-pub(crate) fn note_and_result(note: Option<String>, result: Option<Payload>) -> (Option<String>, Option<Payload>) {
+pub(crate) fn note_and_result(note: Option<&str>, result: Option<Payload>) -> (Option<String>, Option<Payload>) {
     let problem = result.as_deref().and_then(problem_of);
     let result = result.filter(|_| problem.is_none());
-    let note = match (note.as_deref().map(clean), problem) {
+    let note = match (note.map(clean), problem) {
         (note, None) => note,
         (None, Some(problem)) => Some(problem),
         (Some(note), Some(problem)) => Some(clean(&format!("{problem}\n{note}"))),
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_result_that_cannot_be_kept_is_named_in_the_note() {
         for text in ["", "nonsense", "\"a\0b\"", &format!("\"{}\"", "x".repeat(MAX_RESULT - 1))] {
-            let (note, result) = note_and_result(Some("sent".into()), payload(text));
+            let (note, result) = note_and_result(Some("sent"), payload(text));
             assert_eq!(result, None);
             let note = note.unwrap();
             assert!(note.starts_with("the result ") && note.ends_with("\nsent"), "{note}");

@@ -32,7 +32,7 @@ pub struct Trace {
 pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
     let transition = decide(&job.running(), outcome, trace.finished_at, roll);
     let (error_class, error) = reported(outcome);
-    let (note, result) = note_and_result(trace.note, trace.result);
+    let (note, result) = note_and_result(trace.note.as_deref(), trace.result);
     let ending = Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: result.as_deref() };
     let follow_ups: Vec<NewJob> =
         webhook::delivery(job, transition.next, ending, trace.finished_at).into_iter().collect();

@@ -17,9 +17,9 @@ use windlass_core::{JobId, Millis, Outcome, Roll};
 pub struct HeldAttempt {
     /// The job.
     pub job: JobId,
-    /// The number of the attempt.
+    /// The attempt's number. With the lease, it is the fence.
     pub attempt: u32,
-    /// The lease it is held under.
+    /// The lease that the job was handed out under.
     pub lease: LeaseId,
 }
 
@@ -34,11 +34,11 @@ impl HeldAttempt {
 pub struct AttemptResult {
     /// Which attempt.
     pub held: HeldAttempt,
-    /// What the attempt comes to.
+    /// How it ended.
     pub outcome: Outcome,
-    /// What the handler noted.
+    /// A text to keep with the attempt.
     pub note: Option<String>,
-    /// The JSON text that the handler returned.
+    /// JSON to keep with the job, of an attempt that succeeded.
     pub result: Option<Payload>,
 }
 

@@ -49,14 +49,14 @@ impl WorkScope {
 /// A remote worker: the name it calls itself, and what it is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteWorker {
-    /// The name it goes by.
+    /// The name it calls itself.
     pub name: String,
-    /// What it may work on.
+    /// What it is limited to.
     pub scope: WorkScope,
 }
 
 impl RemoteWorker {
-    /// A worker of this name and scope.
+    /// A worker of this name, limited to this scope.
     #[must_use]
     pub fn new(name: impl Into<String>, scope: WorkScope) -> Self {
         Self { name: name.into(), scope }

@@ -99,14 +99,18 @@ async fn a_stale_commit_changes_nothing_and_says_so() {
 #[tokio::test]
 async fn the_wrong_lease_or_attempt_is_stale() {
     let w = world().await;
-    w.put(job()).await;
-    let running = w.claim_one().await;
-    let good = w.commit_of(&running, &Outcome::Succeeded);
-    let wrong_lease = Commit { lease: LeaseId(1), ..good.clone() };
-    let wrong_attempt = Commit { attempt: 2, ..good.clone() };
-    let answers = w.store.commit(vec![wrong_lease, wrong_attempt, good], vec![]).await.unwrap();
-    assert_eq!(&answers[..2], [Committed::Stale, Committed::Stale]);
-    assert_applied(&answers[2]);
+    let later = Outcome::Failed(Failure::new("busy"));
+    for outcome in [Outcome::Succeeded, Outcome::Failed(Failure::permanent("never")), later] {
+        w.put(job()).await;
+        let running = w.claim_one().await;
+        let good = w.commit_of(&running, &outcome);
+        let wrong_lease = Commit { lease: LeaseId(1), ..good.clone() };
+        let wrong_attempt = Commit { attempt: 2, ..good.clone() };
+        for wrong in [wrong_lease, wrong_attempt] {
+            assert_eq!(w.store.commit(vec![wrong], vec![]).await.unwrap(), [Committed::Stale], "{outcome:?}");
+        }
+        assert_applied(&w.store.commit(vec![good], vec![]).await.unwrap()[0]);
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! The simulation: nodes with the library's own settling and stores, in virtual time, under everything a seed switches on.
-//! `WINDLASS_SEED=n` replays one seed and prints what happened; `WINDLASS_SEEDS=100000` runs more of them.
+//! The simulation: nodes with the library's own transitions and stores, in virtual time, under everything a seed
+//! switches on. `WINDLASS_SEED=n` replays one seed and prints what happened; `WINDLASS_SEEDS=100000` runs more of them.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
 #![allow(clippy::wildcard_enum_match_arm)] // Spices and events grow with every idea; most places care for a few.

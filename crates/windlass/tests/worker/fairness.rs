@@ -1,4 +1,4 @@
-//! Order and turns: priorities within a queue, turn by turn between queues and tenants; wake-ups and schedules.
+//! Order and fairness: priorities within a queue, fair shares between queues and tenants; wake-ups and schedules.
 
 use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};

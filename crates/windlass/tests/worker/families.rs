@@ -27,8 +27,8 @@ async fn flaky(job: Flaky, attempt: Attempt) -> Result<String, Failure> {
     if attempt.retry() >= job.failures {
         return Ok(format!("on retry {}", attempt.retry()));
     }
-    assert!(!job.panics, "told to panic");
-    let failure = Failure::new("told to fail");
+    assert!(!job.panics, "asked to panic");
+    let failure = Failure::new("asked to fail");
     Err(match job.class {
         Some(class) => failure.class(class),
         None => failure,
@@ -63,7 +63,7 @@ scenario! {
         let first = &w.windlass.history(id).await.unwrap()[0];
         assert_eq!(first.error_class.as_deref(), Some("Panic"));
         let message = first.error.as_deref().unwrap();
-        assert!(message.contains("told to panic") && message.contains("families.rs:"), "{message}");
+        assert!(message.contains("asked to panic") && message.contains("families.rs:"), "{message}");
         worker.stop().await;
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use windlass::testing::Fault;
 use windlass::{Attempt, EventKind, Failure, JobKind, Millis, Reason, State};
 
-/// Waits until told to go on, or for ever.
+/// Waits until asked to go on, or for ever.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wait;
 
@@ -17,7 +17,7 @@ impl JobKind for Wait {
 
 async fn until_reported(_: Wait, attempt: Attempt) -> Result<(), Failure> {
     attempt.cancelled().await;
-    Err(Failure::new("told to stop"))
+    Err(Failure::new("asked to stop"))
 }
 
 async fn at_once(_: Wait, _: Attempt) -> Result<(), Failure> {
@@ -104,7 +104,7 @@ scenario! {
         let worker = w.start(w.worker().handle(at_once).id("w1"));
         let stopped = w.start(w.worker().handle(at_once).id("w2"));
         w.pass(LEASE).await;
-        // One that is told to stop meanwhile does.
+        // One that is asked to stop meanwhile does.
         stopped.stop().await;
         w.faults.always(Fault::None);
         w.pass_until_finished(id).await;

@@ -1,4 +1,4 @@
-//! Log lines: what people read when jobs start, are retried and are given up.
+//! Log lines: what operators read when jobs start, are retried and are given up.
 
 use crate::world::World;
 use serde::{Deserialize, Serialize};

@@ -22,7 +22,7 @@ async fn work(job: Work, attempt: Attempt) -> Result<(), Failure> {
     }
     tokio::select! {
         () = attempt.sleep(Millis::from_secs(job.seconds)) => Ok(()),
-        () = attempt.cancelled() => Err(Failure::new("told to stop").retry_in(Millis::from_secs(7))),
+        () = attempt.cancelled() => Err(Failure::new("asked to stop").retry_in(Millis::from_secs(7))),
     }
 }
 

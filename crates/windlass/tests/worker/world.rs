@@ -1,5 +1,6 @@
-//! A store with a clock that the test moves, and what a test says about the workers on it. Virtual time and the real store
-//! stay in step: time moves only when no process waits for the store, so a slow machine changes nothing but the duration.
+//! A store with a clock that the test moves, and what a test says about the workers on it. Virtual time and the real
+//! store stay in step: time moves only when no process waits for the store, so a slow machine changes nothing but the
+//! duration.
 
 use std::any::Any;
 use std::future::Future;
@@ -155,8 +156,8 @@ impl World {
         self.quiet().await;
     }
 
-    /// Waits, while the clock stands still, until no process has anything to do but wait for it: no call is on its way to
-    /// the store, and on one thread nobody else is left to act after so many yields.
+    /// Waits, while the clock stands still, until no process has anything to do but wait for it: no call is on its way
+    /// to the store, and on one thread nobody else is left to act after so many yields.
     pub(crate) async fn quiet(&self) {
         let resting = async {
             let mut yields = 0;

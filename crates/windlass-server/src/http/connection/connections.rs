@@ -142,7 +142,7 @@ impl ConnectionSlots {
         match victim {
             Some((Standing::Waiting, occupant)) => occupant.retired.cancel(),
             Some((Standing::NeverAsked | Standing::Silent | Standing::Stalled | Standing::Following, occupant)) => {
-                occupant.evicted.cancel()
+                occupant.evicted.cancel();
             }
             None => {}
         }

@@ -28,12 +28,12 @@ pub fn violations(record: &Record, stored: &Stored, allowed: Allowed) -> Vec<Str
     found
 }
 
-/// Nothing acknowledged is lost, and the id told is the job's.
+/// Nothing acknowledged is lost, and the id given is the job's.
 fn acknowledged(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     for (tag, id) in &record.acknowledged {
         match stored.jobs.get(id) {
             None => found.push(format!("job {id} (tag {tag}) was acknowledged and is lost")),
-            Some(row) if row.tag != Some(*tag) => found.push(format!("tag {tag} was told job {id}, which is {row:?}")),
+            Some(row) if row.tag != Some(*tag) => found.push(format!("tag {tag} was given job {id}, which is {row:?}")),
             Some(_) => {}
         }
     }
@@ -97,7 +97,7 @@ fn ledger(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<St
         let is_it = |line: &&crate::checks::stored::Line| line.attempt == *attempt;
         let line = stored.ledger.get(id).and_then(|lines| lines.iter().find(is_it));
         if line.is_none_or(|line| line.status != "SUCCESS") {
-            found.push(format!("attempt {attempt} of job {id} was told ok and is on record as {line:?}"));
+            found.push(format!("attempt {attempt} of job {id} was answered ok and is on record as {line:?}"));
         }
     }
 }
@@ -122,17 +122,17 @@ fn endings(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<S
     }
 }
 
-/// Each finish of a job with a webhook is told at least once, always in the same words; nothing else is told.
+/// Each finish of a job with a webhook is delivered at least once, always with the same body; nothing else is delivered.
 fn webhooks(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     for row in stored.jobs.values().filter(|row| has_webhook(record, row)) {
         let id = format!("msg_{}_{}_{}", row.id, row.replays, row.attempt);
         if !record.hooks.contains_key(&id) {
-            found.push(format!("nobody was told that {row:?} has finished"));
+            found.push(format!("no webhook said that {row:?} has finished"));
         }
     }
     for (id, (bodies, count)) in &record.hooks {
         if bodies.len() > 1 {
-            found.push(format!("{id} was told {count} times in {} ways: {bodies:?}", bodies.len()));
+            found.push(format!("{id} was delivered {count} times in {} ways: {bodies:?}", bodies.len()));
         }
         let numbers: Vec<i64> = id.split('_').skip(1).filter_map(|part| part.parse().ok()).collect();
         let [job, replays, attempt] = numbers[..] else {
@@ -146,7 +146,7 @@ fn webhooks(record: &Record, stored: &Stored, found: &mut Vec<String>) {
         let is_last = i64::from(row.replays) == replays;
         let names_end = bodies.iter().all(|body| body.contains(&format!("\"type\":\"job.{}\"", row.state)));
         if is_last && (i64::from(row.attempt) != attempt || !names_end) {
-            found.push(format!("{id} told of an end that is not that of {row:?}: {bodies:?}"));
+            found.push(format!("{id} reported an end that is not that of {row:?}: {bodies:?}"));
         }
     }
     let mut deliveries: HashMap<i64, u32> = HashMap::new();

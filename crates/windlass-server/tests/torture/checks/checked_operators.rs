@@ -1,4 +1,4 @@
-//! The promises to people: what was cancelled stays cancelled, what was replayed ran again.
+//! The promises to operators: what was cancelled stays cancelled, what was replayed ran again.
 
 use crate::checks::history::{Cancel, Record};
 use crate::checks::stored::Stored;

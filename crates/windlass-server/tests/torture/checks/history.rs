@@ -16,11 +16,11 @@ pub struct History {
 pub struct Record {
     /// Every job that was ever sent, by tag.
     pub sent: HashMap<u64, Spec>,
-    /// The id that each acknowledged tag was told.
+    /// The id that each acknowledged tag was given.
     pub acknowledged: HashMap<u64, i64>,
     /// Attempts that began, by job, in the order they were seen.
     pub starts: HashMap<i64, Vec<Start>>,
-    /// Attempts whose success was told `ok`.
+    /// Attempts whose success was answered with `ok`.
     pub completed: HashSet<(i64, u32)>,
     /// Webhooks that arrived: their bodies by their id, and how often.
     pub hooks: HashMap<String, (HashSet<String>, u32)>,
@@ -48,7 +48,7 @@ pub struct Start {
 pub struct Replays {
     /// How many. One of a waiting job only makes it due.
     pub asked: u32,
-    /// The highest number that the job was told to have.
+    /// The highest number that the job was said to have.
     pub reported: u32,
 }
 
@@ -80,7 +80,7 @@ impl History {
         let mut record = self.record();
         for (tag, id) in stored {
             let before = record.acknowledged.insert(tag, id);
-            assert!(before.is_none_or(|before| before == id), "tag {tag} was told {before:?} and then {id}");
+            assert!(before.is_none_or(|before| before == id), "tag {tag} was given {before:?} and then {id}");
             self.acknowledged.fetch_add(u64::from(before.is_none()), Ordering::Relaxed);
         }
     }

@@ -1,4 +1,5 @@
-//! The nodes of a run, each in its seat: killed, stopped and started again while clients go on calling whoever is there.
+//! The nodes of a run, each in its seat: killed, stopped and started again while clients go on calling whoever is
+//! there.
 
 use crate::client::{Answer, Client};
 use crate::setup::node::Node;

@@ -12,12 +12,12 @@ const KEPT: usize = 60;
 #[derive(Debug)]
 pub struct Node {
     child: Child,
-    reported: Arc<Mutex<Told>>,
+    reported: Arc<Mutex<Said>>,
 }
 
-/// What the log of a node has told.
+/// What the log of a node has said.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct Said {
     pub address: Option<SocketAddr>,
     pub panics: Vec<String>,
     last: VecDeque<String>,
@@ -27,7 +27,7 @@ impl Node {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
         let log = BufReader::new(child.stderr.take().expect("standard error is a pipe"));
-        let reported = Arc::new(Mutex::new(Told::default()));
+        let reported = Arc::new(Mutex::new(Said::default()));
         let hears = reported.clone();
         std::thread::spawn(move || log.lines().map_while(Result::ok).for_each(|line| hears.lock().unwrap().hear(line)));
         Self { child, reported }
@@ -75,7 +75,7 @@ impl Drop for Node {
     }
 }
 
-impl Told {
+impl Said {
     fn hear(&mut self, line: String) {
         if let Some((_, rest)) = line.split_once("serves http://") {
             self.address = rest.split(' ').next().and_then(|address| address.parse().ok());

@@ -85,8 +85,8 @@ impl Place {
     }
 }
 
-/// The binary under test. The scripts name one that is built as it ships, with default features; `cargo test` alone takes
-/// the one it has just built.
+/// The binary under test. The scripts name one that is built as it ships, with default features; `cargo test` alone
+/// takes the one it has just built.
 fn binary() -> String {
     std::env::var("WINDLASS_TEST_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_windlass").into())
 }

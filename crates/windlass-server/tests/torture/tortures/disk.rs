@@ -15,8 +15,8 @@ const JOBS: u64 = 100;
 /// The size of the small disk in MiB, for each cycle: the load must not fill it by itself.
 const SIZE: u64 = 64;
 
-/// A file system of its own, small enough to be filled. Only root can mount one; for others a limit on the size of the nodes'
-/// files stands in.
+/// A file system of its own, small enough to be filled. Only root can mount one; for others a limit on the size of the
+/// nodes' files stands in.
 #[derive(Debug)]
 enum Disk {
     Mounted(tempfile::TempDir),

@@ -65,7 +65,7 @@ fn take(fleet: &Fleet, random: &Random) -> Vec<Value> {
     answer.is(200)["jobs"].as_array().cloned().unwrap_or_default()
 }
 
-fn tell(fleet: &Fleet, random: &Random, verb: &str, jobs: &[Value], more: impl Fn(&mut Value)) {
+fn tell(fleet: &Fleet, random: &Random, action: &str, jobs: &[Value], more: impl Fn(&mut Value)) {
     let result = |job: &Value| {
         let mut result = json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
         more(&mut result);
@@ -74,7 +74,7 @@ fn tell(fleet: &Fleet, random: &Random, verb: &str, jobs: &[Value], more: impl F
     let results: Vec<Value> = jobs.iter().map(result).collect();
     let body = json!({"worker": "herder", "results": results}).to_string();
     let reported =
-        fleet.call(random, "POST", &format!("/api/v1/leases/{verb}"), &body).expect("the node is there").is(200);
+        fleet.call(random, "POST", &format!("/api/v1/leases/{action}"), &body).expect("the node is there").is(200);
     assert!(reported["results"].as_array().unwrap().iter().all(|result| result["result"] == "ok"), "{reported}");
 }
 

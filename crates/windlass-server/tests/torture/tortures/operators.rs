@@ -1,4 +1,4 @@
-//! People meddle while everything runs: cancel, replay, purge, pause, in any order.
+//! Operators meddle while everything runs: cancel, replay, purge, pause, in any order.
 
 use crate::checks::check::Allowed;
 use crate::checks::history::Cancel;
@@ -8,17 +8,17 @@ use crate::work::spec::QUEUES;
 use crate::work::worker::Habit;
 use crate::world::World;
 
-/// Verbs of the short version.
-const VERBS: u64 = 80;
+/// Operations of the short version.
+const OPERATIONS: u64 = 80;
 /// Acknowledged jobs before it begins.
 const JOBS: u64 = 300;
 
 fn operators_interfere_and_what_they_were_answered_is_so(place: Place) {
-    let world = World::start("people", place, 1, Habit::Lives);
+    let world = World::start("operators", place, 1, Habit::Lives);
     world.load.wait_for(JOBS);
-    let verbs = VERBS * asked("CYCLES", 1);
+    let operations = OPERATIONS * asked("CYCLES", 1);
     let mut done = 0;
-    while done < verbs {
+    while done < operations {
         world.load.check_threads();
         let Some(id) = any_job(&world) else { continue };
         let queue = QUEUES[below(&world.random, 3) as usize];

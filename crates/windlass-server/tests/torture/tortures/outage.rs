@@ -1,5 +1,5 @@
-//! The database goes away under load: cut off, cut off in the middle of COMMIT, gone for longer than a lease, stopped and
-//! started. Nothing is lost, no attempt is charged, and no node needs a restart.
+//! The database goes away under load: cut off, cut off in the middle of COMMIT, gone for longer than a lease, stopped
+//! and started. Nothing is lost, no attempt is charged, and no node needs a restart.
 
 use crate::checks::check::Allowed;
 use crate::proxy::{Cut, Proxy};

@@ -1,4 +1,4 @@
-//! Load: producers and remote workers on a fleet, until they are told to stop and everything is done.
+//! Load: producers and remote workers on a fleet, until they are asked to stop and everything is done.
 
 use crate::checks::history::History;
 use crate::setup::fleet::Fleet;

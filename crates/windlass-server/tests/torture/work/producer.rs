@@ -1,4 +1,4 @@
-//! A producer: enqueues singly and in batches, and repeats what has a key until it is told.
+//! A producer: enqueues singly and in batches, and repeats what has a key until it is answered.
 
 use crate::tools::{below, chance, millis, pause};
 use crate::work::load::Shared;
@@ -45,7 +45,7 @@ fn batch(shared: &Shared, random: &Random) {
     });
 }
 
-/// Sends once, or with keys until it is told; records what is acknowledged.
+/// Sends once, or with keys until it is answered; records what is acknowledged.
 fn send(
     shared: &Shared,
     random: &Random,

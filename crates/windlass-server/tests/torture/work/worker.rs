@@ -80,8 +80,8 @@ fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: 
     }
 }
 
-/// Since when this worker has neither renewed its leases nor been refused. When that is too long although no fault is on (the machine
-/// is busy with other things), it is this worker that is late, and may lose them.
+/// Since when this worker has neither renewed its leases nor been refused. When that is too long although no fault is
+/// on (the machine is busy with other things), it is this worker that is late, and may lose them.
 #[derive(Debug)]
 struct Since {
     watch: Stopwatch,
@@ -101,16 +101,16 @@ impl Since {
     }
 }
 
-/// Tells results until somebody has heard them. Answers those that counted.
+/// Sends results until one is answered. Returns those that counted.
 fn tell(
     shared: &Shared,
     random: &Random,
     name: &str,
-    verb: &str,
+    action: &str,
     results: &[Value],
     since: &mut Since,
 ) -> Vec<(i64, u32)> {
-    let (path, mut counted) = (format!("/api/v1/leases/{verb}"), Vec::new());
+    let (path, mut counted) = (format!("/api/v1/leases/{action}"), Vec::new());
     if results.is_empty() {
         return counted;
     }

@@ -11,7 +11,9 @@ impl Windlass {
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let windlass = Windlass::open("memory:").await?;
-    /// assert_eq!(windlass.health().await?.warnings, ["jobs are kept in memory and end with the process"]);
+    /// let health = windlass.health().await?;
+    /// println!("{}, schema {}", health.engine, health.schema);
+    /// assert_eq!(health.warnings.len(), 1, "a store in memory ends with the process");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```

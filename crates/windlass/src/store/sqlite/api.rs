@@ -1,7 +1,11 @@
 //! The store's verbs, each handed to the writer or a reader.
 
+use super::SqliteStore;
 use super::connection::readers::Reader;
-use super::{SqliteStore, connection::connect, connection::lock, connection::migrate, life::claim};
+use super::connection::{connect, lock, migrate};
+use super::life::{claim, commit, enqueue, expire, leases, operations, schedule};
+use super::reads::settings;
+use super::upkeep::{health, prune};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
@@ -24,10 +28,10 @@ impl JobLife for SqliteStore {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        self.write_all(jobs, move |tx, jobs| tx.enqueue(jobs, atomicity)).await
+        self.write_all(jobs, move |tx, jobs| enqueue::enqueue(tx, jobs, atomicity)).await
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        let taken = self.write(move |tx| tx.claim(&claim)).await?;
+        let taken = self.write(move |tx| claim::claim(tx, &claim)).await?;
         let jobs = match taken.read {
             Some(jobs) => jobs,
             None => self.read_claimed(taken.jobs).await?,
@@ -35,49 +39,49 @@ impl JobLife for SqliteStore {
         Ok(Claimed { jobs, next_due: taken.next_due })
     }
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
-        self.read(move |reader| claim::held(&reader.conn, &mut reader.names, &leases)).await
+        self.read(move |reader| leases::held(&reader.conn, &mut reader.names, &leases)).await
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
-        self.write_all(commits, move |tx, commits| tx.commit(commits, &ended)).await
+        self.write_all(commits, move |tx, commits| commit::commit(tx, commits, &ended)).await
     }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
-        self.write(move |tx| tx.renew(&leases, lease_for)).await
+        self.write(move |tx| leases::renew(tx, &leases, lease_for)).await
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         let (clock, asked) = (self.clock.clone(), self.clock.monotonic());
-        self.write(move |tx| tx.reap(&reap.late(clock.monotonic() - asked), limit)).await
+        self.write(move |tx| leases::reap(tx, &reap.late(clock.monotonic() - asked), limit)).await
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
-        self.write(move |tx| tx.expire(limit)).await
+        self.write(move |tx| expire::expire(tx, limit)).await
     }
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
         let scope = scope.clone();
-        self.write(move |tx| tx.cancel(&scope, &ids)).await
+        self.write(move |tx| operations::cancel(tx, &scope, &ids)).await
     }
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
         let scope = scope.clone();
-        self.write(move |tx| tx.replay(&scope, &replay)).await
+        self.write(move |tx| operations::replay(tx, &scope, &replay)).await
     }
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
         let scope = scope.clone();
-        self.write(move |tx| tx.discard(&scope, &discard)).await
+        self.write(move |tx| operations::discard(tx, &scope, &discard)).await
     }
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         let scope = scope.clone();
-        self.write(move |tx| tx.amend(&scope, id, change)).await
+        self.write(move |tx| operations::amend(tx, &scope, id, change)).await
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         let now = self.clock.now();
         self.read(move |reader| reader.due_schedules(limit, now)).await
     }
     async fn fire(&self, firing: Firing) -> Result<Fired> {
-        self.write(move |tx| tx.fire(&firing)).await
+        self.write(move |tx| schedule::fire(tx, &firing)).await
     }
     async fn prune(&self) -> Result<u64> {
         let cursor = self.keys_pruned.clone();
         self.write(move |tx| {
             let mut keys_after = cursor.load(Ordering::Relaxed);
-            let gone = tx.prune(&mut keys_after)?;
+            let gone = prune::prune(tx, &mut keys_after)?;
             cursor.store(keys_after, Ordering::Relaxed);
             Ok(gone)
         })
@@ -134,23 +138,23 @@ impl Registry for SqliteStore {
         let (tenant, name) = (tenant.clone(), name.clone());
         self.write(move |tx| {
             let id = tx.names.queue_id(tx.conn, (&tenant, &name, executor), tx.now)?;
-            tx.queue_row(id)
+            settings::queue_row(tx, id)
         })
         .await
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         let (tenant, name) = (tenant.clone(), name.clone());
-        self.write(move |tx| tx.pause_queue(tenant.as_str(), name.as_str(), paused)).await
+        self.write(move |tx| settings::pause_queue(tx, tenant.as_str(), name.as_str(), paused)).await
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
         self.read(Reader::settings).await
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
         let (key, value) = (key.clone(), value.map(str::to_owned));
-        self.write(move |tx| tx.put_setting(&key, value.as_deref())).await
+        self.write(move |tx| settings::put_setting(tx, &key, value.as_deref())).await
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
-        self.write(move |tx| tx.add_schedule(spec, next_at)).await
+        self.write(move |tx| schedule::add_schedule(tx, spec, next_at)).await
     }
     async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
         let scope = scope.clone();
@@ -162,29 +166,29 @@ impl Registry for SqliteStore {
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
         let scope = scope.clone();
-        self.write(move |tx| tx.change_schedule(&scope, id, change)).await
+        self.write(move |tx| schedule::change_schedule(tx, &scope, id, change)).await
     }
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
         let scope = scope.clone();
-        self.write(move |tx| tx.remove_schedule(&scope, id)).await
+        self.write(move |tx| schedule::remove_schedule(tx, &scope, id)).await
     }
     async fn put_token(&self, token: &Token) -> Result<()> {
         let token = token.clone();
-        self.write(move |tx| tx.put_token(&token)).await
+        self.write(move |tx| settings::put_token(tx, &token)).await
     }
     async fn tokens(&self) -> Result<Vec<Token>> {
         self.read(Reader::tokens).await
     }
     async fn revoke_token(&self, id: &str) -> Result<bool> {
         let id = id.to_owned();
-        self.write(move |tx| tx.revoke_token(&id)).await
+        self.write(move |tx| settings::revoke_token(tx, &id)).await
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
         lock::take(&self.path, worker)
     }
     async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
         let report = report.clone();
-        self.write(move |tx| tx.report_worker(&report)).await
+        self.write(move |tx| settings::report_worker(tx, &report)).await
     }
     async fn workers(&self, since: Timestamp) -> Result<Vec<WorkerReport>> {
         self.read(move |reader| reader.workers(since)).await
@@ -193,22 +197,22 @@ impl Registry for SqliteStore {
         self.read(Reader::alerts).await
     }
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
-        self.write(move |tx| tx.change_alert(&change)).await
+        self.write(move |tx| settings::change_alert(tx, &change)).await
     }
     async fn audit(&self, entry: &Audit) -> Result<()> {
         let entry = entry.clone();
-        self.write(move |tx| tx.audit(&entry)).await
+        self.write(move |tx| settings::audit(tx, &entry)).await
     }
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
         self.read(move |reader| reader.audits(limit)).await
     }
     async fn migrate(&self) -> Result<()> {
         let (path, now) = (self.path.clone(), self.clock.now());
-        let migrating = tokio::task::spawn_blocking(move || migrate::migrate(&connect::writer(&path)?, now));
+        let migrating = tokio::task::spawn_blocking(move || migrate::SCHEMA.migrate(&connect::writer(&path)?, now));
         migrating.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
     }
     async fn health(&self) -> Result<Health> {
-        self.write(|tx| tx.health()).await
+        self.write(|tx| health::health(tx)).await
     }
     fn clock(&self) -> &Clock {
         &self.clock

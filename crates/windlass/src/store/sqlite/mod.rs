@@ -20,7 +20,7 @@ use connection::readers::{Reader, Readers};
 use connection::tx::Tx;
 use connection::watch::Watch;
 use connection::writer::{Message, Work, Writer};
-use life::names::Names;
+use reads::names::Names;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub struct SqliteStore {
     thread: Option<JoinHandle<()>>,
     watch: Watch,
     readers: Arc<Readers>,
-    /// What reads claimed jobs: they must not wait for whoever reads a lot.
+    /// Reads claimed jobs. Separate, so that they do not wait for long reads.
     claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
     /// How far pruning has come among the keys.
@@ -69,10 +69,10 @@ impl SqliteStore {
     fn open_now(path: PathBuf, options: Options) -> Result<Self, StoreError> {
         let conn = connection::connect::writer(&path)?;
         match options.migrations {
-            // Only if it must: on a file that others are busy with, the lock may be long in coming.
-            Migrations::Run if connection::migrate::verify(&conn).is_ok() => {}
-            Migrations::Run => connection::migrate::migrate(&conn, options.clock.now())?,
-            Migrations::LeaveToOperator => connection::migrate::verify(&conn)?,
+            // Only if needed: on a file that other processes write to, the lock may take long.
+            Migrations::Run if connection::migrate::SCHEMA.verify(&conn).is_ok() => {}
+            Migrations::Run => connection::migrate::SCHEMA.migrate(&conn, options.clock.now())?,
+            Migrations::LeaveToOperator => connection::migrate::SCHEMA.verify(&conn)?,
         }
         let checkpoints = Checkpoints::start(path.clone()).map_err(StoreError::unavailable)?;
         let wake = Wake::default();
@@ -143,7 +143,7 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("the writer stopped before it answered")))
     }
 
-    /// The same for a batch, which comes back to be dropped here: everybody waits for the writer.
+    /// The same for a batch, which comes back to be dropped here: every command waits while the writer frees memory.
     async fn write_all<I: Send + 'static, T: Send + 'static>(
         &self,
         batch: Vec<I>,
@@ -163,7 +163,7 @@ impl SqliteStore {
 
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
     async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<ClaimedJob>, StoreError> {
-        let read = self.claimed.read(move |reader| life::claim::running(&reader.conn, &mut reader.names, &jobs)).await;
+        let read = self.claimed.read(move |reader| life::leases::running(&reader.conn, &mut reader.names, &jobs)).await;
         read.map_err(|error| StoreError::unknown(format!("what was claimed could not be read ({error})")))
     }
 }
@@ -171,13 +171,13 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.watch.stop();
-        // Readers first: the last connection of a file writes its log back and removes it, which one that only reads cannot.
+        // Readers first: the last connection of a file writes its log back and removes it, and a read-only connection cannot do that.
         self.readers.close();
         self.claimed.close();
         // Closing the queue ends the writer, after what is in it.
         drop(self.writer.take());
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has told its callers so.
+            // If the writer panicked, its callers got an error.
             let _ = thread.join();
         }
     }

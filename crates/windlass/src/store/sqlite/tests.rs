@@ -7,6 +7,7 @@ use crate::leases::transition::{Trace, commit_of};
 use crate::store::JobLife;
 use crate::store::Reads;
 use crate::store::Registry;
+use crate::store::sqlite::life::enqueue;
 use crate::store::{
     Atomicity, Claim, Committed, Enqueued, JobFilter, Leases, Migrations, Options, Order, Page, Reap, Scope,
     SettingKey, Share, Spared, StoreError, WorkerId,
@@ -20,7 +21,9 @@ use windlass_core::{JobId, Millis, Outcome, Roll, State, Timestamp};
 
 mod faults;
 mod log;
+mod schema;
 mod sharing;
+mod statements;
 
 /// A store in a directory of its own, with a clock that stands still.
 struct Home {
@@ -121,7 +124,7 @@ async fn a_command_that_fails_leaves_its_neighbours_alone() {
     let (a, bad, b, ()) = tokio::join!(
         store.enqueue(vec![job()], Atomicity::Each),
         store.write(|tx| -> Result<(), StoreError> {
-            tx.enqueue(&[job()], Atomicity::Each)?;
+            enqueue::enqueue(tx, &[job()], Atomicity::Each)?;
             Err(StoreError::Invalid("no".into()))
         }),
         store.enqueue(vec![job()], Atomicity::Each),
@@ -195,7 +198,7 @@ async fn health_tells_engine_and_schema_and_has_nothing_to_warn_of() {
     let home = Home::new();
     let health = home.open().await.health().await.unwrap();
     assert!(health.engine.starts_with("sqlite 3."), "{}", health.engine);
-    assert_eq!(health.schema, super::connection::migrate::SCHEMA);
+    assert_eq!(health.schema, super::connection::migrate::SCHEMA.number());
     assert_eq!(health.warnings, Vec::<String>::new());
 }
 

@@ -1,5 +1,5 @@
-//! Testing the tests: a store with one bug at a time, which the simulation must find. Bugs that do not show at the store's
-//! boundary (in the worker, in the rules, in SQL) are planted in copies of the sources by `scripts/mutants`.
+//! Testing the tests: a store with one bug at a time, which the simulation must find. Bugs that do not show at the
+//! store's boundary (in the worker, in the rules, in SQL) are planted in copies of the sources by `scripts/mutants`.
 
 mod store;
 

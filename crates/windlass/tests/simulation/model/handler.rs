@@ -5,7 +5,7 @@ use windlass::core::failure::{PANIC, TIMEOUT};
 use windlass::core::{Failure, Millis, Outcome};
 use windlass::job::Job;
 
-/// What an attempt will do, unless it is told to stop.
+/// What an attempt will do, unless it is asked to stop.
 #[derive(Debug, Clone)]
 pub struct Play {
     pub takes: Millis,
@@ -56,7 +56,7 @@ fn outcome(pick: &mut impl FnMut(u64) -> u64) -> Outcome {
     }
 }
 
-/// What a handler makes of being told to stop.
+/// What a handler does when asked to stop.
 pub fn stopped(pick: &mut impl FnMut(u64) -> u64) -> Outcome {
     match pick(4) {
         0 => Outcome::Succeeded,

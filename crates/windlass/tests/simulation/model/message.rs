@@ -28,7 +28,7 @@ pub enum Answer {
     Renewed(Result<Renewed, Trouble>),
     Due(Result<Vec<Schedule>, Trouble>),
     /// Of a call whose answer nobody acts on.
-    Heard(Result<(), Trouble>),
+    Answered(Result<(), Trouble>),
 }
 
 /// Why a call brought no answer.
@@ -68,7 +68,7 @@ impl Call {
         }
     }
 
-    /// What its sender is told when the call takes too long.
+    /// What its sender learns when the call takes too long.
     pub fn unknown(&self) -> Answer {
         let unknown = Trouble::Unknown;
         match self {
@@ -77,7 +77,7 @@ impl Call {
             Self::Commit(..) => Answer::Committed(Err(unknown)),
             Self::Renew(..) => Answer::Renewed(Err(unknown)),
             Self::Due => Answer::Due(Err(unknown)),
-            Self::Reap(..) | Self::Expire | Self::Fire(_) | Self::Prune => Answer::Heard(Err(unknown)),
+            Self::Reap(..) | Self::Expire | Self::Fire(_) | Self::Prune => Answer::Answered(Err(unknown)),
         }
     }
 }
@@ -91,14 +91,14 @@ impl Answer {
             Self::Committed(answer) => answer.as_ref().err(),
             Self::Renewed(answer) => answer.as_ref().err(),
             Self::Due(answer) => answer.as_ref().err(),
-            Self::Heard(answer) => answer.as_ref().err(),
+            Self::Answered(answer) => answer.as_ref().err(),
         };
         trouble.map_or(Ok(()), |_| Err(StoreError::unavailable("trouble")))
     }
 }
 
 fn record_contact<T>(result: Result<T, StoreError>) -> Answer {
-    Answer::Heard(sorted(result).map(|_| ()))
+    Answer::Answered(sorted(result).map(|_| ()))
 }
 
 pub fn sorted<T>(result: Result<T, StoreError>) -> Result<T, Trouble> {

@@ -1,5 +1,5 @@
-//! A node: a worker's logic as a step model. It claims, starts, finishes, commits and renews as the real one does, but each
-//! step is an event of its own, so that anything can happen between any two.
+//! A node: a worker's logic as a step model. It claims, starts, finishes, commits and renews as the real one does, but
+//! each step is an event of its own, so that anything can happen between any two.
 
 use crate::model::agenda::{Key, Life};
 use crate::model::handler::Play;
@@ -141,8 +141,8 @@ impl Node {
         self.held.values().map(Held::lease).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Outcomes to commit now, and the leases that end with them: those whose last jobs are among them and cannot be sent
-    /// back because of a cancel.
+    /// Outcomes to commit now, and the leases that end with them: those whose last jobs are among them and cannot be
+    /// sent back because of a cancel.
     pub fn outcomes(&mut self) -> (Vec<Commit>, Vec<LeaseId>) {
         let ready = self.held.iter().filter(|(_, held)| held.done.is_some());
         self.sent = ready.map(|(key, _)| *key).collect();
@@ -156,7 +156,7 @@ impl Node {
         (commits, ended)
     }
 
-    /// Takes out attempts whose outcomes are settled.
+    /// Takes out attempts whose outcomes are committed.
     pub fn close(&mut self, key: Key, ended: &[LeaseId]) {
         let Some(held) = self.held.remove(&key) else { return };
         let lease = held.lease();

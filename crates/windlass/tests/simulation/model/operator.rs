@@ -1,4 +1,5 @@
-//! People: they cancel, replay, discard, amend, pause and trigger while everything runs; sometimes what is not theirs.
+//! Operators: they cancel, replay, discard, amend, pause and trigger while everything runs; sometimes what is not
+//! theirs.
 
 use crate::model::agenda::Event;
 use crate::model::message::sorted;

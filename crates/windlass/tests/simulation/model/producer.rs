@@ -64,8 +64,8 @@ impl Sim {
         self.note(|| format!("  → {result:?}"));
         match result {
             Ok(answers) => self.acknowledged(&jobs, &answers),
-            // Nothing happened: asking again is what anybody would do. After an unknown outcome only a key makes it safe,
-            // but some ask anyway.
+            // Nothing happened: asking again is what anybody would do. After an unknown outcome only a key makes it
+            // safe, but some ask anyway.
             Err(Trouble::Unavailable) => {}
             Err(Trouble::Unknown) => {
                 let again: Vec<NewJob> = jobs.into_iter().filter(|job| job.idempotency.is_some()).collect();

@@ -1,5 +1,5 @@
-//! The simulation: nodes, a store, people and faults in virtual time, one event after another. Everything follows from
-//! the seed.
+//! The simulation: nodes, a store, operators and faults in virtual time, one event after another. Everything follows
+//! from the seed.
 
 use crate::model::agenda::{Agenda, Event, Life};
 use crate::model::node::{Alarm, Node};
@@ -164,7 +164,7 @@ impl Sim {
         self.close().await
     }
 
-    /// Closes the books: all must add up.
+    /// Ends the run: everything must add up.
     pub async fn close(self) -> Report {
         if self.broken().is_none() {
             self.store.look_at_records().await.expect("the store answers");
@@ -240,8 +240,8 @@ impl Sim {
         reported.collect::<Vec<_>>().join(", ")
     }
 
-    /// In the calm, a lease that has run out long ago must have been reaped: by a node whose contact with the store has been
-    /// unbroken for long enough. (Poison goes on killing nodes, which breaks contacts and leaves leases behind.)
+    /// In the calm, a lease that has run out long ago must have been reaped: by a node whose contact with the store has
+    /// been unbroken for long enough. (Poison goes on killing nodes, which breaks contacts and leaves leases behind.)
     fn check_orphans(&self) {
         let (lease, now) = (self.swarm.lease, self.clock.now());
         let bound = lease + lease + Millis::from_secs(30);

@@ -12,7 +12,7 @@ use windlass::store::Registry;
 use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Share};
 use windlass::upkeep::schedules::firing;
 
-/// How often a node looks for work that nobody told it about. Slower than the real one, to save steps.
+/// How often a node looks for work without a wake-up. Slower than the real one, to save steps.
 const POLL: Millis = Millis::from_secs(5);
 /// Slower than the real one too; still well within the silence that breaks a contact.
 const UPKEEP: Millis = Millis::from_secs(2);
@@ -111,15 +111,15 @@ impl Sim {
             }
             Answer::Committed(result) => self.committed(life, result),
             Answer::Renewed(Ok(renewed)) => {
-                self.tell(life, |held| renewed.lost.contains(&held.lease()));
+                self.ask_to_stop(life, |held| renewed.lost.contains(&held.lease()));
                 for held in self.nodes[life.node].held.values_mut() {
                     held.cancel_requested |= renewed.cancel_requested.contains(&held.job.id);
                 }
-                self.tell(life, |held| held.cancel_requested);
+                self.ask_to_stop(life, |held| held.cancel_requested);
             }
             Answer::Renewed(Err(_)) => self.renew_in(Millis::from_secs(1), life),
             Answer::Due(Ok(due)) => self.fire(life, &due),
-            Answer::Due(Err(_)) | Answer::Heard(_) => {}
+            Answer::Due(Err(_)) | Answer::Answered(_) => {}
         }
     }
 
@@ -241,8 +241,8 @@ impl Sim {
         }
     }
 
-    /// Tells handlers to stop; they do so soon.
-    fn tell(&mut self, life: Life, whom: impl Fn(&Held) -> bool) {
+    /// Asks handlers to stop; they do so soon.
+    fn ask_to_stop(&mut self, life: Life, whom: impl Fn(&Held) -> bool) {
         let mut reported = Vec::new();
         for (key, held) in &mut self.nodes[life.node].held {
             if whom(held) && held.is_running() && !held.is_asked_to_stop {
@@ -332,8 +332,8 @@ impl Sim {
     }
 }
 
-/// A network that delivers twice does not do so to a claim: a database runs each statement once. A commit, though, is sent
-/// again by the worker itself.
+/// A network that delivers twice does not do so to a claim: a database runs each statement once. A commit, though, is
+/// sent again by the worker itself.
 fn is_safe_to_double(call: &Call) -> bool {
     match call {
         Call::Commit(..) | Call::Renew(..) | Call::Expire | Call::Fire(_) | Call::Prune | Call::Due => true,

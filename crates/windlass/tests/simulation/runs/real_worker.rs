@@ -18,8 +18,8 @@ use windlass::{Attempt, Execute, Executed, HandlerError, JobKind, Windlass, Work
 
 /// Seeds of an ordinary run.
 const SEEDS: u64 = 40;
-/// Turns of the runtime in which everything that can happen now has happened.
-const TURNS: usize = 40;
+/// Yields of the runtime after which everything that can happen now has happened.
+const YIELDS: usize = 40;
 /// How long everything may take to finish once nothing goes wrong any more.
 const CALM_LIMIT: Millis = Millis::from_secs(2 * 3600);
 
@@ -90,7 +90,7 @@ struct Node {
 }
 
 struct Fleet {
-    /// Producers, people and the record are the step model's.
+    /// Producers, operators and the record are the step model's.
     sim: Sim,
     stage: Stage,
     nodes: Vec<Node>,
@@ -159,7 +159,7 @@ impl Fleet {
 
     /// Lets everything happen that can happen now, then a little time pass.
     async fn pass(&mut self) {
-        for _ in 0..TURNS {
+        for _ in 0..YIELDS {
             tokio::task::yield_now().await;
         }
         let span = Millis::new(50 + self.sim.pick(500));
@@ -195,7 +195,7 @@ impl Fleet {
                 self.sim.store.record().breaks(format!("not finished after {CALM_LIMIT} of calm: {live}"));
             }
         }
-        // Everybody goes home before the books are closed.
+        // All nodes stop before the totals are compared.
         for (_, task) in self.nodes.iter_mut().filter_map(|node| node.running.take()) {
             task.abort();
         }

@@ -69,7 +69,7 @@ struct Sum {
     stale: AtomicU64,
     repeated: AtomicU64,
     faults: AtomicU64,
-    verbs: AtomicU64,
+    operations: AtomicU64,
     firings: AtomicU64,
     seconds: AtomicU64,
 }
@@ -87,7 +87,7 @@ impl Sum {
             (&self.stale, counts.stale),
             (&self.repeated, counts.repeated),
             (&self.faults, report.faults),
-            (&self.verbs, counts.verbs),
+            (&self.operations, counts.operations),
             (&self.firings, counts.firings),
             (&self.seconds, report.passed.get() / 1000),
         ];
@@ -100,7 +100,7 @@ impl Sum {
         let get = |n: &AtomicU64| n.load(Ordering::Relaxed);
         println!(
             "{} seeds, {} steps, {} jobs, {} starts, {} crashes, {} attempts lost, {} stale and {} repeated commits, \
-             {} faults of the store, {} verbs, {} firings, {} hours of virtual time, in {:.1} s",
+             {} faults of the store, {} operations, {} firings, {} hours of virtual time, in {:.1} s",
             get(&self.seeds),
             get(&self.steps),
             get(&self.jobs),
@@ -110,7 +110,7 @@ impl Sum {
             get(&self.stale),
             get(&self.repeated),
             get(&self.faults),
-            get(&self.verbs),
+            get(&self.operations),
             get(&self.firings),
             get(&self.seconds) / 3600,
             watch.elapsed().as_secs_f64(),

@@ -188,7 +188,7 @@ impl Record {
         let count = follow_ups.len();
         let id = commit.job;
         self.demand(count == usize::from(reported), || {
-            format!("job {id} finished with {count} deliveries, told {reported}")
+            format!("job {id} finished with {count} deliveries, expected: {reported}")
         });
         for (new, id) in commit.follow_ups.iter().zip(follow_ups) {
             self.stored(*id, new, now);

@@ -1,4 +1,4 @@
-//! Watching what people do: cancel, replay, discard, amend.
+//! Watching what operators do: cancel, replay, discard, amend.
 
 use crate::watch::record::Known;
 use crate::watch::store::{Result, Watched};
@@ -16,7 +16,7 @@ impl Watched {
         let mut reported = Vec::new();
         {
             let mut record = self.record();
-            record.counts.verbs += 1;
+            record.counts.operations += 1;
             for (id, answer) in ids.iter().zip(&answers) {
                 let known = in_scope(record.jobs.get_mut(id), scope);
                 let expected = known.map_or(Cancelled::NotFound, |known| cancel(known, now, &mut reported));
@@ -33,7 +33,7 @@ impl Watched {
         let now = self.now();
         {
             let mut record = self.record();
-            record.counts.verbs += 1;
+            record.counts.operations += 1;
             let mut sent = 0;
             for (id, answer) in replay.ids.iter().zip(&answers) {
                 let known = in_scope(record.jobs.get_mut(id), scope);
@@ -51,7 +51,7 @@ impl Watched {
         let answers = self.inner.discard(scope, discard.clone()).await?;
         {
             let mut record = self.record();
-            record.counts.verbs += 1;
+            record.counts.operations += 1;
             for (id, answer) in discard.ids.iter().zip(&answers) {
                 let expected = match in_scope(record.jobs.get_mut(id), scope) {
                     None => Discarded::NotFound,
@@ -72,7 +72,7 @@ impl Watched {
         let answer = self.inner.amend(scope, id, change).await?;
         {
             let mut record = self.record();
-            record.counts.verbs += 1;
+            record.counts.operations += 1;
             let expected = match in_scope(record.jobs.get_mut(&id), scope) {
                 None => Amended::NotFound,
                 Some(known) if known.is_waiting() => {

@@ -1,5 +1,5 @@
-//! The record: what the stores were asked and said, kept outside of them. It follows every job with rules of its own, as
-//! far as they can be told without the library's, and remembers the first promise that was broken.
+//! The record: what the stores were asked and said, kept outside of them. It follows every job with rules of its own,
+//! as far as they can be stated without the library's, and remembers the first promise that was broken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use windlass::core::job::{QueueName, Tenant};
@@ -12,7 +12,7 @@ pub struct Record {
     pub jobs: BTreeMap<JobId, Known>,
     pub leases: BTreeMap<LeaseId, Lease>,
     pub paused: BTreeSet<(Tenant, QueueName)>,
-    /// Firings that enqueued a run, by nominal time; and runs that people triggered.
+    /// Firings that enqueued a run, by nominal time; and runs that operators triggered.
     pub fired: BTreeSet<(JobId, Timestamp)>,
     /// Bodies and ids that receivers of webhooks saw, by delivery.
     pub received: BTreeMap<JobId, (String, String)>,
@@ -25,7 +25,7 @@ pub struct Record {
     pub retention: Millis,
 }
 
-/// What happened, for people.
+/// What happened, in numbers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
     pub calls: u64,
@@ -33,7 +33,7 @@ pub struct Counts {
     pub lost: u64,
     pub stale: u64,
     pub repeated: u64,
-    pub verbs: u64,
+    pub operations: u64,
     pub firings: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Known {
     pub lines: Vec<Line>,
     /// Attempts whose handlers started, with the allowance they belong to.
     pub starts: Vec<(u32, u32)>,
-    /// How often it finished in a state its webhook tells about.
+    /// How often it finished in a state its webhook reports.
     pub reported: usize,
 }
 

@@ -1,5 +1,5 @@
 //! A store that is watched: every call that changes something is checked against the record before its answer is passed
-//! on. It sits below the faults, so it also sees what callers are never told.
+//! on. It sits below the faults, so it also sees what callers never learn.
 
 use crate::pass_on::{pass_on_reads, pass_on_registry};
 use crate::watch::record::Record;

@@ -25,7 +25,7 @@ impl Watched {
             let asked = |known: &&crate::watch::record::Known| known.open == Some(id) && known.cancel_requested;
             let unreported = record.jobs.values().filter(asked).find(|k| !renewed.cancel_requested.contains(&k.id));
             let unreported = unreported.map(|known| known.id);
-            record.demand(unreported.is_none(), || format!("renewal did not tell of the cancel of job {unreported:?}"));
+            record.demand(unreported.is_none(), || format!("renewal did not report the cancel of job {unreported:?}"));
         }
         Ok(renewed)
     }
@@ -127,7 +127,7 @@ impl Record {
         self.leases.iter().filter(|(_, lease)| is_over(lease)).map(|(id, _)| *id).collect()
     }
 
-    /// Attempts were lost. Answers whose webhooks must be told.
+    /// Attempts were lost. Returns the jobs whose webhooks must be sent.
     fn lose(&mut self, transitioned: &[Transitioned], now: Timestamp) -> Vec<JobId> {
         let mut reported = Vec::new();
         for one in transitioned {

@@ -294,10 +294,10 @@ async fn run_waits(on: On<'_>, waits: &Waits<'_>) -> Result<HashSet<i64>, StoreE
 
 /// The archive's parts that these commits need.
 pub(in crate::store::postgres) fn classes(commits: &[Commit]) -> impl Iterator<Item = Class> + use<> {
-    let states = || commits.iter().map(|commit| commit.transition.next.state());
-    let is_failed = states().any(|state| state == State::Failed);
-    let is_done = states().any(|state| matches!(state, State::Succeeded | State::Cancelled));
-    [is_done.then_some(Class::Done), is_failed.then_some(Class::Failed)].into_iter().flatten()
+    let is_needed =
+        |class: &Class| commits.iter().any(|commit| Class::of(commit.transition.next.state()) == Some(*class));
+    let needed: Vec<Class> = Class::ALL.into_iter().filter(is_needed).collect();
+    needed.into_iter()
 }
 
 /// Commits that run in one set of statements.

@@ -3,6 +3,7 @@
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::LeaseId;
 use crate::store::postgres::statements::arrays::arrays;
+use crate::store::postgres::upkeep::partitions::Class;
 use crate::store::{Commit, Keep};
 use windlass_core::job::{Kind, QueueName};
 use windlass_core::{JobId, Millis, Next, State, Timestamp};
@@ -99,7 +100,7 @@ impl<'a> Finishes<'a> {
         self.attempt.push(ending.attempt as i32);
         self.lease.push(ending.lease.map(|lease| lease.0));
         self.stands.push(ending.stands);
-        self.class.push(if is_failed { "failed" } else { "done" });
+        self.class.push(Class::of(state).unwrap_or(Class::Done).as_str());
         self.state.push(state.as_str());
         self.reason.push(match ending.next {
             Next::Failed(reason) => Some(reason.as_str()),

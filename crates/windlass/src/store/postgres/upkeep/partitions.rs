@@ -9,7 +9,7 @@ use crate::store::postgres::statements::{Script, Sql};
 use futures_util::join;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use windlass_core::Timestamp;
+use windlass_core::{State, Timestamp};
 
 const DAY: i64 = 86_400_000;
 const TABLES: [&str; 2] = ["archive", "archive_attempts"];
@@ -24,6 +24,15 @@ pub(in crate::store::postgres) enum Class {
 
 impl Class {
     pub(in crate::store::postgres) const ALL: [Self; 2] = [Self::Done, Self::Failed];
+
+    /// The class of a job that finished in this state. A live job has none.
+    pub(in crate::store::postgres) const fn of(state: State) -> Option<Self> {
+        match state {
+            State::Succeeded | State::Cancelled => Some(Self::Done),
+            State::Failed => Some(Self::Failed),
+            State::Queued | State::Running | State::Retrying => None,
+        }
+    }
 
     pub(in crate::store::postgres) const fn as_str(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! Checkpoints: what the log has gathered is copied into the file by a thread with a connection of its own, beside the writer. The log
-//! starts anew only when all of it is copied and nobody adds to it; so the writer copies the rest, which by then is little.
+//! Checkpoints: a thread with a connection of its own copies the log into the file while the writer goes on. The log restarts only
+//! when all of it is copied and no transaction adds to it; so the writer copies the rest, which by then is little.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::connect;

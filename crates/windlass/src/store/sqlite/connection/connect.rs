@@ -9,9 +9,9 @@ use std::time::Duration;
 
 /// Statements kept prepared per connection: all there are.
 const STATEMENTS: usize = 160;
-/// How often a locked database is tried again, a millisecond apart, before the caller is told. Tests need not wait that long.
+/// How often a locked database is tried again, a millisecond apart, before the caller gets an error. Tests need not wait that long.
 const BUSY_TRIES: i32 = if cfg!(test) { 1_500 } else { 5_000 };
-/// How long to wait between two tries. Shorter than SQLite's own steps: whoever holds the lock lets go of it only briefly.
+/// How long to wait between two tries. Shorter than SQLite's own steps: a busy process releases the lock only briefly.
 const BUSY_STEP: Duration = Duration::from_millis(1);
 /// Pages kept in memory, in KiB. The system keeps the file in memory too; and a commit after pages were split looks at every page
 /// here, so that more costs more than it brings.
@@ -54,12 +54,12 @@ fn prepare(conn: &mut Connection) -> Result<(), StoreError> {
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    // Plans do not depend on what is bound: otherwise some statements would be planned anew every time they run.
+    // Plans do not depend on what is bound: otherwise some statements would be planned again every time they run.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Makes the file if it is not there, for its owner alone: payloads are nobody else's business.
+/// Makes the file if it is not there, for its owner alone: payloads are private.
 fn create(path: &Path) -> Result<(), StoreError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

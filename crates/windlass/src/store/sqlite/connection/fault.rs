@@ -48,7 +48,7 @@ pub(in crate::store::sqlite) fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Whether a failed COMMIT may have happened all the same. A full disk, a lock and a read-only file stop it before its commit
-/// record is whole; after any other error nobody can tell.
+/// record is whole; after any other error it is unknown.
 pub(in crate::store::sqlite) fn leaves_doubt(error: &rusqlite::Error) -> bool {
     !matches!(
         code(error),

@@ -3,7 +3,6 @@
 pub(super) mod checkpoint;
 pub(super) mod connect;
 pub(super) mod fault;
-pub(super) mod health;
 pub(super) mod lock;
 pub(super) mod migrate;
 pub(super) mod pace;

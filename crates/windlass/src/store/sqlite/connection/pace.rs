@@ -1,5 +1,5 @@
-//! Sharing the file with other processes: SQLite has one write lock and no queue for it, so whoever holds it all the time starves
-//! the rest. A busy writer leaves it alone for a moment now and then.
+//! Sharing the file with other processes: SQLite has one write lock and no queue for it, so a process that holds it all the time
+//! starves the others. A busy writer pauses briefly now and then.
 
 use crate::clock::Clock;
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Pace {
         self.watch.monotonic() - self.began
     }
 
-    /// Whether somebody else has committed since the last look.
+    /// Whether another connection has committed since the last look.
     pub(in crate::store::sqlite) fn notice(&mut self, version: i64) -> bool {
         let is_news = self.version.is_some_and(|before| before != version);
         self.version = Some(version);

@@ -4,7 +4,7 @@
 use crate::store::StoreError;
 use crate::store::sqlite::connection::connect;
 use crate::store::sqlite::connection::fault;
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::reads::names::Names;
 use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -4,7 +4,8 @@ use crate::job::QueueId;
 use crate::random::Random;
 use crate::store::StoreError;
 use crate::store::sqlite::connection::sql::sql;
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::reads::names::Names;
+use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::upkeep::retention::Retentions;
 use crate::tally::{Tallies, Tally};
 use rusqlite::{Connection, params_from_iter, types::Value};
@@ -52,7 +53,7 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// What was counted, which starts anew.
+    /// What was counted; counting starts again at zero.
     pub(in crate::store::sqlite) fn take_tallies(&mut self) -> Tallies {
         self.end_run();
         std::mem::take(&mut self.tallies)
@@ -60,7 +61,7 @@ impl<'t> Tx<'t> {
 
     /// The first of `count` fresh ids in a row.
     pub(in crate::store::sqlite) fn draw_ids(&self, count: i64) -> Result<JobId, StoreError> {
-        let last: i64 = self.conn.prepare_cached(sql!("ids_reserve"))?.query_row([count], |row| row.get(0))?;
+        let last: i64 = self.conn.prepare_cached(sql!("enqueue.sql", "ids_reserve"))?.query_row([count], rows::only)?;
         Ok(JobId(last - count + 1))
     }
 
@@ -102,7 +103,7 @@ pub(in crate::store::sqlite) fn write_tallies(
     if tallies.is_empty() {
         return Ok(());
     }
-    let mut insert = conn.prepare_cached(sql!("tally_insert"))?;
+    let mut insert = conn.prepare_cached(sql!("tallies.sql", "tally"))?;
     for (queue, kind, tally) in tallies.iter() {
         let head = [Value::Integer(now.as_millis()), Value::Integer(queue.0), Value::Text(kind.as_str().to_owned())];
         insert.execute(params_from_iter(head.into_iter().chain(tally.values().map(Value::Integer))))?;

@@ -1,5 +1,5 @@
-//! Watching for other processes: while somebody waits for work, the writer looks twenty times a second whether anyone else has
-//! committed to the file. The look is a glance at shared memory.
+//! Watching for other processes: while a worker waits for work, the writer checks twenty times a second whether another
+//! process has committed to the file. The check reads shared memory only.
 
 use crate::store::sqlite::connection::writer::Message;
 use crate::wake::Wake;

@@ -9,7 +9,8 @@ use crate::store::sqlite::connection::connect;
 use crate::store::sqlite::connection::fault;
 use crate::store::sqlite::connection::pace::Pace;
 use crate::store::sqlite::connection::tx::{Tx, write_tallies};
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::reads::names::Names;
+use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::upkeep::fold::Folding;
 use crate::store::sqlite::upkeep::retention::Retentions;
 use crate::tally::Tallies;
@@ -81,20 +82,20 @@ impl<T: Send, F: FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send> Command fo
 
     fn answer(self: Box<Self>, committed: Result<(), &StoreError>) {
         let answer = match (self.result, committed) {
-            // A command that failed by itself knows best why.
+            // A command that failed has its own error.
             (Some(Err(own)), _) => Err(own),
             (Some(own), Ok(())) => own,
             (_, Err(error)) => Err(fault::again(error)),
             (None, Ok(())) => Err(StoreError::unavailable("the command was not run")),
         };
-        // Whoever asked may have gone; the work is done all the same.
+        // The caller may be gone; the work is done all the same.
         let _ = self.reply.send(answer);
     }
 }
 
 pub(in crate::store::sqlite) struct Writer {
     pub path: PathBuf,
-    /// `None` after an error that a connection does not get over; opened anew by the next transaction.
+    /// `None` after an error that a connection does not get over; opened again by the next transaction.
     pub conn: Option<Connection>,
     /// After the connection: closed last, it tidies up.
     pub checkpoints: Checkpoints,
@@ -132,13 +133,7 @@ impl Writer {
 
     fn transact(&mut self, first: Box<dyn Command>, inbox: &mut mpsc::Receiver<Message>) {
         if let Err(error) = self.begin() {
-            first.answer(Err(&error));
-            // Whoever came meanwhile has waited as long, and need not wait as long again.
-            while let Ok(message) = inbox.try_recv() {
-                if let Message::Write(command) = message {
-                    command.answer(Err(&error));
-                }
-            }
+            refuse_all(first, inbox, &error);
             return;
         }
         let mut group = Group::default();
@@ -235,7 +230,7 @@ impl Writer {
             let is_clean = conn.is_autocommit() || execute(conn, "ROLLBACK").is_ok();
             let is_doubtful = matches!(error, StoreError::Unknown(_));
             if is_doubtful || !is_clean || !group.done.is_empty() && fault::spoils_connection(error) {
-                // After a failed sync the handle cannot be trusted to sync again: open the file anew.
+                // After a failed sync the handle cannot be trusted to sync again: open the file again.
                 self.conn = None;
             }
         } else {
@@ -265,7 +260,7 @@ struct Group {
     rings: bool,
     /// Set when the transaction as a whole is lost, or has nothing left in it.
     trouble: Option<StoreError>,
-    /// Whether the connection should be opened anew after this transaction.
+    /// Whether the connection should be opened again after this transaction.
     is_broken: bool,
 }
 
@@ -284,6 +279,20 @@ impl Group {
 
     fn is_over(&self) -> bool {
         self.trouble.is_some()
+    }
+}
+
+/// Refuses a command, and those that arrived while it waited: they need not wait as long again. All are taken out of the queue before the
+/// first is answered, because a caller that has its answer may change what was wrong and send another command at once.
+fn refuse_all(first: Box<dyn Command>, inbox: &mut mpsc::Receiver<Message>, error: &StoreError) {
+    let mut refused = vec![first];
+    while let Ok(message) = inbox.try_recv() {
+        if let Message::Write(command) = message {
+            refused.push(command);
+        }
+    }
+    for command in refused {
+        command.answer(Err(error));
     }
 }
 
@@ -311,5 +320,5 @@ fn execute(conn: &Connection, statement: &str) -> Result<(), StoreError> {
 
 /// Changes when another connection, of this process or another, commits.
 fn data_version(conn: &Connection) -> rusqlite::Result<i64> {
-    conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+    conn.prepare_cached("PRAGMA data_version")?.query_row([], rows::only)
 }

@@ -4,7 +4,9 @@
 use crate::job::{LeaseId, NewJob};
 use crate::store::sqlite::SqliteStore;
 use crate::store::sqlite::connection::tx::{Tx, write_tallies};
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::life::commit;
+use crate::store::sqlite::life::enqueue;
+use crate::store::sqlite::reads::names::Names;
 use crate::store::sqlite::upkeep::retention::Retentions;
 use crate::store::{Atomicity, Commit, Committed, Enqueued, StoreError};
 use rusqlite::Connection;
@@ -16,7 +18,7 @@ impl SqliteStore {
     /// # Errors
     /// Any error leaves the transaction to the caller: roll it back.
     pub fn enqueue_in(&self, conn: &Connection, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
-        self.with(conn, |tx| tx.enqueue(jobs, Atomicity::Each))
+        self.with(conn, |tx| enqueue::enqueue(tx, jobs, Atomicity::Each))
     }
 
     /// Applies transitions in the caller's transaction on `conn`, together with the effects it holds: exactly once.
@@ -29,7 +31,7 @@ impl SqliteStore {
         commits: &[Commit],
         ended: &[LeaseId],
     ) -> Result<Vec<Committed>, StoreError> {
-        self.with(conn, |tx| tx.commit(commits, ended))
+        self.with(conn, |tx| commit::commit(tx, commits, ended))
     }
 
     fn with<T>(

@@ -3,9 +3,13 @@
 use crate::job::LeaseId;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
+use crate::store::sqlite::life::bulk;
 use crate::store::sqlite::life::bulk::Bulk;
+use crate::store::sqlite::life::enqueue;
 use crate::store::sqlite::life::enqueue::millis;
+use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
+use crate::store::sqlite::life::wait;
 use crate::store::{Commit, Committed, Enqueued, StoreError};
 use crate::tally::Tally;
 use rusqlite::{CachedStatement, params};
@@ -14,79 +18,77 @@ use windlass_core::{JobId, Next, Why};
 /// The one word that most attempts end with, ready to store.
 const SUCCEEDED: &str = "succeeded";
 
-impl<'t> Tx<'t> {
-    pub(in crate::store::sqlite) fn commit(
-        &mut self,
-        commits: &[Commit],
-        ended: &[LeaseId],
-    ) -> Result<Vec<Committed>, StoreError> {
-        let mut batch = self.batch()?;
-        let mut kept_leases = Vec::new();
-        let mut results = Vec::with_capacity(commits.len());
-        let in_bulk = self.bulk(commits, &mut batch)?;
-        for (commit, in_bulk) in commits.iter().zip(in_bulk) {
-            let result = match in_bulk {
-                Some(Bulk::Applied) => self.applied(commit)?,
-                Some(Bulk::Refused(refused)) => refused,
-                None => self.commit_one(commit, &mut batch)?,
-            };
-            if result == Committed::CancelRequested {
-                // The job still runs under its lease: without it, nobody would miss a worker that dies now.
-                kept_leases.push(commit.lease);
-            }
-            results.push(result);
-        }
-        let mut delete = self.conn.prepare_cached(sql!("lease_delete"))?;
-        for lease in ended.iter().filter(|lease| !kept_leases.contains(lease)) {
-            delete.execute([lease.0])?;
-        }
-        Ok(results)
-    }
-
-    pub(in crate::store::sqlite) fn commit_one(
-        &mut self,
-        commit: &Commit,
-        batch: &mut Batch<'t>,
-    ) -> Result<Committed, StoreError> {
-        let refused = match commit.transition.next {
-            Next::Wait { .. } => self.wait_all(&[commit], &mut batch.attempt)?.pop().flatten(),
-            Next::Succeeded | Next::Cancelled => self.end(commit, None, batch)?,
-            Next::Failed(reason) => self.end(commit, Some(reason), batch)?,
+pub(in crate::store::sqlite) fn commit(
+    tx: &mut Tx<'_>,
+    commits: &[Commit],
+    ended: &[LeaseId],
+) -> Result<Vec<Committed>, StoreError> {
+    let mut batch = finish::batch(tx)?;
+    let mut kept_leases = Vec::new();
+    let mut results = Vec::with_capacity(commits.len());
+    let in_bulk = bulk::bulk(tx, commits, &mut batch)?;
+    for (commit, in_bulk) in commits.iter().zip(in_bulk) {
+        let result = match in_bulk {
+            Some(Bulk::Applied) => applied(tx, commit)?,
+            Some(Bulk::Refused(refused)) => refused,
+            None => commit_one(tx, commit, &mut batch)?,
         };
-        if let Some(refused) = refused {
-            return Ok(refused);
+        if result == Committed::CancelRequested {
+            // The job still runs under its lease: without it, a worker that dies now would not be found lost.
+            kept_leases.push(commit.lease);
         }
-        self.applied(commit)
+        results.push(result);
     }
+    let mut delete = tx.conn.prepare_cached(sql!("leases.sql", "lease_end"))?;
+    for lease in ended.iter().filter(|lease| !kept_leases.contains(lease)) {
+        delete.execute([lease.0])?;
+    }
+    Ok(results)
+}
 
-    /// What follows from a transition that was applied.
-    fn applied(&mut self, commit: &Commit) -> Result<Committed, StoreError> {
-        self.count(commit.queue, &commit.kind, Tally::of(commit));
-        let mut follow_ups = Vec::with_capacity(commit.follow_ups.len());
-        for job in &commit.follow_ups {
-            follow_ups.extend(self.store_follow_up(job)?);
-        }
-        Ok(Committed::Applied(follow_ups))
+pub(in crate::store::sqlite) fn commit_one<'t>(
+    tx: &mut Tx<'t>,
+    commit: &Commit,
+    batch: &mut Batch<'t>,
+) -> Result<Committed, StoreError> {
+    let refused = match commit.transition.next {
+        Next::Wait { .. } => wait::wait_all(tx, &[commit], &mut batch.attempt)?.pop().flatten(),
+        Next::Succeeded | Next::Cancelled => finish::end(tx, commit, None, batch)?,
+        Next::Failed(reason) => finish::end(tx, commit, Some(reason), batch)?,
+    };
+    if let Some(refused) = refused {
+        return Ok(refused);
     }
+    applied(tx, commit)
+}
 
-    /// A follow-up exists exactly if the commit happened: one that the database refuses takes the commit with it.
-    pub(in crate::store::sqlite) fn store_follow_up(
-        &mut self,
-        job: &crate::job::NewJob,
-    ) -> Result<Option<JobId>, StoreError> {
-        match self.store(job)? {
-            Enqueued::Refused(why) => Err(StoreError::Invalid(format!("a follow-up was refused: {why}"))),
-            Enqueued::KeyConflict(_) | Enqueued::NotStored => Ok(None),
-            Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(Some(id)),
-        }
+/// What follows from a transition that was applied.
+fn applied(tx: &mut Tx<'_>, commit: &Commit) -> Result<Committed, StoreError> {
+    tx.count(commit.queue, &commit.kind, Tally::of(commit));
+    let mut follow_ups = Vec::with_capacity(commit.follow_ups.len());
+    for job in &commit.follow_ups {
+        follow_ups.extend(store_follow_up(tx, job)?);
     }
+    Ok(Committed::Applied(follow_ups))
+}
 
-    /// The attempt is not running under this lease: did this very result end it before?
-    pub(in crate::store::sqlite) fn not_held(&self, commit: &Commit) -> Result<Committed, StoreError> {
-        let line = params![commit.job.0, commit.attempt, commit.lease.0, commit.transition.status.as_str()];
-        let is_repeated = self.conn.prepare_cached(sql!("attempt_repeated"))?.exists(line)?;
-        Ok(if is_repeated { Committed::Repeated } else { Committed::Stale })
+/// A follow-up exists exactly if the commit happened: one that the database refuses takes the commit with it.
+pub(in crate::store::sqlite) fn store_follow_up(
+    tx: &mut Tx<'_>,
+    job: &crate::job::NewJob,
+) -> Result<Option<JobId>, StoreError> {
+    match enqueue::store(tx, job)? {
+        Enqueued::Refused(why) => Err(StoreError::Invalid(format!("a follow-up was refused: {why}"))),
+        Enqueued::KeyConflict(_) | Enqueued::NotStored => Ok(None),
+        Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(Some(id)),
     }
+}
+
+/// The attempt is not running under this lease: did this very result end it before?
+pub(in crate::store::sqlite) fn not_held(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, StoreError> {
+    let line = params![commit.job.0, commit.attempt, commit.lease.0, commit.transition.status.as_str()];
+    let is_repeated = tx.conn.prepare_cached(sql!("attempts.sql", "recorded_outcome"))?.exists(line)?;
+    Ok(if is_repeated { Committed::Repeated } else { Committed::Stale })
 }
 
 pub(in crate::store::sqlite) fn insert_attempt(

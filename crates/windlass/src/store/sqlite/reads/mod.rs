@@ -1,5 +1,7 @@
 //! What the store answers about jobs, queues and settings.
 
+pub(super) mod columns;
+pub(super) mod names;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod settings;

@@ -4,6 +4,7 @@ use crate::fingerprint::normalise;
 use crate::job::{Job, QueueId};
 use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::reads::columns::{dead_group, depth, job_attempt, queue_count, tally};
 use crate::store::sqlite::reads::rows;
 use crate::store::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope, StoreError};
 use crate::tally::{Tally, window_start};
@@ -24,9 +25,9 @@ enum Half {
 
 impl Reader {
     pub(in crate::store::sqlite) fn job(&mut self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
-        let mut found = self.list(Half::Live, sql!("live_select", "by_id"), &[Value::Integer(id.0)])?;
+        let mut found = self.list(Half::Live, sql!("jobs.sql", "job_live"), &[Value::Integer(id.0)])?;
         if found.is_empty() {
-            found = self.list(Half::Archive, sql!("archive_select", "by_id"), &[Value::Integer(id.0)])?;
+            found = self.list(Half::Archive, sql!("jobs.sql", "job_archived"), &[Value::Integer(id.0)])?;
         }
         Ok(found.into_iter().next().filter(|job| scope.covers(&job.tenant)))
     }
@@ -39,8 +40,8 @@ impl Reader {
         if filter.dead_letters || filter.fingerprint.is_some() {
             values.push(text(filter.fingerprint.as_deref()));
             let dead = match page.order {
-                Order::NewestFirst => sql!("archive_select", "archive_dead_newest"),
-                Order::OldestFirst => sql!("archive_select", "archive_dead_oldest"),
+                Order::NewestFirst => sql!("jobs.sql", "dead_newest"),
+                Order::OldestFirst => sql!("jobs.sql", "dead_oldest"),
             };
             return self.list(Half::Archive, dead, &values);
         }
@@ -71,7 +72,7 @@ impl Reader {
         if self.job(scope, id)?.is_none() {
             return Ok(Vec::new());
         }
-        let mut select = self.conn.prepare_cached(sql!("attempts_latest"))?;
+        let mut select = self.conn.prepare_cached(sql!("attempts.sql", "attempts"))?;
         let mut latest = rows::all(select.query(params![id.0, limit])?, rows::attempt)?;
         latest.reverse();
         Ok(latest)
@@ -83,9 +84,9 @@ impl Reader {
         schedule: JobId,
         limit: u32,
     ) -> Result<Vec<(JobId, Attempt)>> {
-        let mut select = self.conn.prepare_cached(sql!("schedule_attempts"))?;
+        let mut select = self.conn.prepare_cached(sql!("attempts.sql", "schedule_attempts"))?;
         let found = select.query(params![schedule.0, tenant_of(scope).map(Tenant::as_str), limit])?;
-        let mut latest = rows::all(found, |row| Ok((JobId(row.get(12)?), rows::attempt(row)?)))?;
+        let mut latest = rows::all(found, |row| Ok((JobId(row.get(job_attempt::job_id)?), rows::attempt(row)?)))?;
         latest.reverse();
         Ok(latest)
     }
@@ -100,11 +101,17 @@ impl Reader {
         values[7] = text(filter.fingerprint.as_deref());
         values.push(Value::Integer(limit.into()));
         let groups = {
-            let mut select = self.conn.prepare_cached(sql!("dead_groups"))?;
+            let mut select = self.conn.prepare_cached(sql!("jobs.sql", "dead_groups"))?;
             let found = select.query(params_from_iter(&values))?;
             let moment = |row: &Row<'_>, column| Ok::<_, StoreError>(Timestamp::from_millis(row.get(column)?));
             rows::all(found, |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(2)?, moment(row, 3)?, moment(row, 4)?, row.get(5)?))
+                Ok((
+                    row.get::<_, String>(dead_group::fingerprint)?,
+                    row.get::<_, i64>(dead_group::count)?,
+                    moment(row, dead_group::first_seen)?,
+                    moment(row, dead_group::last_seen)?,
+                    row.get(dead_group::example)?,
+                ))
             })?
         };
         let mut named = Vec::with_capacity(groups.len());
@@ -127,7 +134,7 @@ impl Reader {
     }
 
     pub(in crate::store::sqlite) fn queues(&mut self) -> Result<Vec<Queue>> {
-        let mut select = self.conn.prepare_cached(sql!("queue_select", "queues_all"))?;
+        let mut select = self.conn.prepare_cached(sql!("queues.sql", "queues"))?;
         rows::all(select.query([])?, rows::queue)
     }
 
@@ -137,19 +144,19 @@ impl Reader {
             depths.push(Depth { queue: queue.id, due: 0, later: 0, running: 0, dead: 0, oldest_due: None });
         }
         let places: HashMap<QueueId, usize> = depths.iter().enumerate().map(|(at, depth)| (depth.queue, at)).collect();
-        let mut waiting = self.conn.prepare_cached(sql!("depth_waiting"))?;
+        let mut waiting = self.conn.prepare_cached(sql!("queues.sql", "depth_waiting"))?;
         let mut found = waiting.query([now.as_millis()])?;
         while let Some(row) = found.next()? {
-            if let Some(at) = places.get(&QueueId(row.get(0)?)) {
-                depths[*at].due = number(row, 1)?;
-                depths[*at].later = number(row, 2)?;
-                depths[*at].oldest_due = rows::moment(row, 3)?;
+            if let Some(at) = places.get(&QueueId(row.get(depth::queue_id)?)) {
+                depths[*at].due = number(row, depth::due)?;
+                depths[*at].later = number(row, depth::later)?;
+                depths[*at].oldest_due = rows::moment(row, depth::oldest_due)?;
             }
         }
-        for (queue, running) in self.counts(sql!("depth_running"))? {
+        for (queue, running) in self.counts(sql!("queues.sql", "depth_running"))? {
             places.get(&queue).into_iter().for_each(|at| depths[*at].running = running);
         }
-        for (queue, dead) in self.counts(sql!("depth_dead"))? {
+        for (queue, dead) in self.counts(sql!("queues.sql", "depth_dead"))? {
             places.get(&queue).into_iter().for_each(|at| depths[*at].dead = dead);
         }
         Ok(depths)
@@ -157,7 +164,9 @@ impl Reader {
 
     fn counts(&self, select: &str) -> Result<Vec<(QueueId, u64)>> {
         let mut select = self.conn.prepare_cached(select)?;
-        rows::all(select.query([])?, |row| Ok((QueueId(row.get(0)?), number(row, 1)?)))
+        rows::all(select.query([])?, |row| {
+            Ok((QueueId(row.get(queue_count::queue_id)?), number(row, queue_count::count)?))
+        })
     }
 
     pub(in crate::store::sqlite) fn tallies(
@@ -166,14 +175,15 @@ impl Reader {
         since: Option<Timestamp>,
     ) -> Result<Vec<(Queue, Kind, Tally)>> {
         let queues: HashMap<QueueId, Queue> = self.queues()?.into_iter().map(|queue| (queue.id, queue)).collect();
-        let mut select = self.conn.prepare_cached(sql!("tally_sums"))?;
+        let mut select = self.conn.prepare_cached(sql!("tallies.sql", "tallies"))?;
         let since = since.map(|since| window_start(since).as_millis());
         let sums = rows::all(select.query([since])?, |row| {
             let mut values = [0; Tally::COLUMNS.len()];
             for (place, value) in values.iter_mut().enumerate() {
-                *value = row.get(place + 2)?;
+                *value = row.get(tally::COUNT + place)?;
             }
-            Ok((QueueId(row.get(0)?), self.names.kind(rows::must(row, 1)?)?, Tally::from_values(values)))
+            let kind = self.names.kind(rows::must(row, tally::kind)?)?;
+            Ok((QueueId(row.get(tally::queue_id)?), kind, Tally::from_values(values)))
         })?;
         let named = sums.into_iter().filter_map(|(id, kind, tally)| {
             let queue = queues.get(&id).filter(|queue| scope.covers(&queue.tenant))?;
@@ -213,18 +223,18 @@ fn listing(half: Half, filter: &JobFilter, order: Order) -> &'static str {
     use Half::{Archive, Live};
     use Order::{NewestFirst, OldestFirst};
     match (half, order, filter.schedule.is_some(), filter.parent.is_some()) {
-        (Live, NewestFirst, true, _) => sql!("live_select", "live_schedule_newest"),
-        (Live, OldestFirst, true, _) => sql!("live_select", "live_schedule_oldest"),
-        (Live, NewestFirst, false, true) => sql!("live_select", "live_parent_newest"),
-        (Live, OldestFirst, false, true) => sql!("live_select", "live_parent_oldest"),
-        (Live, NewestFirst, false, false) => sql!("live_select", "live_all_newest"),
-        (Live, OldestFirst, false, false) => sql!("live_select", "live_all_oldest"),
-        (Archive, NewestFirst, true, _) => sql!("archive_select", "archive_schedule_newest"),
-        (Archive, OldestFirst, true, _) => sql!("archive_select", "archive_schedule_oldest"),
-        (Archive, NewestFirst, false, true) => sql!("archive_select", "archive_parent_newest"),
-        (Archive, OldestFirst, false, true) => sql!("archive_select", "archive_parent_oldest"),
-        (Archive, NewestFirst, false, false) => sql!("archive_select", "archive_all_newest"),
-        (Archive, OldestFirst, false, false) => sql!("archive_select", "archive_all_oldest"),
+        (Live, NewestFirst, true, _) => sql!("jobs.sql", "live_schedule_newest"),
+        (Live, OldestFirst, true, _) => sql!("jobs.sql", "live_schedule_oldest"),
+        (Live, NewestFirst, false, true) => sql!("jobs.sql", "live_parent_newest"),
+        (Live, OldestFirst, false, true) => sql!("jobs.sql", "live_parent_oldest"),
+        (Live, NewestFirst, false, false) => sql!("jobs.sql", "live_newest"),
+        (Live, OldestFirst, false, false) => sql!("jobs.sql", "live_oldest"),
+        (Archive, NewestFirst, true, _) => sql!("jobs.sql", "archive_schedule_newest"),
+        (Archive, OldestFirst, true, _) => sql!("jobs.sql", "archive_schedule_oldest"),
+        (Archive, NewestFirst, false, true) => sql!("jobs.sql", "archive_parent_newest"),
+        (Archive, OldestFirst, false, true) => sql!("jobs.sql", "archive_parent_oldest"),
+        (Archive, NewestFirst, false, false) => sql!("jobs.sql", "archive_newest"),
+        (Archive, OldestFirst, false, false) => sql!("jobs.sql", "archive_oldest"),
     }
 }
 

@@ -1,7 +1,8 @@
-//! Rows become jobs, attempts and queues. Columns are read by their place in the select files.
+//! Rows become jobs, attempts and queues.
 
 use crate::job::{ClaimedJob, Job, LeaseId, QueueId};
-use crate::store::sqlite::life::names::Names;
+use crate::store::sqlite::reads::columns::{attempt, finished, held, job, queue};
+use crate::store::sqlite::reads::names::Names;
 use crate::store::{Queue, StoreError, json};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, Row};
@@ -11,109 +12,108 @@ use windlass_core::{Attempt, Delivery, Executor, JobId, Millis, Priority, Reason
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A row of `live_select`.
-pub(in crate::store::sqlite) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
-    shared(row, conn, names)
-}
-
-/// A row of `running_select`: nothing if the job runs under another lease, or not at all.
+/// A row of a running job: nothing if it runs under another lease.
 pub(in crate::store::sqlite) fn claimed(
     row: &Row<'_>,
     lease: LeaseId,
     conn: &Connection,
     names: &mut Names,
 ) -> Result<Option<ClaimedJob>> {
-    let is_held = row.get::<_, Option<i64>>(28)? == Some(lease.0);
-    is_held.then(|| Ok(ClaimedJob { job: shared(row, conn, names)?, lease })).transpose()
+    let is_held = row.get::<_, i64>(held::lease_id)? == lease.0;
+    is_held.then(|| Ok(ClaimedJob { job: live(row, conn, names)?, lease })).transpose()
 }
 
-/// A row of `archive_select`.
+/// A row of an archived job.
 pub(in crate::store::sqlite) fn archived(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
-    let mut job = shared(row, conn, names)?;
-    job.finished_at = moment(row, 28)?;
-    let is_failed = maybe(row, 29)?.is_some();
-    job.reason = is_failed.then(|| word(row, 29, Reason::parse)).transpose()?;
-    job.discarded_at = moment(row, 30)?;
-    job.discard_reason = row.get(31)?;
-    job.result = text(row, 32)?;
+    let mut job = live(row, conn, names)?;
+    job.finished_at = moment(row, finished::finished_at)?;
+    let is_failed = maybe(row, finished::reason)?.is_some();
+    job.reason = is_failed.then(|| word(row, finished::reason, Reason::parse)).transpose()?;
+    job.discarded_at = moment(row, finished::discarded_at)?;
+    job.discard_reason = row.get(finished::discard_reason)?;
+    job.result = text(row, finished::result)?;
     Ok(job)
 }
 
-fn shared(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
-    let id = JobId(row.get(0)?);
-    let queue_id = QueueId(row.get(1)?);
+/// A row of a live job.
+pub(in crate::store::sqlite) fn live(row: &Row<'_>, conn: &Connection, names: &mut Names) -> Result<Job> {
+    let id = JobId(row.get(job::id)?);
+    let queue_id = QueueId(row.get(job::queue_id)?);
     let queue = names.queue(conn, queue_id)?;
-    let http = maybe(row, 25)?.map(json::call_from_text).transpose()?.map(Arc::new);
-    let webhook = maybe(row, 26)?.map(json::webhook_from_text).transpose()?.map(Arc::new);
+    let http = maybe(row, job::http)?.map(json::call_from_text).transpose()?.map(Arc::new);
+    let webhook = maybe(row, job::webhook)?.map(json::webhook_from_text).transpose()?.map(Arc::new);
     Ok(Job {
         id,
         tenant: queue.0.clone(),
         queue: queue.1.clone(),
         queue_id,
         executor: queue.2,
-        kind: names.kind(must(row, 16)?)?,
-        payload: must(row, 27)?.into(),
-        priority: Priority::from_rank(row.get(2)?)
-            .ok_or_else(|| StoreError::corrupt(format!("job {id}"), "a priority is -2 to 2"))?,
-        state: word(row, 4, State::parse)?,
+        kind: names.kind(must(row, job::kind)?)?,
+        payload: must(row, job::payload)?.into(),
+        priority: priority(row.get(job::priority)?, id)?,
+        state: word(row, job::state, State::parse)?,
         reason: None,
-        delivery: if row.get(3)? { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
-        policy: names.policy(conn, row.get(15)?)?,
-        attempt: row.get(6)?,
-        failures: row.get(9)?,
-        crashes: row.get(10)?,
-        replays: row.get(11)?,
-        created_at: Timestamp::from_millis(row.get(14)?),
-        due_at: Timestamp::from_millis(row.get(5)?),
-        first_attempt_at: moment(row, 8)?,
-        claimed_at: moment(row, 7)?,
+        delivery: if row.get(job::at_most_once)? { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
+        policy: names.policy(conn, row.get(job::policy_id)?)?,
+        attempt: row.get(job::attempt)?,
+        failures: row.get(job::failures)?,
+        crashes: row.get(job::crashes)?,
+        replays: row.get(job::replays)?,
+        created_at: Timestamp::from_millis(row.get(job::created_at)?),
+        due_at: Timestamp::from_millis(row.get(job::due_at)?),
+        first_attempt_at: moment(row, job::first_attempt_at)?,
+        claimed_at: moment(row, job::claimed_at)?,
         finished_at: None,
-        previous_delay: span(row, 12)?.unwrap_or_default(),
-        start_by: moment(row, 17)?,
-        timeout: span(row, 18)?,
-        idempotency_key: text(row, 19)?,
-        cancel_requested: row.get(13)?,
-        error_class: row.get(23)?,
-        error: row.get(24)?,
+        previous_delay: span(row, job::previous_delay)?.unwrap_or_default(),
+        start_by: moment(row, job::start_by)?,
+        timeout: span(row, job::timeout_ms)?,
+        idempotency_key: text(row, job::idempotency_key)?,
+        cancel_requested: row.get(job::cancel_requested)?,
+        error_class: row.get(job::error_class)?,
+        error: row.get(job::error)?,
         result: None,
         discarded_at: None,
         discard_reason: None,
         http,
         webhook,
-        schedule: row.get::<_, Option<i64>>(20)?.map(JobId),
-        parent: row.get::<_, Option<i64>>(21)?.map(JobId),
-        traceparent: text(row, 22)?,
+        schedule: row.get::<_, Option<i64>>(job::schedule_id)?.map(JobId),
+        parent: row.get::<_, Option<i64>>(job::parent_id)?.map(JobId),
+        traceparent: text(row, job::traceparent)?,
     })
 }
 
-/// The first twelve columns of the ledger's selects.
+pub(in crate::store::sqlite) fn priority(rank: i64, job: JobId) -> Result<Priority> {
+    Priority::from_rank(rank).ok_or_else(|| StoreError::corrupt(format!("job {job}"), "a priority is -2 to 2"))
+}
+
+/// A row of an attempt.
 pub(in crate::store::sqlite) fn attempt(row: &Row<'_>) -> Result<Attempt> {
     Ok(Attempt {
-        number: row.get(0)?,
-        retry: row.get(1)?,
-        status: word(row, 2, Status::parse)?,
-        started_at: Timestamp::from_millis(row.get(3)?),
-        finished_at: Timestamp::from_millis(row.get(4)?),
-        error_class: row.get(5)?,
-        error: row.get(6)?,
-        note: row.get(7)?,
-        worker: row.get(8)?,
-        next_run_at: moment(row, 9)?,
-        delay: span(row, 10)?,
-        why: row.get(11)?,
+        number: row.get(attempt::number)?,
+        retry: row.get(attempt::retry)?,
+        status: word(row, attempt::status, Status::parse)?,
+        started_at: Timestamp::from_millis(row.get(attempt::started_at)?),
+        finished_at: Timestamp::from_millis(row.get(attempt::finished_at)?),
+        error_class: row.get(attempt::error_class)?,
+        error: row.get(attempt::error)?,
+        note: row.get(attempt::note)?,
+        worker: row.get(attempt::worker)?,
+        next_run_at: moment(row, attempt::next_run_at)?,
+        delay: span(row, attempt::delay_ms)?,
+        why: row.get(attempt::why)?,
     })
 }
 
-/// A row of `queue_select`.
+/// A row of a queue.
 pub(in crate::store::sqlite) fn queue(row: &Row<'_>) -> Result<Queue> {
     let bad = |error: windlass_core::NameError| StoreError::corrupt("a queue", error.to_string());
     Ok(Queue {
-        id: QueueId(row.get(0)?),
-        tenant: Tenant::new(must(row, 1)?).map_err(bad)?,
-        name: QueueName::new(must(row, 2)?).map_err(bad)?,
-        executor: word(row, 3, Executor::parse)?,
-        paused: row.get(4)?,
-        created_at: Timestamp::from_millis(row.get(5)?),
+        id: QueueId(row.get(queue::id)?),
+        tenant: Tenant::new(must(row, queue::tenant)?).map_err(bad)?,
+        name: QueueName::new(must(row, queue::name)?).map_err(bad)?,
+        executor: word(row, queue::executor, Executor::parse)?,
+        paused: row.get(queue::paused)?,
+        created_at: Timestamp::from_millis(row.get(queue::created_at)?),
     })
 }
 
@@ -154,7 +154,12 @@ pub(in crate::store::sqlite) fn all<T>(
     Ok(found)
 }
 
-/// The first column of all rows of a query.
+/// The only column of a row.
+pub(in crate::store::sqlite) fn only<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<T> {
+    row.get(0)
+}
+
+/// The only column of all rows of a query.
 pub(in crate::store::sqlite) fn column<T: FromSql>(rows: rusqlite::Rows<'_>) -> Result<Vec<T>> {
-    all(rows, |row| Ok(row.get(0)?))
+    all(rows, |row| Ok(only(row)?))
 }

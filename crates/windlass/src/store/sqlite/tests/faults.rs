@@ -1,8 +1,7 @@
-//! Full disks, locks, read-only files, schemas from elsewhere.
+//! Full disks, locks, read-only files.
 
 use super::*;
 use crate::store::JobLife;
-use crate::store::Reads;
 use crate::store::Registry;
 
 #[tokio::test]
@@ -21,7 +20,7 @@ async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_
     let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
     assert!(cause.to_string().contains("disk is full"), "{cause}");
     assert_eq!(count(&store).await, 1, "nothing of the batch is there");
-    // The writer opened the file anew, where the limit is gone: there is room again.
+    // The writer opened the file again, without the limit: there is room again.
     store.enqueue(vec![job(), big], Atomicity::Each).await.unwrap();
     assert_eq!(count(&store).await, 3);
 }
@@ -70,7 +69,7 @@ async fn a_reap_that_waited_for_the_file_spares_those_who_waited_too() {
     tokio::task::yield_now().await;
     home.clock.advance(Millis::from_secs(16));
     other.execute_batch("COMMIT").unwrap();
-    assert!(waiting.await.unwrap().unwrap().is_empty(), "nobody could renew meanwhile");
+    assert!(waiting.await.unwrap().unwrap().is_empty(), "no worker could renew while the file was locked");
     assert_eq!(store.reap(reap(), 10).await.unwrap().len(), 1);
 }
 
@@ -90,88 +89,6 @@ async fn a_directory_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused_if_it_says_so_and_used_if_it_does_not() {
-    let home = Home::new();
-    drop(home.open().await);
-    let conn = home.connect();
-    conn.execute("INSERT INTO windlass_migrations VALUES (900, 'later', 'x', 1, 0)", []).unwrap();
-    drop(home.open().await);
-    conn.execute("UPDATE windlass_migrations SET min_reader = 900 WHERE number = 900", []).unwrap();
-    for migrations in [Migrations::Run, Migrations::LeaveToOperator] {
-        let refused = home.try_open(migrations).await;
-        let Err(StoreError::Schema(message)) = refused else { panic!("{refused:?}") };
-        assert!(message.contains("schema 900"), "{message}");
-    }
-}
-
-/// A file as it was before running jobs had a table of their own: one waits, one runs its second attempt, one waits for a retry.
-fn before_running(home: &Home) {
-    let conn = home.connect();
-    super::super::connection::migrate::migrate_to(&conn, home.clock.now(), 3).unwrap();
-    let now = home.clock.now().as_millis();
-    let row = "queue_id, priority, once, failures, crashes, replays, previous_delay, cancel_requested, created_at, policy_id, kind, payload";
-    let values = format!("1, 0, 0, 1, 0, 0, 1000, 0, {now}, 1, 'email', '{{}}'");
-    conn.execute_batch(&format!(
-        "INSERT INTO windlass_queues (id, tenant, name, executor, created_at) VALUES (1, 'default', 'default', 'worker', {now});
-         INSERT INTO windlass_policies (id, line) VALUES (1, 'exponential');
-         INSERT INTO windlass_jobs (id, state, due_at, attempt, {row}) VALUES (1, 'queued', {now}, 0, {values});
-         INSERT INTO windlass_jobs (id, state, due_at, attempt, lease_id, claimed_at, first_attempt_at, {row})
-             VALUES (2, 'running', {now}, 2, 7, {now}, {now}, {values});
-         INSERT INTO windlass_jobs (id, state, due_at, attempt, claimed_at, first_attempt_at, {row})
-             VALUES (3, 'retrying', {now} + 60000, 1, {now}, {now}, {values});
-         INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, worker, why)
-             VALUES (3, 1, 5, 0, 'FAILED', {now}, {now}, 'w1', 'exponential');
-         INSERT INTO windlass_leases (id, worker, expires_at, length, jobs) VALUES (7, 'w1', {now} + 30000, 30000, '2')"
-    ))
-    .unwrap();
-}
-
-#[tokio::test]
-async fn jobs_that_wait_and_run_go_on_after_an_upgrade() {
-    let home = Home::new();
-    before_running(&home);
-    let store = home.open().await;
-    let refused = home.connect().prepare("SELECT 1 FROM windlass_jobs").unwrap_err();
-    assert!(refused.to_string().contains("no such table"), "a program of before would store jobs that nobody claims");
-    let mut states = Vec::new();
-    for id in 1..=3 {
-        let job = store.job(&Scope::All, JobId(id)).await.unwrap().unwrap();
-        states.push((job.state, job.attempt));
-    }
-    assert_eq!(store.attempts(&Scope::All, JobId(3), 10).await.unwrap().len(), 1);
-    let lease = LeaseId(7);
-    let expected = [(State::Queued, 0), (State::Running, 2), (State::Retrying, 1)];
-    assert_eq!(states, expected);
-    let held = store.held(vec![lease]).await.unwrap();
-    assert_eq!(held.len(), 1);
-    let done = store.commit(vec![success(&store, &held[0])], vec![lease]).await.unwrap();
-    assert!(matches!(done[0], Committed::Applied(_)), "{done:?}");
-    assert_eq!(claim(&store, 10).await.iter().map(|job| (job.id.0, job.attempt)).collect::<Vec<_>>(), [(1, 1)]);
-    home.clock.advance(Millis::from_secs(60));
-    assert_eq!(claim(&store, 10).await.iter().map(|job| (job.id.0, job.attempt)).collect::<Vec<_>>(), [(3, 2)]);
-}
-
-#[tokio::test]
-async fn migrating_is_left_to_the_operator_if_so_asked() {
-    let home = Home::new();
-    let refused = home.try_open(Migrations::LeaveToOperator).await;
-    let Err(StoreError::Schema(message)) = refused else { panic!("{refused:?}") };
-    assert!(message.contains("windlass migrate"), "{message}");
-    let store = home.open().await;
-    store.migrate().await.unwrap();
-    drop(home.try_open(Migrations::LeaveToOperator).await.unwrap());
-}
-
-#[tokio::test]
-async fn a_migration_with_another_text_is_refused() {
-    let home = Home::new();
-    drop(home.open().await);
-    home.connect().execute("UPDATE windlass_migrations SET checksum = 'other' WHERE number = 1", []).unwrap();
-    let refused = home.try_open(Migrations::Run).await;
-    assert!(matches!(refused, Err(StoreError::Schema(_))), "{refused:?}");
-}
-
-#[tokio::test]
 async fn a_large_claim_that_cannot_be_read_is_in_doubt_and_can_be_asked_for() {
     let home = Home::new();
     let store = home.open().await;
@@ -186,7 +103,7 @@ async fn a_large_claim_that_cannot_be_read_is_in_doubt_and_can_be_asked_for() {
         limit: 100,
         suspects: 1,
     };
-    // The writer has the file open; nobody can open it anew.
+    // The writer has the file open; it cannot be opened again.
     let away = home.dir.path().join("away.db");
     std::fs::rename(store.path(), &away).unwrap();
     let claimed = store.claim(request).await;

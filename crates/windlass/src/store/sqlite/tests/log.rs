@@ -1,4 +1,4 @@
-//! The write-ahead log: it starts anew while writing goes on, and is gone when the store is.
+//! The write-ahead log: it restarts while writing goes on, and is gone when the store is.
 
 use super::*;
 use crate::store::JobLife;
@@ -32,7 +32,7 @@ async fn the_log_does_not_grow_with_what_is_written() {
 }
 
 #[tokio::test]
-async fn the_log_starts_anew_after_a_reader_that_held_it_up() {
+async fn the_log_restarts_after_a_reader_that_held_it_up() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;

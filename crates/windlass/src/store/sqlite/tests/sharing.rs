@@ -68,7 +68,7 @@ async fn a_callers_rolled_back_transaction_leaves_nothing() {
     assert_eq!(count(&store).await, 0);
     assert!(store.queues().await.unwrap().is_empty());
     assert!(store.tallies(&Scope::All, None).await.unwrap().is_empty());
-    // What the rolled-back call had named is named anew.
+    // What the rolled-back call had registered is registered again.
     put(&store).await;
     assert_eq!(claim(&store, 1).await.len(), 1);
 }
@@ -109,5 +109,5 @@ async fn the_last_to_close_the_file_leaves_nothing_but_the_file() {
     assert!(home.dir.path().join("jobs.db-wal").exists(), "another store goes on");
     drop(two);
     let left: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["jobs.db"], "whoever copies the file has everything");
+    assert_eq!(left, ["jobs.db"], "a copy of the file has everything");
 }

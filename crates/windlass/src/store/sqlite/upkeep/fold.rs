@@ -1,8 +1,9 @@
 //! Folding: deltas become seconds as soon as there are many, in the transaction of the commit that made them many, so that reading
-//! a busy window stays a matter of a few rows. Minutes and hours are upkeep's (`prune`).
+//! a busy window stays a matter of a few rows. `prune` folds minutes and hours.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::reads::rows;
 use rusqlite::Connection;
 
 /// Deltas that may wait: folding as many takes about a millisecond.
@@ -25,12 +26,12 @@ impl Folding {
             return Ok(());
         }
         self.unfolded = 0;
-        let last = || conn.prepare_cached(sql!("tally_last"))?.query_row([], |row| row.get::<_, i64>(0));
+        let last = || conn.prepare_cached(sql!("tallies.sql", "tally_last"))?.query_row([], rows::only::<i64>);
         let bound = last()?;
-        // Numbers begin anew when upkeep has taken all rows away.
+        // Ids restart when upkeep has removed all rows.
         let after = if self.upto < bound { self.upto } else { 0 };
-        conn.prepare_cached(sql!("tally_fold_seconds"))?.execute([after, bound])?;
-        conn.prepare_cached(sql!("tally_folded_seconds"))?.execute([after, bound])?;
+        conn.prepare_cached(sql!("tallies.sql", "tally_fold_seconds"))?.execute([after, bound])?;
+        conn.prepare_cached(sql!("tallies.sql", "tally_folded_seconds"))?.execute([after, bound])?;
         self.upto = last()?;
         Ok(())
     }

@@ -3,13 +3,14 @@
 use crate::clock::Clock;
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
-use crate::store::sqlite::life::names::Names;
-use crate::store::{Keep, Retention, SettingKey, StoreError, json};
+use crate::store::sqlite::reads::names::Names;
+use crate::store::sqlite::reads::rows;
+use crate::store::{Retention, SettingKey, StoreError, json};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
-use windlass_core::{Millis, State};
+use windlass_core::Millis;
 
-/// How long a reading is believed.
+/// How long what was read stays in use.
 const FRESH_FOR: Millis = Millis::from_secs(1);
 
 #[derive(Debug)]
@@ -42,10 +43,11 @@ impl Retentions {
         }
         let key = names.queue(conn, queue)?;
         let name = key.1.as_str().to_owned();
-        let shared = read(conn, &SettingKey::Queue { tenant: None, name: name.clone() }, Retention::default())?;
-        let own = read(conn, &SettingKey::Queue { tenant: Some(key.0.clone()), name }, shared)?;
-        self.known.insert(queue, own);
-        Ok(own)
+        let shared = setting(conn, &SettingKey::Queue { tenant: None, name: name.clone() })?;
+        let own = setting(conn, &SettingKey::Queue { tenant: Some(key.0.clone()), name })?;
+        let retention = json::retention_of(own.as_deref(), shared.as_deref());
+        self.known.insert(queue, retention);
+        Ok(retention)
     }
 
     /// To be called once per transaction.
@@ -58,18 +60,8 @@ impl Retentions {
     }
 }
 
-/// What a retention says of jobs that end in `state`.
-pub(in crate::store::sqlite) fn keep(retention: Retention, state: State) -> Keep {
-    match state {
-        State::Succeeded => retention.succeeded,
-        State::Cancelled => retention.cancelled,
-        State::Failed | State::Queued | State::Running | State::Retrying => retention.failed,
-    }
-}
-
-fn read(conn: &Connection, key: &SettingKey, base: Retention) -> Result<Retention, StoreError> {
+fn setting(conn: &Connection, key: &SettingKey) -> Result<Option<String>, StoreError> {
     let (scope, tenant, name) = key.parts();
-    let mut select = conn.prepare_cached(sql!("setting_get"))?;
-    let value: Option<String> = select.query_row(params![scope, tenant, name], |row| row.get(0)).optional()?;
-    Ok(value.map_or(base, |text| json::retention_in(&text, base)))
+    let mut select = conn.prepare_cached(sql!("queues.sql", "setting"))?;
+    Ok(select.query_row(params![scope, tenant, name], rows::only).optional()?)
 }

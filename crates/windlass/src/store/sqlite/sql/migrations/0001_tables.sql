@@ -1,18 +1,17 @@
--- Live work is small and hot, however long the history: jobs and attempts. Finished work is append-only: archive and
--- archive_attempts. Times and spans are whole milliseconds. Checks on hot rows are spelled with OR: SQLite makes a temporary
--- table for an IN of more than two.
+-- The tables. Live work is small and hot, however long the history; finished work is in the archive. Times and spans are whole
+-- milliseconds. Constraints on hot rows are comparisons spelled with OR: for an IN of more than two, SQLite builds a temporary table.
 
 -- Ids of jobs and schedules come from one sequence and are never used again, whatever is pruned.
 CREATE TABLE windlass_sequence (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    last INTEGER NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    last INTEGER NOT NULL CHECK (last >= 0)
 ) STRICT;
-INSERT INTO windlass_sequence (only, last) VALUES (1, 0);
+INSERT INTO windlass_sequence (one, last) VALUES (1, 0);
 
 CREATE TABLE windlass_queues (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    tenant TEXT NOT NULL,
-    name TEXT NOT NULL,
+    tenant TEXT NOT NULL CHECK (tenant <> ''),
+    name TEXT NOT NULL CHECK (name <> ''),
     executor TEXT NOT NULL CHECK (executor IN ('worker', 'http')),
     paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
     created_at INTEGER NOT NULL,
@@ -22,31 +21,31 @@ CREATE TABLE windlass_queues (
 -- Each policy once, as its canonical line; jobs carry the id.
 CREATE TABLE windlass_policies (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    line TEXT NOT NULL UNIQUE
+    line TEXT NOT NULL UNIQUE CHECK (line <> '')
 ) STRICT;
 
+-- Live jobs. A claim does not write here: while a job runs, its row says how it waited (its attempt is the previous one), and
+-- windlass_running says under which lease it runs and since when. The view windlass_live puts the two together.
 CREATE TABLE windlass_jobs (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
     priority INTEGER NOT NULL CHECK (priority BETWEEN -2 AND 2),
-    -- 1: at most once.
-    once INTEGER NOT NULL CHECK (once IN (0, 1)),
-    state TEXT NOT NULL CHECK (state = 'queued' OR state = 'running' OR state = 'retrying'),
+    at_most_once INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state = 'queued' OR state = 'retrying'),
     due_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
-    lease_id INTEGER,
     claimed_at INTEGER,
     first_attempt_at INTEGER,
     failures INTEGER NOT NULL,
     crashes INTEGER NOT NULL,
     replays INTEGER NOT NULL,
     previous_delay INTEGER NOT NULL,
-    cancel_requested INTEGER NOT NULL CHECK (cancel_requested IN (0, 1)),
+    cancel_requested INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     policy_id INTEGER NOT NULL,
     kind TEXT NOT NULL,
     start_by INTEGER,
-    timeout INTEGER,
+    timeout_ms INTEGER,
     idempotency_key TEXT,
     schedule_id INTEGER,
     parent_id INTEGER,
@@ -56,25 +55,40 @@ CREATE TABLE windlass_jobs (
     http TEXT,
     webhook TEXT,
     payload TEXT NOT NULL,
-    -- A queue's lanes, in the order they are served: by priority, each for at-least-once and at-most-once jobs, and for those
-    -- and suspects (jobs that have lost a worker). One number, because SQLite compares one number much faster than four.
-    lane INTEGER GENERATED ALWAYS AS (queue_id * 20 + (2 - priority) * 4 + once * 2 + (crashes > 0)) VIRTUAL,
-    CHECK ((state = 'running') = (lease_id IS NOT NULL))
+    -- A queue's lanes, in the order they are served: by priority; in each, at-least-once and at-most-once jobs; of both, those that
+    -- never lost a worker and suspects (jobs that have). One number, because SQLite compares one number much faster than four.
+    lane INTEGER GENERATED ALWAYS AS (queue_id * 20 + (2 - priority) * 4 + at_most_once * 2 + (crashes > 0)) VIRTUAL,
+    -- None is negative, and both are 0 or 1: fewer comparisons, which every insert has to make.
+    CHECK ((attempt | failures | crashes | replays | previous_delay) >= 0),
+    CHECK ((at_most_once | cancel_requested) BETWEEN 0 AND 1)
 ) STRICT;
-
--- Claims walk this one, a lane at a time, by due time and id. Claiming a job takes its entry away, so that finishing it needs
--- none. Every index costs every insert and finish: there are no others than these.
-CREATE INDEX windlass_jobs_waiting ON windlass_jobs (lane, due_at) WHERE state <> 'running';
-CREATE INDEX windlass_jobs_start_by ON windlass_jobs (start_by)
-    WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
+-- Every index costs every insert and finish: there are no others than these.
+CREATE INDEX windlass_jobs_start_by ON windlass_jobs (start_by) WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
 CREATE INDEX windlass_jobs_schedule ON windlass_jobs (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_jobs_parent ON windlass_jobs (parent_id) WHERE parent_id IS NOT NULL;
 
+-- Jobs that wait, as claims walk them: a lane at a time, by due time and id.
+CREATE TABLE windlass_waiting (
+    lane INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (lane, due_at, id)
+) STRICT, WITHOUT ROWID;
+
+-- Jobs that run: exactly these have a lease.
+CREATE TABLE windlass_running (
+    id INTEGER PRIMARY KEY,
+    lease_id INTEGER NOT NULL,
+    claimed_at INTEGER NOT NULL
+) STRICT;
+
+-- Finished jobs. Most end with an attempt that left nothing but its success: that one is kept here, in the columns last_…, because
+-- a row of its own would be an eighth of what a job costs in all. All other attempts are rows of windlass_attempts.
 CREATE TABLE windlass_archive (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
     priority INTEGER NOT NULL,
-    once INTEGER NOT NULL,
+    at_most_once INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
     due_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
@@ -89,7 +103,7 @@ CREATE TABLE windlass_archive (
     policy_id INTEGER NOT NULL,
     kind TEXT NOT NULL,
     start_by INTEGER,
-    timeout INTEGER,
+    timeout_ms INTEGER,
     idempotency_key TEXT,
     schedule_id INTEGER,
     parent_id INTEGER,
@@ -101,13 +115,19 @@ CREATE TABLE windlass_archive (
     finished_at INTEGER NOT NULL,
     reason TEXT,
     fingerprint TEXT,
-    discarded_at INTEGER,
+    discarded_at INTEGER CHECK (discarded_at IS NULL OR state = 'failed'),
     discard_reason TEXT,
     result TEXT,
     payload TEXT NOT NULL,
-    CHECK ((state = 'failed') = (reason IS NOT NULL))
+    last_retry INTEGER,
+    last_started_at INTEGER,
+    last_finished_at INTEGER,
+    last_lease_id INTEGER,
+    last_worker TEXT,
+    CHECK ((attempt | failures | crashes | replays | previous_delay) >= 0),
+    CHECK ((state = 'failed') = (reason IS NOT NULL)),
+    CHECK ((last_started_at IS NULL) = (last_worker IS NULL))
 ) STRICT;
-
 -- Retention is per queue and state, by age.
 CREATE INDEX windlass_archive_age ON windlass_archive (queue_id, state, finished_at);
 CREATE INDEX windlass_archive_failed ON windlass_archive (id, discarded_at, queue_id, fingerprint, finished_at)
@@ -115,12 +135,13 @@ CREATE INDEX windlass_archive_failed ON windlass_archive (id, discarded_at, queu
 CREATE INDEX windlass_archive_schedule ON windlass_archive (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_archive_parent ON windlass_archive (parent_id) WHERE parent_id IS NOT NULL;
 
+-- Attempts that have ended, of live and archived jobs alike.
 CREATE TABLE windlass_attempts (
     job_id INTEGER NOT NULL,
-    number INTEGER NOT NULL,
+    number INTEGER NOT NULL CHECK (number >= 1),
     lease_id INTEGER NOT NULL,
-    retry INTEGER NOT NULL,
-    status TEXT NOT NULL,
+    retry INTEGER NOT NULL CHECK (retry >= 0),
+    status TEXT NOT NULL CHECK (status = 'SUCCESS' OR status = 'FAILED' OR status = 'SNOOZED' OR status = 'RELEASED'),
     started_at INTEGER NOT NULL,
     finished_at INTEGER NOT NULL,
     error_class TEXT,
@@ -128,37 +149,20 @@ CREATE TABLE windlass_attempts (
     note TEXT,
     worker TEXT NOT NULL,
     next_run_at INTEGER,
-    delay INTEGER,
+    delay_ms INTEGER CHECK (delay_ms >= 0),
     why TEXT NOT NULL,
-    PRIMARY KEY (job_id, number)
+    PRIMARY KEY (job_id, number),
+    CHECK ((next_run_at IS NULL) = (delay_ms IS NULL))
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE windlass_archive_attempts (
-    job_id INTEGER NOT NULL,
-    number INTEGER NOT NULL,
-    lease_id INTEGER NOT NULL,
-    retry INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    started_at INTEGER NOT NULL,
-    finished_at INTEGER NOT NULL,
-    error_class TEXT,
-    error TEXT,
-    note TEXT,
-    worker TEXT NOT NULL,
-    next_run_at INTEGER,
-    delay INTEGER,
-    why TEXT NOT NULL,
-    PRIMARY KEY (job_id, number)
-) STRICT, WITHOUT ROWID;
-
--- One row per claimed batch (or job): renewing touches these, not the jobs.
+-- One row per claimed batch (or job): renewing writes these, not the jobs.
 CREATE TABLE windlass_leases (
     id INTEGER PRIMARY KEY,
     worker TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
-    length INTEGER NOT NULL,
-    -- Ids of the jobs it covers, with commas between.
-    jobs TEXT NOT NULL
+    length_ms INTEGER NOT NULL CHECK (length_ms >= 0),
+    -- Ids with commas between.
+    job_ids TEXT NOT NULL CHECK (job_ids <> '')
 ) STRICT;
 
 CREATE TABLE windlass_keys (
@@ -170,14 +174,14 @@ CREATE TABLE windlass_keys (
     expires_at INTEGER,
     UNIQUE (tenant, key)
 ) STRICT;
-CREATE INDEX windlass_keys_expiry ON windlass_keys (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX windlass_keys_expires ON windlass_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE windlass_schedules (
     id INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
+    tenant TEXT NOT NULL CHECK (tenant <> ''),
     cadence TEXT NOT NULL,
     zone TEXT NOT NULL,
-    recurrence TEXT NOT NULL CHECK (recurrence IN ('recurring', 'one_shot')),
+    one_shot INTEGER NOT NULL CHECK (one_shot IN (0, 1)),
     overlap TEXT NOT NULL CHECK (overlap IN ('skip', 'allow')),
     missed TEXT NOT NULL CHECK (missed IN ('one', 'skip')),
     template TEXT NOT NULL,
@@ -188,10 +192,10 @@ CREATE TABLE windlass_schedules (
     created_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX windlass_schedules_due ON windlass_schedules (next_at) WHERE paused = 0 AND next_at IS NOT NULL;
-CREATE INDEX windlass_schedules_ending ON windlass_schedules (id) WHERE recurrence = 'one_shot' AND next_at IS NULL;
+CREATE INDEX windlass_schedules_ending ON windlass_schedules (id) WHERE one_shot = 1 AND next_at IS NULL;
 
 CREATE TABLE windlass_settings (
-    scope TEXT NOT NULL,
+    scope TEXT NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server')),
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
     value TEXT NOT NULL,
@@ -215,7 +219,7 @@ CREATE TABLE windlass_workers (
     version TEXT NOT NULL,
     -- JSON: [["email",10],…]
     queues TEXT NOT NULL,
-    running INTEGER NOT NULL,
+    running INTEGER NOT NULL CHECK (running >= 0),
     started_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL
 ) STRICT;
@@ -224,7 +228,7 @@ CREATE TABLE windlass_alerts (
     rule TEXT NOT NULL,
     subject TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('pending', 'firing', 'resolved')),
-    incident INTEGER NOT NULL,
+    incident INTEGER NOT NULL CHECK (incident >= 0),
     since INTEGER NOT NULL,
     fired_at INTEGER,
     resolved_at INTEGER,
@@ -237,12 +241,12 @@ CREATE TABLE windlass_audits (
     at INTEGER NOT NULL,
     by TEXT NOT NULL,
     action TEXT NOT NULL,
-    count INTEGER NOT NULL,
+    count INTEGER NOT NULL CHECK (count >= 0),
     detail TEXT NOT NULL
 ) STRICT;
 
--- What happened, counted: insert-only deltas, later folded into minutes and hours (span in milliseconds).
-CREATE TABLE windlass_tallies (
+-- What happened, counted: commits insert deltas, which are folded into minutes and hours later.
+CREATE TABLE windlass_tally_deltas (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     queue_id INTEGER NOT NULL,
@@ -264,9 +268,9 @@ CREATE TABLE windlass_tallies (
     run_ms INTEGER NOT NULL,
     pickup_ms INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE windlass_tally_sums (
-    span INTEGER NOT NULL CHECK (span IN (60000, 3600000)),
-    at INTEGER NOT NULL,
+CREATE TABLE windlass_tallies (
+    span_ms INTEGER NOT NULL CHECK (span_ms IN (60000, 3600000)),
+    start INTEGER NOT NULL CHECK (start % span_ms = 0),
     queue_id INTEGER NOT NULL,
     kind TEXT NOT NULL,
     enqueued INTEGER NOT NULL,
@@ -285,11 +289,32 @@ CREATE TABLE windlass_tally_sums (
     backoff_ms INTEGER NOT NULL,
     run_ms INTEGER NOT NULL,
     pickup_ms INTEGER NOT NULL,
-    PRIMARY KEY (span, at, queue_id, kind)
+    PRIMARY KEY (span_ms, start, queue_id, kind)
 ) STRICT, WITHOUT ROWID;
 
--- What health writes to, to see whether it can.
-CREATE TABLE windlass_health (
-    only INTEGER PRIMARY KEY CHECK (only = 1),
-    checked_at INTEGER NOT NULL
+-- One row that health checks write to.
+CREATE TABLE windlass_pulse (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    beat_at INTEGER NOT NULL
 ) STRICT;
+
+-- Live jobs as they are now.
+CREATE VIEW windlass_live AS
+SELECT j.id, j.queue_id, j.priority, j.at_most_once, iif(r.id IS NULL, j.state, 'running') AS state, j.due_at,
+    j.attempt + (r.id IS NOT NULL) AS attempt, coalesce(r.claimed_at, j.claimed_at) AS claimed_at,
+    coalesce(j.first_attempt_at, r.claimed_at) AS first_attempt_at, j.failures, j.crashes, j.replays, j.previous_delay,
+    j.cancel_requested, j.created_at, j.policy_id, j.kind, j.start_by, j.timeout_ms, j.idempotency_key, j.schedule_id,
+    j.parent_id, j.traceparent, j.error_class, j.error, j.http, j.webhook, j.payload, r.lease_id
+FROM windlass_jobs j
+LEFT JOIN windlass_running r ON r.id = j.id;
+
+-- Attempts that have ended, wherever they are kept.
+CREATE VIEW windlass_ended_attempts AS
+SELECT job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at,
+    delay_ms, why
+FROM windlass_attempts
+UNION ALL
+SELECT id, attempt, last_lease_id, last_retry, 'SUCCESS', last_started_at, last_finished_at, NULL, NULL, NULL, last_worker,
+    NULL, NULL, 'succeeded'
+FROM windlass_archive
+WHERE last_started_at IS NOT NULL;

@@ -1,0 +1,83 @@
+//! The columns of every row that is read, listed once. SQL names a list as `{job}`; code reads a column by its name, which is its
+//! place in the row. A test holds each statement to its list.
+
+/// `columns!(lease: id, worker)` makes a module `lease` with a constant per column, and `LIST` for SQL. `queue after job: …` numbers
+/// on where `job` ends and has the columns of `job` too.
+macro_rules! columns {
+    ($(#[$doc:meta])* $name:ident $(after $base:ident)?: $first:ident $(, $column:ident)* $(,)?) => {
+        $(#[$doc])*
+        #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports)]
+        pub(in crate::store::sqlite) mod $name {
+            $(pub(in crate::store::sqlite) use super::$base::*;)?
+            enum Place { $first $(, $column)* }
+            const START: usize = 0 $(+ super::$base::COUNT)?;
+            pub(in crate::store::sqlite) const $first: usize = START + Place::$first as usize;
+            $(pub(in crate::store::sqlite) const $column: usize = START + Place::$column as usize;)*
+            pub(in crate::store::sqlite) const COUNT: usize = START + [stringify!($first) $(, stringify!($column))*].len();
+            pub(in crate::store::sqlite) const LIST: &str = concat!(stringify!($first) $(, ", ", stringify!($column))*);
+        }
+    };
+}
+
+columns!(job: id, queue_id, priority, at_most_once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays,
+    previous_delay, cancel_requested, created_at, policy_id, kind, start_by, timeout_ms, idempotency_key, schedule_id, parent_id,
+    traceparent, error_class, error, http, webhook, payload);
+columns!(held after job: lease_id, place);
+columns!(finished after job: finished_at, reason, discarded_at, discard_reason, result);
+columns!(
+    /// What the archive copies from a running job.
+    kept: id, queue_id, priority, at_most_once, due_at, attempt, claimed_at, first_attempt_at, replays, previous_delay,
+    cancel_requested, created_at, policy_id, kind, start_by, timeout_ms, idempotency_key, schedule_id, parent_id, traceparent, http,
+    webhook, payload
+);
+columns!(ending after kept: error_class, error);
+columns!(
+    /// What the archive is given for it.
+    ended after ending: state, failures, crashes, finished_at, reason, fingerprint, result
+);
+columns!(
+    /// A running job, as far as a plain success must know it.
+    succeeding: place, attempt, lease_id, failures, schedule_id
+);
+columns!(
+    /// A running job, as far as waiting again must know it.
+    waiting: place, attempt, lease_id, claimed_at, cancel_requested, priority, at_most_once
+);
+columns!(due: id, due_at);
+columns!(key: job_id, expires_at, is_live);
+columns!(body: kind, payload);
+columns!(standing: queue_id, kind, state, priority, due_at, start_by, has_started, is_discarded);
+columns!(lease: id, worker, length_ms);
+columns!(attempt: number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why);
+columns!(job_attempt after attempt: job_id);
+columns!(queue: id, tenant, name, executor, paused, created_at);
+columns!(setting: scope, tenant, name, value);
+columns!(schedule: id, tenant, cadence, zone, one_shot, overlap, missed, template, paused, next_at, last_at, last_job, created_at);
+columns!(dead_group: fingerprint, tenant, count, first_seen, last_seen, example);
+columns!(depth: queue_id, due, later, oldest_due);
+columns!(queue_count: queue_id, count);
+columns!(tally: queue_id, kind);
+columns!(token: id, name, hash, scopes, tenant, created_at, revoked_at);
+columns!(worker: worker, host, version, queues, running, started_at, seen_at);
+columns!(alert: rule, subject, status, incident, since, fired_at, resolved_at, detail);
+columns!(audit: at, by, action, count, detail);
+columns!(migration: number, name, checksum, min_reader, applied_at);
+
+/// The lists that SQL may name.
+pub(in crate::store::sqlite) const LISTS: &[(&str, &str)] = &[
+    ("job", job::LIST),
+    ("finished", finished::LIST),
+    ("kept", kept::LIST),
+    ("due", due::LIST),
+    ("body", body::LIST),
+    ("lease", lease::LIST),
+    ("attempt", attempt::LIST),
+    ("queue", queue::LIST),
+    ("setting", setting::LIST),
+    ("schedule", schedule::LIST),
+    ("token", token::LIST),
+    ("worker", worker::LIST),
+    ("alert", alert::LIST),
+    ("audit", audit::LIST),
+    ("migration", migration::LIST),
+];

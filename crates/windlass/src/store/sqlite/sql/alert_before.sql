@@ -1,1 +1,0 @@
-SELECT status, incident FROM windlass_alerts WHERE rule = ?1 AND subject = ?2

@@ -1,1 +1,0 @@
-DELETE FROM windlass_archive WHERE id = ?1

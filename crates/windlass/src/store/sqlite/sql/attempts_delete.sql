@@ -1,1 +1,0 @@
-DELETE FROM windlass_attempts WHERE job_id = ?1

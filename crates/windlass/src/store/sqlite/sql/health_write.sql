@@ -1,1 +1,0 @@
-INSERT INTO windlass_health (only, checked_at) VALUES (1, ?1) ON CONFLICT (only) DO UPDATE SET checked_at = excluded.checked_at

@@ -1,1 +1,0 @@
-SELECT last FROM windlass_sequence WHERE only = 1

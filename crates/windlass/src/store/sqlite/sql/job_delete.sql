@@ -1,1 +1,0 @@
-DELETE FROM windlass_live_jobs WHERE id = ?1

@@ -1,1 +1,0 @@
-UPDATE windlass_live_jobs SET due_at = min(due_at, ?2) WHERE id = ?1

@@ -1,1 +1,0 @@
-SELECT 1 FROM windlass_live_jobs WHERE id = ?1

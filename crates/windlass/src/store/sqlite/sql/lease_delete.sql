@@ -1,1 +1,0 @@
-DELETE FROM windlass_leases WHERE id = ?1

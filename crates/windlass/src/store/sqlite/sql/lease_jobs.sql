@@ -1,1 +1,0 @@
-SELECT jobs FROM windlass_leases WHERE id = ?1

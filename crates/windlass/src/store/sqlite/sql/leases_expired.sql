@@ -1,1 +1,0 @@
-SELECT id, worker, length FROM windlass_leases WHERE expires_at <= ?1 ORDER BY id

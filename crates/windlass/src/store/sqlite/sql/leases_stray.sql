@@ -1,1 +1,0 @@
-SELECT count(*) FROM windlass_leases WHERE expires_at < ?1

@@ -1,1 +1,0 @@
-INSERT INTO windlass_migrations (number, name, checksum, min_reader, applied_at) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -1,0 +1,67 @@
+-- Views for operators who like SQL. Their columns are a promise, and the same on Postgres; those of the tables are not. Times are
+-- UTC text.
+--   windlass_all_jobs        every job, live or archived
+--   windlass_all_attempts    every attempt that has ended
+--   windlass_dead_letters    failed jobs that await manual action
+--   windlass_messages        live jobs as a message queue reads them: queue, msg_id, read_ct, enqueued_at, vt
+CREATE VIEW windlass_all_jobs AS
+SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.payload, j.priority, j.state, NULL AS reason,
+    iif(j.at_most_once, 'AT_MOST_ONCE', 'AT_LEAST_ONCE') AS delivery, p.line AS retry, j.attempt, j.failures, j.crashes,
+    j.replays,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.due_at / 1000.0, 'unixepoch') AS due_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.claimed_at / 1000.0, 'unixepoch') AS claimed_at,
+    NULL AS finished_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.start_by / 1000.0, 'unixepoch') AS start_by,
+    j.idempotency_key, j.cancel_requested, j.error_class, j.error, NULL AS result, NULL AS discarded_at,
+    NULL AS discard_reason, j.schedule_id, j.parent_id
+FROM windlass_live j
+JOIN windlass_queues q ON q.id = j.queue_id
+JOIN windlass_policies p ON p.id = j.policy_id
+UNION ALL
+SELECT a.id, q.tenant, q.name, q.executor, a.kind, a.payload, a.priority, a.state, a.reason,
+    iif(a.at_most_once, 'AT_MOST_ONCE', 'AT_LEAST_ONCE'), p.line, a.attempt, a.failures, a.crashes,
+    a.replays,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.created_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.due_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.claimed_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch'),
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.start_by / 1000.0, 'unixepoch'),
+    a.idempotency_key, a.cancel_requested, a.error_class, a.error, a.result,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.discarded_at / 1000.0, 'unixepoch'),
+    a.discard_reason, a.schedule_id, a.parent_id
+FROM windlass_archive a
+JOIN windlass_queues q ON q.id = a.queue_id
+JOIN windlass_policies p ON p.id = a.policy_id;
+
+CREATE VIEW windlass_all_attempts AS
+SELECT job_id, number AS attempt, retry,
+    CASE WHEN status = 'SNOOZED' THEN 'Snoozed' WHEN status = 'RELEASED' THEN 'Released' WHEN retry = 0 THEN 'Initial'
+        ELSE 'Retry #' || retry END AS label,
+    status,
+    strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at,
+    finished_at - started_at AS duration_ms, error_class, error, note, worker,
+    strftime('%Y-%m-%dT%H:%M:%fZ', next_run_at / 1000.0, 'unixepoch') AS next_run_at, delay_ms, why
+FROM windlass_ended_attempts;
+
+CREATE VIEW windlass_dead_letters AS
+SELECT a.id, q.tenant, q.name AS queue, q.executor, a.kind, a.payload, a.reason, a.error_class, a.error, a.fingerprint,
+    a.attempt, a.failures,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.created_at / 1000.0, 'unixepoch') AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at
+FROM windlass_archive a
+JOIN windlass_queues q ON q.id = a.queue_id
+WHERE a.state = 'failed' AND a.discarded_at IS NULL;
+
+-- `read_ct` counts attempts that have ended, so the current one is `read_ct + 1`. `vt` is when the message is visible (again): its
+-- due time, or the end of its lease while it runs.
+CREATE VIEW windlass_messages AS
+SELECT q.name AS queue, j.id AS msg_id, j.attempt AS read_ct,
+    strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS enqueued_at,
+    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(l.expires_at, j.due_at) / 1000.0, 'unixepoch') AS vt,
+    q.tenant, j.kind, j.payload AS message
+FROM windlass_jobs j
+JOIN windlass_queues q ON q.id = j.queue_id
+LEFT JOIN windlass_running r ON r.id = j.id
+LEFT JOIN windlass_leases l ON l.id = r.lease_id;

@@ -1,1 +1,0 @@
-SELECT number, name, checksum, min_reader FROM windlass_migrations ORDER BY number

@@ -1,1 +1,0 @@
-INSERT INTO windlass_policies (line) VALUES (?1)

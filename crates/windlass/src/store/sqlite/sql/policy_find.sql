@@ -1,1 +1,0 @@
-SELECT id FROM windlass_policies WHERE line = ?1

@@ -1,1 +1,0 @@
-SELECT line FROM windlass_policies WHERE id = ?1

@@ -1,1 +1,0 @@
-UPDATE windlass_queues SET paused = ?3 WHERE tenant = ?1 AND name = ?2

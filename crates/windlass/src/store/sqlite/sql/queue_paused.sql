@@ -1,1 +1,0 @@
-SELECT paused FROM windlass_queues WHERE id = ?1

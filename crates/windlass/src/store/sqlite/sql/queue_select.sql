@@ -1,1 +1,0 @@
-SELECT id, tenant, name, executor, paused, created_at FROM windlass_queues

@@ -1,1 +1,0 @@
-DELETE FROM windlass_running WHERE id = ?1

@@ -1,1 +1,0 @@
-DELETE FROM windlass_schedules WHERE id = ?1

@@ -1,1 +1,0 @@
-SELECT scope, tenant, name, value FROM windlass_settings ORDER BY scope, tenant, name

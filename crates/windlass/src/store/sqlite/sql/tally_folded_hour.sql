@@ -1,1 +1,0 @@
-DELETE FROM windlass_tally_sums WHERE span = 60000 AND at >= ?1 AND at < ?1 + 3600000

@@ -1,1 +1,0 @@
-DELETE FROM windlass_tallies WHERE id > ?1 AND id <= ?2

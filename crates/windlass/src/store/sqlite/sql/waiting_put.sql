@@ -1,1 +1,0 @@
-INSERT INTO windlass_waiting (lane, due_at, id) VALUES (?1, ?2, ?3)

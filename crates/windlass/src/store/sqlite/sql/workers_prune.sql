@@ -1,1 +1,0 @@
-DELETE FROM windlass_workers WHERE seen_at < ?1

@@ -1,0 +1,64 @@
+//! Health: whether the file can be written, and what an operator should know about it. Backup.
+
+use crate::store::sqlite::connection::connect;
+use crate::store::sqlite::connection::migrate;
+use crate::store::sqlite::connection::readers::Readers;
+use crate::store::sqlite::connection::sql::sql;
+use crate::store::sqlite::connection::tx::Tx;
+use crate::store::sqlite::reads::rows;
+use crate::store::{Health, StoreError};
+use rusqlite::backup::{Backup, StepResult};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass_core::Millis;
+
+/// A lease that ran out this long ago should have been reaped.
+const STRAY_AFTER: Millis = Millis::from_secs(3600);
+/// `PRAGMA synchronous` as a number: FULL.
+const FULL: i64 = 2;
+/// Pages copied at a time.
+const BACKUP_PAGES: i32 = 1_000;
+/// How long to wait when the file is locked.
+const BACKUP_PAUSE: Duration = Duration::from_millis(10);
+
+pub(in crate::store::sqlite) fn health(tx: &Tx<'_>) -> Result<Health, StoreError> {
+    tx.conn.prepare_cached(sql!("schema.sql", "pulse"))?.execute([tx.now.as_millis()])?;
+    let mut warnings = Vec::new();
+    let synchronous: i64 = tx.conn.pragma_query_value(None, "synchronous", rows::only)?;
+    if synchronous < FULL {
+        warnings.push("synchronous is not FULL: a power cut may lose acknowledged jobs".into());
+    }
+    let journal: String = tx.conn.pragma_query_value(None, "journal_mode", rows::only)?;
+    if journal != "wal" {
+        warnings.push(format!("journal_mode is {journal}, not wal: readers and the writer wait for each other"));
+    }
+    let long_ago = (tx.now - STRAY_AFTER).as_millis();
+    let strays: i64 = tx.conn.prepare_cached(sql!("leases.sql", "leases_stray"))?.query_row([long_ago], rows::only)?;
+    if strays > 0 {
+        let (s, were) = if strays == 1 { ("", "was") } else { ("s", "were") };
+        warnings
+            .push(format!("{strays} lease{s} ran out over an hour ago and {were} not reaped: is a worker running?"));
+    }
+    Ok(Health { engine: format!("sqlite {}", rusqlite::version()), schema: migrate::SCHEMA.number(), warnings })
+}
+
+impl Readers {
+    pub(in crate::store::sqlite) async fn backup(self: &Arc<Self>, to: PathBuf) -> Result<(), StoreError> {
+        if to.exists() {
+            return Err(StoreError::Invalid(format!("there is a file at {} already", to.display())));
+        }
+        self.read(move |reader| {
+            let mut copy = connect::backup(&to)?;
+            let backup = Backup::new(&reader.conn, &mut copy)?;
+            loop {
+                match backup.step(BACKUP_PAGES)? {
+                    StepResult::Done => return Ok(()),
+                    StepResult::More => {}
+                    StepResult::Busy | StepResult::Locked | _ => std::thread::sleep(BACKUP_PAUSE),
+                }
+            }
+        })
+        .await
+    }
+}
