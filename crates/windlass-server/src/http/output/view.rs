@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use windlass::executor::http::mask_headers;
-use windlass::job::{HttpCall, Job, Webhook};
+use windlass::http::mask_headers;
+use windlass::low_level::job::{HttpCall, Job, Webhook};
 use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
 
 /// A job, live or archived.
