@@ -74,6 +74,7 @@ mod leases;
 pub mod low_level;
 #[cfg(feature = "metrics")]
 mod metrics;
+pub mod protocol;
 mod random;
 pub mod remote;
 mod store;

@@ -9,7 +9,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use windlass::client::{Keep, SettingKey};
-use windlass::low_level::catalogue::{Catalogue, DEFAULTS};
+use windlass::protocol::{Catalogue, DEFAULTS};
 use windlass_core::PolicyError;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, no_names};

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::Random;
 use windlass::Windlass;
 use windlass::client::Token;
-use windlass::low_level::catalogue::Catalogue;
+use windlass::protocol::Catalogue;
 use windlass::remote::Remote;
 use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};

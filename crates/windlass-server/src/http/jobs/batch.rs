@@ -17,8 +17,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::client::{Atomicity, Enqueued, MAX_BATCH};
-use windlass::low_level::catalogue::Catalogue;
-use windlass::low_level::job::NewJob;
+use windlass::protocol::{Catalogue, NewJob};
 use windlass_core::policy::FAMILY_FIELDS;
 
 /// The most jobs of one request.

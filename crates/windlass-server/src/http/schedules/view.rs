@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::client::{Recurrence, Schedule};
-use windlass::low_level::job::NewJob;
+use windlass::protocol::NewJob;
 use windlass_core::{Cadence, Millis, Timestamp};
 
 /// A schedule.
