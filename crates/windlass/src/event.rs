@@ -15,6 +15,7 @@ pub const EVENT_BUFFER: usize = 4096;
 
 /// Something that happened to a job.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Event {
     /// When it happened.
     pub at: Timestamp,
@@ -40,6 +41,7 @@ pub struct Event {
 
 /// What happened to a job.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum EventKind {
     /// Stored, or sent again by a person.
     Queued,
@@ -83,6 +85,20 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// The one word for it, as server-sent events and metrics say it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Started { .. } => "started",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Retried { .. } => "retried",
+            Self::GaveUp { .. } => "gave_up",
+            Self::Cancelled => "cancelled",
+            Self::Postponed { .. } => "postponed",
+        }
+    }
+
     /// The state the event leaves its job in.
     #[must_use]
     pub const fn state(&self) -> State {

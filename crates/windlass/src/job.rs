@@ -77,6 +77,51 @@ impl NewJob {
     }
 }
 
+impl NewJob {
+    /// The job as a store keeps it from then on: queued, without an attempt.
+    #[must_use]
+    pub fn stored(self, id: JobId, queue_id: QueueId, created_at: Timestamp, due_at: Timestamp) -> Job {
+        Job {
+            id,
+            tenant: self.tenant,
+            queue: self.queue,
+            queue_id,
+            executor: self.executor,
+            kind: self.kind,
+            payload: self.payload,
+            priority: self.priority,
+            state: State::Queued,
+            reason: None,
+            delivery: self.delivery,
+            policy: self.policy,
+            attempt: 0,
+            failures: 0,
+            crashes: 0,
+            replays: 0,
+            created_at,
+            due_at,
+            first_attempt_at: None,
+            claimed_at: None,
+            finished_at: None,
+            previous_delay: Millis::ZERO,
+            start_by: self.start_by,
+            timeout: self.timeout,
+            idempotency_key: self.idempotency.map(|idempotency| idempotency.key),
+            cancel_requested: false,
+            error_class: None,
+            error: None,
+            result: None,
+            discarded_at: None,
+            discard_reason: None,
+            http: self.http,
+            webhook: self.webhook,
+            schedule: self.schedule,
+            parent: self.parent,
+            traceparent: self.traceparent,
+        }
+    }
+}
+
 /// When a new job is first due. Relative times are measured by the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunAt {
@@ -168,6 +213,7 @@ impl fmt::Debug for Webhook {
 
 /// A job as its store knows it, live or archived.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Job {
     /// Its id.
     pub id: JobId,

@@ -103,20 +103,20 @@ impl Stream {
 }
 
 fn reported(event: &Event) -> Sse {
-    let (name, detail) = match &event.event_kind {
-        EventKind::Queued => ("queued", json!({})),
-        EventKind::Started { waited } => ("started", json!({ "waitedMs": waited.get() })),
-        EventKind::Succeeded { elapsed } => ("succeeded", json!({ "durationMs": elapsed.get() })),
+    let name = event.event_kind.name();
+    let detail = match &event.event_kind {
+        EventKind::Started { waited } => json!({ "waitedMs": waited.get() }),
+        EventKind::Succeeded { elapsed } => json!({ "durationMs": elapsed.get() }),
         EventKind::Retried { elapsed, delay, next_run_at, error_class } => {
             let (elapsed, delay) = (elapsed.get(), Millis::get(*delay));
             let at = next_run_at.to_string();
-            ("retried", json!({ "durationMs": elapsed, "delayMs": delay, "nextRunAt": at, "errorClass": error_class }))
+            json!({ "durationMs": elapsed, "delayMs": delay, "nextRunAt": at, "errorClass": error_class })
         }
         EventKind::GaveUp { elapsed, reason, error_class } => {
-            ("gave_up", json!({ "durationMs": elapsed.get(), "reason": reason.as_str(), "errorClass": error_class }))
+            json!({ "durationMs": elapsed.get(), "reason": reason.as_str(), "errorClass": error_class })
         }
-        EventKind::Cancelled => ("cancelled", json!({})),
-        EventKind::Postponed { next_run_at } => ("postponed", json!({ "nextRunAt": next_run_at.to_string() })),
+        EventKind::Postponed { next_run_at } => json!({ "nextRunAt": next_run_at.to_string() }),
+        EventKind::Queued | EventKind::Cancelled | _ => json!({}),
     };
     let mut data = json!({
         "at": event.at.to_string(),

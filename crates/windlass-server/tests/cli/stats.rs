@@ -5,7 +5,7 @@ use serde_json::Value;
 use windlass::low_level::stores::JobLife;
 use windlass::low_level::stores::Options;
 
-const IN_SQLITE: [&str; 5] = ["live_jobs", "waiting", "running", "attempts", "archive"];
+const IN_SQLITE: [&str; 5] = ["jobs", "waiting", "running", "attempts", "archive"];
 const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
 
 /// Stats without the mean times, which need attempts.
@@ -78,7 +78,7 @@ fn a_long_past_is_folded_into_few_rows() {
         let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
         let count =
             |table: &str| file.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0));
-        (count("windlass_tallies").unwrap(), count("windlass_tally_sums").unwrap())
+        (count("windlass_tally_deltas").unwrap(), count("windlass_tallies").unwrap())
     });
     assert_eq!(rows, (0, 4), "deltas, and hours by queue and kind");
 }

@@ -10,6 +10,7 @@ type Cause = Arc<dyn Error + Send + Sync>;
 /// Why the store did not do what it was asked. Its text names the cause; [`Error::source`] goes on from there, so that
 /// printing the whole chain repeats nothing.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Nothing happened: the database is away, locked, full or read-only. Back off and try again.
     Unavailable(Cause),

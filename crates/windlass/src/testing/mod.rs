@@ -30,6 +30,7 @@ use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
+use crate::event::{Event, EventKind};
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::executor::middleware::Next;
 use crate::executor::{Execute, Executed};
@@ -45,6 +46,7 @@ use serde::Serialize;
 use std::any::Any;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt as Line, Executor, Failure, JobId, Millis, Outcome, Timestamp};
 
 /// When a kit's time begins: noon of the first day of 2026, UTC.
@@ -53,6 +55,13 @@ pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
 const MAX_ATTEMPTS: usize = 100_000;
 /// The most jobs that are listed.
 const MAX_JOBS: u32 = 10_000;
+
+/// An event of a first attempt in the queue `default`, for tests of what observes events.
+#[must_use]
+pub fn event(job: JobId, tenant: Tenant, kind: Kind, event_kind: EventKind, at: Timestamp) -> Event {
+    let queue = QueueName::default();
+    Event { at, job, tenant, queue, kind, attempt: 1, retry: 0, max_attempts: 4, schedule: None, event_kind }
+}
 
 /// A store in memory with a worker that runs when told to.
 pub struct TestKit {

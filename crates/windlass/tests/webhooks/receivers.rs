@@ -74,8 +74,12 @@ scenario! {
                         assert_eq!((event.kind.as_str(), error_class.as_str()), ("webhook", "Timeout"));
                         timed_out += 1;
                     }
-                    EventKind::Queued | EventKind::Started { .. } | EventKind::Succeeded { .. } | EventKind::Postponed { .. } => {}
                     EventKind::GaveUp { .. } | EventKind::Cancelled => panic!("nothing gives up: {event:?}"),
+                    EventKind::Queued
+                    | EventKind::Started { .. }
+                    | EventKind::Succeeded { .. }
+                    | EventKind::Postponed { .. }
+                    | _ => {}
                 }
                 // The lively ones are through before any time has passed; only then the silent ones run out of it.
                 if delivered == 20 && timed_out == 0 && silent.requests().len() == 4 {

@@ -54,7 +54,6 @@ fn reported(event: &Event) -> Option<(Hue, String, String)> {
     let same = |hue, text: String| Some((hue, text.clone(), text));
     let of = event.max_attempts.saturating_sub(1);
     match &event.event_kind {
-        EventKind::Queued | EventKind::Started { .. } | EventKind::Postponed { .. } => None,
         EventKind::Succeeded { .. } => same(Hue::Good, "✓ succeeded".into()),
         EventKind::Retried { delay, error_class, .. } => {
             let (retry, real) = (event.retry + 1, for_real(*delay));
@@ -67,6 +66,7 @@ fn reported(event: &Event) -> Option<(Hue, String, String)> {
             Some((Hue::Bad, format!("✗ {class}gave up, {long}"), format!("✗ {class}gave up: {short}")))
         }
         EventKind::Cancelled => same(Hue::Faint, "cancelled".into()),
+        EventKind::Queued | EventKind::Started { .. } | EventKind::Postponed { .. } | _ => None,
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn reported(url: &str, error: &StoreError) -> Error {
     match error {
         StoreError::Unavailable(_) | StoreError::Unknown(_) => Error::Unavailable(with_causes(message, error)),
         StoreError::Invalid(_) => Error::BadInput(message),
-        StoreError::Corrupt { .. } | StoreError::Schema(_) => Error::Failed(anyhow::anyhow!(message)),
+        StoreError::Corrupt { .. } | StoreError::Schema(_) | _ => Error::Failed(anyhow::anyhow!(message)),
     }
 }
 

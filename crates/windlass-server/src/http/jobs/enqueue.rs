@@ -13,11 +13,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, LOCATION};
-use windlass::Job;
 use windlass::client::{Atomicity, Enqueued};
 use windlass::protocol::{NewJob, QueueId};
+use windlass_core::JobId;
 use windlass_core::policy::FAMILY_FIELDS;
-use windlass_core::{JobId, Millis, State as JobState, Timestamp};
 
 /// Longest `traceparent` that is looked at.
 const TRACEPARENT_LENGTH: usize = 55;
@@ -87,7 +86,7 @@ async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Prob
     let stored = app.windlass().enqueue_jobs(vec![job.clone()], Atomicity::Each).await?;
     match stored.into_iter().next() {
         Some(Enqueued::Created { id, created_at, due_at }) => {
-            let view = JobView::from(&stored_job(job, id, created_at, due_at));
+            let view = JobView::from(&job.stored(id, QueueId(0), created_at, due_at));
             let location = format!("/api/v1/jobs/{id}");
             Ok((StatusCode::CREATED, [(LOCATION, location)], Json(view)).into_response())
         }
@@ -105,48 +104,6 @@ async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Prob
 pub(crate) fn key_conflict(id: JobId) -> Problem {
     let detail = format!("the idempotency key stands for job {id}, which has another kind or payload");
     Problem::new(Kind::KeyConflict, detail)
-}
-
-/// The job as the store now holds it.
-fn stored_job(new: NewJob, id: JobId, created_at: Timestamp, due_at: Timestamp) -> Job {
-    Job {
-        id,
-        tenant: new.tenant,
-        queue: new.queue,
-        queue_id: QueueId(0),
-        executor: new.executor,
-        kind: new.kind,
-        payload: new.payload,
-        priority: new.priority,
-        state: JobState::Queued,
-        reason: None,
-        delivery: new.delivery,
-        policy: new.policy,
-        attempt: 0,
-        failures: 0,
-        crashes: 0,
-        replays: 0,
-        created_at,
-        due_at,
-        first_attempt_at: None,
-        claimed_at: None,
-        finished_at: None,
-        previous_delay: Millis::ZERO,
-        start_by: new.start_by,
-        timeout: new.timeout,
-        idempotency_key: new.idempotency.map(|i| i.key),
-        cancel_requested: false,
-        error_class: None,
-        error: None,
-        result: None,
-        discarded_at: None,
-        discard_reason: None,
-        http: new.http,
-        webhook: new.webhook,
-        schedule: new.schedule,
-        parent: new.parent,
-        traceparent: new.traceparent,
-    }
 }
 
 /// What the headers say: a key, which must not contradict the body's, and a trace.

@@ -208,7 +208,7 @@ impl From<StoreError> for Problem {
                 )
             }
             StoreError::Invalid(message) => Self::new(Kind::Invalid, message.clone()),
-            StoreError::Corrupt { .. } | StoreError::Schema(_) => {
+            StoreError::Corrupt { .. } | StoreError::Schema(_) | _ => {
                 tracing::error!(%error, "the store holds what it cannot hold");
                 Self::new(Kind::Internal, "the store holds something this version cannot read; see the server's log")
             }

@@ -121,8 +121,12 @@ async fn work(w: &World) {
             match events.recv().await.unwrap().event_kind {
                 EventKind::GaveUp { .. } => given_up += 1,
                 EventKind::Retried { .. } => retried += 1,
-                EventKind::Queued | EventKind::Started { .. } | EventKind::Succeeded { .. } => {}
-                EventKind::Cancelled | EventKind::Postponed { .. } => {}
+                EventKind::Queued
+                | EventKind::Started { .. }
+                | EventKind::Succeeded { .. }
+                | EventKind::Cancelled
+                | EventKind::Postponed { .. }
+                | _ => {}
             }
         }
         drop(stop);

@@ -8,14 +8,14 @@ use windlass::Job;
 use windlass::alert::{Alerts, check};
 use windlass::client::{JobFilter, Order, Page, Scope};
 use windlass::core::Attempt as Line;
-use windlass::low_level::event::{Event, EventKind, Observe};
 use windlass::low_level::metrics::MAX_LABEL_SETS;
 use windlass::low_level::stores::Reads;
 use windlass::low_level::stores::Registry;
 use windlass::{Attempt, Failure, JobId, JobKind, Millis, Reason, State, Worker};
+use windlass::{EventKind, Observe};
 use windlass::{Metrics, TenantLabel};
 use windlass_core::Status;
-use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::job::{Kind, Tenant};
 
 /// Real time after which a test that waits for something is given up.
 const HANG: Duration = Duration::from_secs(180);
@@ -195,18 +195,10 @@ async fn a_flood_of_kinds_ends_in_other() {
     let w = World::new();
     let metrics = Metrics::with_tenants(&w.windlass, TenantLabel::On);
     for n in 0..1000 {
-        metrics.observe(&Event {
-            at: w.store.clock().now(),
-            job: JobId(n),
-            tenant: Tenant::new("acme").unwrap(),
-            queue: QueueName::default(),
-            kind: Kind::new(&format!("kind-{n}")).unwrap(),
-            attempt: 1,
-            retry: 0,
-            max_attempts: 4,
-            schedule: None,
-            event_kind: EventKind::Succeeded { elapsed: Millis::from_secs(1) },
-        });
+        let kind = Kind::new(&format!("kind-{n}")).unwrap();
+        let succeeded = EventKind::Succeeded { elapsed: Millis::from_secs(1) };
+        let tenant = Tenant::new("acme").unwrap();
+        metrics.observe(&windlass::testing::event(JobId(n), tenant, kind, succeeded, w.store.clock().now()));
     }
     let text = metrics.encode().await;
     let rows = text.lines().filter(|line| line.starts_with("windlass_retries_total{")).count();

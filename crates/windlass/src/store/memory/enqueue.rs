@@ -2,13 +2,13 @@
 
 use super::super::{Atomicity, Enqueued};
 use super::state::{Key, State};
-use crate::job::{Job, KeyWindow, NewJob};
+use crate::job::{KeyWindow, NewJob};
 use crate::tally::Tally;
 use std::collections::HashMap;
 use std::sync::Arc;
+use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
 use windlass_core::key::{KeyHolder, KeyVerdict, Request};
-use windlass_core::{Millis, State as JobState, Timestamp};
 
 impl State {
     pub(super) fn enqueue(&mut self, jobs: &[NewJob], atomicity: Atomicity, now: Timestamp) -> Vec<Enqueued> {
@@ -30,44 +30,7 @@ impl State {
             };
             self.keys.insert((new.tenant.clone(), idempotency.key.clone()), Key { job: id, until });
         }
-        self.put(Job {
-            id,
-            tenant: new.tenant.clone(),
-            queue: new.queue.clone(),
-            queue_id,
-            executor: new.executor,
-            kind: new.kind.clone(),
-            payload: new.payload.clone(),
-            priority: new.priority,
-            state: JobState::Queued,
-            reason: None,
-            delivery: new.delivery,
-            policy: new.policy.clone(),
-            attempt: 0,
-            failures: 0,
-            crashes: 0,
-            replays: 0,
-            created_at: now,
-            due_at,
-            first_attempt_at: None,
-            claimed_at: None,
-            finished_at: None,
-            previous_delay: Millis::ZERO,
-            start_by: new.start_by,
-            timeout: new.timeout,
-            idempotency_key: new.idempotency.as_ref().map(|i| i.key.clone()),
-            cancel_requested: false,
-            error_class: None,
-            error: None,
-            result: None,
-            discarded_at: None,
-            discard_reason: None,
-            http: new.http.clone(),
-            webhook: new.webhook.clone(),
-            schedule: new.schedule,
-            parent: new.parent,
-            traceparent: new.traceparent.clone(),
-        });
+        self.put(new.clone().stored(id, queue_id, now, due_at));
         self.count(now, queue_id, &new.kind, Tally { enqueued: 1, ..Tally::default() });
         Enqueued::Created { id, created_at: now, due_at }
     }

@@ -105,7 +105,7 @@ pub fn sorted<T>(result: Result<T, StoreError>) -> Result<T, Trouble> {
     result.map_err(|error| match error {
         StoreError::Unavailable(_) => Trouble::Unavailable,
         StoreError::Unknown(_) => Trouble::Unknown,
-        StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => {
+        StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) | _ => {
             panic!("the store says: {error}")
         }
     })
