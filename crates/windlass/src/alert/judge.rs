@@ -61,7 +61,7 @@ impl Judge {
                 status: AlertStatus::Resolved,
                 since: now,
                 resolved_at: fired.then_some(now),
-                detail: "no rule asks for it any more".into(),
+                detail: "its rule is no longer configured".into(),
                 ..alert.clone()
             };
             news.extend(change(store, Some(&alert), after, &self.alerts.operators, now).await?);

@@ -1,4 +1,5 @@
-//! The client: the only door. Enqueue, look at jobs, operate them; each part is a small handle that borrows [`Windlass`].
+//! The client: the library's only entry point. Enqueue, read and manage jobs; each part is a small handle that borrows
+//! [`Windlass`].
 //!
 //! [`Windlass`]: windlass::Windlass
 
