@@ -1,5 +1,5 @@
-//! The reference model: plain maps over the core's rules. What it does is what the other stores must do; it keeps
-//! nothing past its process. Tests run on it.
+//! The reference model: plain maps over the core's rules. It defines how the other stores must behave. Its data is lost
+//! when the process ends. Tests run on it.
 
 mod claim;
 mod commit;
@@ -37,7 +37,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Makes one.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(options: Options) -> Arc<Self> {
         let state = Mutex::new(State::new(options.random));
@@ -52,8 +52,8 @@ impl MemoryStore {
         self.clock.now()
     }
 
-    /// For verbs that may make work due.
-    fn ringing<T>(&self, done: T) -> Result<T> {
+    /// Wakes workers after a call that may make work due.
+    fn with_wake_up<T>(&self, done: T) -> Result<T> {
         self.wake.ring();
         Ok(done)
     }
@@ -63,7 +63,7 @@ impl MemoryStore {
 impl JobLife for MemoryStore {
     async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
         let stored = self.state().enqueue(&jobs, atomicity, self.now());
-        self.ringing(stored)
+        self.with_wake_up(stored)
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         Ok(self.state().claim(&claim, self.now()))
@@ -74,14 +74,14 @@ impl JobLife for MemoryStore {
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         let committed = self.state().commit(commits, &ended, self.now());
-        self.ringing(committed)
+        self.with_wake_up(committed)
     }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         Ok(self.state().renew(&leases, lease_for, self.now()))
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         let transitioned = self.state().reap(&reap, limit, self.now());
-        self.ringing(transitioned)
+        self.with_wake_up(transitioned)
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         Ok(self.state().expire(limit, self.now()))
@@ -91,21 +91,21 @@ impl JobLife for MemoryStore {
     }
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
         let replayed = self.state().replay(scope, &replay, self.now());
-        self.ringing(replayed)
+        self.with_wake_up(replayed)
     }
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
         Ok(self.state().discard(scope, &discard, self.now()))
     }
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         let amended = self.state().amend(scope, id, change);
-        self.ringing(amended)
+        self.with_wake_up(amended)
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         Ok(self.state().due_schedules(limit, self.now()))
     }
     async fn fire(&self, firing: Firing) -> Result<Fired> {
         let fired = self.state().fire(&firing, self.now());
-        self.ringing(fired)
+        self.with_wake_up(fired)
     }
     async fn prune(&self) -> Result<u64> {
         Ok(self.state().prune(self.now()))
@@ -147,7 +147,7 @@ impl Registry for MemoryStore {
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         let count = self.state().pause(tenant, name, paused);
-        self.ringing(count)
+        self.with_wake_up(count)
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
         Ok(self.state().settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -162,7 +162,7 @@ impl Registry for MemoryStore {
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
         let schedule = self.state().add_schedule(spec, next_at, self.now());
-        self.ringing(schedule)
+        self.with_wake_up(schedule)
     }
     async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
         Ok(self.state().schedule(scope, id).cloned())
@@ -172,7 +172,7 @@ impl Registry for MemoryStore {
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
         let changed = self.state().change_schedule(scope, id, change);
-        self.ringing(changed)
+        self.with_wake_up(changed)
     }
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
         Ok(self.state().remove_schedule(scope, id))
@@ -207,7 +207,7 @@ impl Registry for MemoryStore {
     }
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
         let changed = self.state().change_alert(&change, self.now());
-        self.ringing(changed)
+        self.with_wake_up(changed)
     }
     async fn audit(&self, entry: &Audit) -> Result<()> {
         self.state().audits.push(entry.clone());
