@@ -35,7 +35,7 @@ pub struct Draft {
     pub delivery: Delivery,
     /// Longest an attempt may take.
     pub timeout: Option<Millis>,
-    /// The key that stands for it.
+    /// Its idempotency key.
     pub idempotency: Option<Idempotency>,
     /// Makes it a job that Windlass runs itself, by calling a URL.
     pub http: Option<HttpCall>,

@@ -87,7 +87,8 @@ impl Policies<'_> {
         Ok(named(&*self.windlass.catalogue().await?, name))
     }
 
-    /// Stores a policy under a name. Jobs enqueued from now on may name it; jobs stored before keep the policy they have.
+    /// Stores a policy under a name. Jobs enqueued from now on may name it; jobs stored before keep the policy they
+    /// have.
     ///
     /// # Errors
     /// The policy is wrong, the name is a preset's, or the store cannot be written to.

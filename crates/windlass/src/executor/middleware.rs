@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) type Middleware = Arc<dyn Fn(Attempt, Next) -> BoxFuture<'static, Executed> + Send + Sync>;
 
-/// Turns an async function into a middleware.
+/// Makes a middleware from an async function.
 pub(super) fn middleware<F, Fut>(wrap: F) -> Middleware
 where
     F: Fn(Attempt, Next) -> Fut + Send + Sync + 'static,

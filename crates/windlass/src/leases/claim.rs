@@ -41,7 +41,7 @@ impl Claimer {
         self.windlass.record_contact(&result);
         result.map_err(|error| match error {
             StoreError::Unknown(_) => {
-                tracing::warn!(%error, worker = %self.worker, "the outcome of a claim is unknown; asking the store which jobs it took");
+                tracing::warn!(%error, worker = %self.worker, "a claim's outcome is unknown; asking the store");
                 ClaimFailure::Unknown(Doubt::new(worker, drawn, lease_for), error)
             }
             StoreError::Unavailable(_)

@@ -8,7 +8,7 @@ use crate::store::{Commit, Committed, Scope, StoreError};
 use std::collections::HashMap;
 use windlass_core::{JobId, Next, Outcome, Progress, Roll, Timestamp};
 
-/// Whether an operator has requested the job's end since it was claimed.
+/// Whether an operator has requested a cancel since the job was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cancel {
     NotRequested,

@@ -107,8 +107,8 @@ impl HeldLeases {
         inner.leases.iter().filter(|(_, entry)| !entry.lost).map(|(lease, _)| *lease).collect()
     }
 
-    /// Marks a reaped lease as lost: other workers may run its jobs now. Asks their handlers to stop and returns how many
-    /// there were.
+    /// Marks a reaped lease as lost: other workers may run its jobs now. Asks their handlers to stop and returns how
+    /// many there were.
     pub(crate) fn lose(&self, lease: LeaseId) -> usize {
         let mut inner = self.lock();
         let Some(entry) = inner.leases.get_mut(&lease) else { return 0 };

@@ -1,4 +1,4 @@
-//! Transition: turns an outcome into a commit by core's decision, with its webhook delivery if there is one and all
+//! Transition: makes a commit of an outcome by core's decision, with its webhook delivery if there is one and all
 //! text valid for a store. The worker commits what it ran; stores commit what they reap, expire and cancel. Pure.
 
 use super::text::{clean, note_and_result};

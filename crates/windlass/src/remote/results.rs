@@ -49,7 +49,7 @@ pub enum Answer {
     Ok,
     /// The worker does not hold the attempt, or no longer does: nothing changed.
     Stale,
-    /// An operator requested the job's end: stop working on it.
+    /// An operator requested a cancel: stop working on the job.
     Cancel,
 }
 

@@ -91,8 +91,8 @@ impl TestKit {
         Self::over(Windlass::with_random(store, random))
     }
 
-    /// A kit over a client that was opened with a manual clock: `Windlass::builder(url).clock(Clock::manual(START))`. With a
-    /// Postgres URL it tests code that enqueues and completes in Postgres transactions.
+    /// A kit over a client that was opened with a manual clock: `Windlass::builder(url).clock(Clock::manual(START))`.
+    /// With a Postgres URL it tests code that enqueues and completes in Postgres transactions.
     #[must_use]
     pub fn over(windlass: Windlass) -> Self {
         panic::watch();
@@ -133,7 +133,8 @@ impl TestKit {
     /// let file = home.path().join("shop.db");
     /// let kit = TestKit::sqlite(&file).await.handle_blocking(ship);
     /// let mut connection = Connection::open(&file)?;
-    /// connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, shipped INTEGER); INSERT INTO orders VALUES (1, 0)")?;
+    /// connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, shipped INTEGER);")?;
+    /// connection.execute("INSERT INTO orders VALUES (1, 0)", [])?;
     ///
     /// let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     /// let job = Ship { order: 1, file: file.clone() };

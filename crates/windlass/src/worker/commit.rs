@@ -1,4 +1,4 @@
-//! Commit: turns outcomes into transitions and writes them in batches as fast as the store accepts them. An idle worker
+//! Commit: makes transitions of outcomes and writes them in batches as fast as the store accepts them. An idle worker
 //! commits at once. A busy worker collects outcomes while the previous commit is under way.
 
 use crate::client::windlass::Windlass;

@@ -182,7 +182,7 @@ impl Fetch {
                     return Vec::new();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, worker = %self.claimer.worker, "the jobs of an uncertain claim could not be read");
+                    tracing::warn!(%error, worker = %self.claimer.worker, "the jobs of a claim could not be read");
                 }
             }
             reconnect.wait(self.windlass().clock(), self.windlass().random()).await;

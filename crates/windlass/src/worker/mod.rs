@@ -1,5 +1,5 @@
-//! The worker: claims, executes and commits, in one process, under one id. `fetch`, `execute` and `commit` are its three
-//! steps; `renew` keeps its leases alive.
+//! The worker: claims, executes and commits, in one process, under one id. Its three steps are `fetch`, `execute` and
+//! `commit`; `renew` keeps its leases alive.
 
 mod commit;
 mod dispatch;
@@ -44,7 +44,7 @@ pub const DEFAULT_POLL: Millis = Millis::from_secs(1);
 /// Slots per queue of a worker that names no queue.
 pub const DEFAULT_CONCURRENCY: u32 = 50;
 
-/// Runs jobs. Built by what it can do, started by [`Worker::run`].
+/// Runs jobs. Configured by its methods, started by [`Worker::run`].
 pub struct Worker {
     windlass: Windlass,
     handlers: Handlers,
@@ -110,10 +110,10 @@ impl Worker {
         }
     }
 
-    /// Runs jobs of `J`'s kind with an async function: `async fn(J, Attempt) -> Result<R, E>`. A result other than
-    /// `()` is kept with the job. The error may be a [`Failure`], a [`HandlerError`](crate::HandlerError) (to snooze or
-    /// cancel), or any `std::error::Error`: a retryable failure whose class is the error type's name. An `anyhow::Error`
-    /// has the class `Error`, unless there is a [`Failure`] in it (feature `anyhow`).
+    /// Runs jobs of `J`'s kind with an async function: `async fn(J, Attempt) -> Result<R, E>`. A result other than `()`
+    /// is stored with the job. The error may be a [`Failure`], a [`HandlerError`](crate::HandlerError) (to snooze or
+    /// cancel), or any `std::error::Error`: a retryable failure whose class is the error type's name. An
+    /// `anyhow::Error` has the class `Error`, unless there is a [`Failure`] in it (feature `anyhow`).
     #[must_use]
     pub fn handle<J, F, Fut, R, E>(mut self, handler: F) -> Self
     where

@@ -1,4 +1,4 @@
-//! Turns panics of handlers into failures that say what happened and where.
+//! Panics: converts panics of handlers into failures that say what happened and where.
 
 use std::any::Any;
 use std::cell::RefCell;

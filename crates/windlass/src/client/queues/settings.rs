@@ -31,8 +31,8 @@ impl Queues<'_> {
         Ok(text.map_or_else(QueueSettings::default, QueueSettings::read))
     }
 
-    /// Replaces the settings of a queue: of the tenant this handle is narrowed to, else those for all tenants. Jobs stored before
-    /// keep the policy they were stored with; retention applies to all jobs that finish from now on.
+    /// Replaces the settings of a queue: of the tenant this handle is narrowed to, else those for all tenants. Jobs
+    /// stored before keep the policy they were stored with; retention applies to all jobs that finish from now on.
     ///
     /// # Errors
     /// The policy is wrong or incomplete, or the store cannot be written to.

@@ -25,7 +25,8 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// All settings. Their values are JSON text.
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>>;
 
-    /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within seconds.
+    /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within
+    /// seconds.
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()>;
 
     /// Stores a schedule.

@@ -53,7 +53,7 @@ impl MemoryStore {
     }
 
     /// Wakes workers after a call that may make work due.
-    fn with_wake_up<T>(&self, done: T) -> Result<T> {
+    fn ringing<T>(&self, done: T) -> Result<T> {
         self.wake.ring();
         Ok(done)
     }
@@ -63,7 +63,7 @@ impl MemoryStore {
 impl JobLife for MemoryStore {
     async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
         let stored = self.state().enqueue(&jobs, atomicity, self.now());
-        self.with_wake_up(stored)
+        self.ringing(stored)
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         Ok(self.state().claim(&claim, self.now()))
@@ -74,14 +74,14 @@ impl JobLife for MemoryStore {
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         let committed = self.state().commit(commits, &ended, self.now());
-        self.with_wake_up(committed)
+        self.ringing(committed)
     }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         Ok(self.state().renew(&leases, lease_for, self.now()))
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         let transitioned = self.state().reap(&reap, limit, self.now());
-        self.with_wake_up(transitioned)
+        self.ringing(transitioned)
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         Ok(self.state().expire(limit, self.now()))
@@ -91,21 +91,21 @@ impl JobLife for MemoryStore {
     }
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
         let replayed = self.state().replay(scope, &replay, self.now());
-        self.with_wake_up(replayed)
+        self.ringing(replayed)
     }
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
         Ok(self.state().discard(scope, &discard, self.now()))
     }
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         let amended = self.state().amend(scope, id, change);
-        self.with_wake_up(amended)
+        self.ringing(amended)
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         Ok(self.state().due_schedules(limit, self.now()))
     }
     async fn fire(&self, firing: Firing) -> Result<Fired> {
         let fired = self.state().fire(&firing, self.now());
-        self.with_wake_up(fired)
+        self.ringing(fired)
     }
     async fn prune(&self) -> Result<u64> {
         Ok(self.state().prune(self.now()))
@@ -147,7 +147,7 @@ impl Registry for MemoryStore {
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         let count = self.state().pause(tenant, name, paused);
-        self.with_wake_up(count)
+        self.ringing(count)
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
         Ok(self.state().settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -162,7 +162,7 @@ impl Registry for MemoryStore {
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
         let schedule = self.state().add_schedule(spec, next_at, self.now());
-        self.with_wake_up(schedule)
+        self.ringing(schedule)
     }
     async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
         Ok(self.state().schedule(scope, id).cloned())
@@ -172,7 +172,7 @@ impl Registry for MemoryStore {
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
         let changed = self.state().change_schedule(scope, id, change);
-        self.with_wake_up(changed)
+        self.ringing(changed)
     }
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
         Ok(self.state().remove_schedule(scope, id))
@@ -207,7 +207,7 @@ impl Registry for MemoryStore {
     }
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
         let changed = self.state().change_alert(&change, self.now());
-        self.with_wake_up(changed)
+        self.ringing(changed)
     }
     async fn audit(&self, entry: &Audit) -> Result<()> {
         self.state().audits.push(entry.clone());
