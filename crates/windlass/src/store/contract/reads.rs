@@ -38,7 +38,7 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>>;
 
     /// Sums by queue and kind of what was counted since the second that contains a moment, or ever. Old counts are kept
-    /// per minute, then per hour, and are included if their span began then or later (see [`crate::tally`]).
+    /// per minute, then per hour, and are included if their span began then or later (see the module `tally`).
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>>;
 
     /// The same for several moments, each window by itself, in their order; in one read, if the store can.
