@@ -1,4 +1,4 @@
-//! The attempt as its handler sees it: who it is, how long it has, and whether to stop.
+//! The attempt as its handler sees it: its identity, its deadline, and whether to stop.
 
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
@@ -18,9 +18,9 @@ pub struct Attempt(pub(crate) Arc<Ticket>);
 /// A claimed job and what this process knows about its attempt.
 pub(crate) struct Ticket {
     pub job: ClaimedJob,
-    /// Fired when the handler should stop: cancel was requested, the lease was lost, or the worker stops.
+    /// Cancelled when the handler should stop: a cancel was requested, the lease was lost, or the worker stops.
     pub stop: CancellationToken,
-    /// A person asked for the job's end while it ran.
+    /// A cancel of the job was requested while it ran.
     pub cancel_requested: AtomicBool,
     note: Mutex<Option<String>>,
     started_at: Mutex<Option<Timestamp>>,
@@ -51,7 +51,7 @@ impl Ticket {
         Arc::new(Self { job, stop: CancellationToken::new(), cancel_requested, note, started_at, shared })
     }
 
-    /// A person asked for the job's end: tell the handler and remember it for the decision.
+    /// Records that a cancel was requested, for the decision, and asks the handler to stop.
     pub(crate) fn request_cancel(&self) {
         self.cancel_requested.store(true, Ordering::Release);
         self.stop.cancel();
@@ -102,7 +102,7 @@ impl Attempt {
         self.0.job.attempt
     }
 
-    /// Which retry this is: 0 for the first try, up to [`Attempt::max_retries`].
+    /// Which retry this is: 0 for the first attempt, up to [`Attempt::max_retries`].
     #[must_use]
     pub fn retry(&self) -> u32 {
         self.0.job.failures
@@ -120,13 +120,14 @@ impl Attempt {
         self.retry() >= self.max_retries()
     }
 
-    /// The key that is the same for every attempt of this job: hand it to whatever must not happen twice.
+    /// The key that is the same for every attempt of this job. Pass it to any system where the effect must not happen
+    /// twice.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         self.0.job.stable_key()
     }
 
-    /// When the attempt is timed out, if it has a timeout.
+    /// When the attempt times out, if it has a timeout.
     #[must_use]
     pub fn deadline(&self) -> Option<Timestamp> {
         let timeout = self.0.job.timeout?;
@@ -145,13 +146,13 @@ impl Attempt {
         &self.0.shared.worker
     }
 
-    /// The store's clock. Waiting on it instead of the runtime's timer lets tests turn the time.
+    /// The store's clock. Tests can move it, unlike the runtime's timer.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.0.shared.windlass.clock()
     }
 
-    /// Where the job came from: for jobs that enqueue others.
+    /// The job's origin, for jobs that enqueue others.
     #[must_use]
     pub fn windlass(&self) -> &Windlass {
         &self.0.shared.windlass
@@ -162,8 +163,8 @@ impl Attempt {
         self.clock().sleep(span.into()).await;
     }
 
-    /// Fires when the attempt should stop: its job's cancel was requested, its lease was lost, or its worker stops and the
-    /// grace time is over. What the handler then returns is recorded if it still counts.
+    /// Cancelled when the attempt should stop: its job's cancel was requested, its lease was lost, or its worker stops
+    /// and the grace time is over. What the handler then returns is recorded if the attempt still counts.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
         &self.0.stop
@@ -180,7 +181,7 @@ impl Attempt {
         self.0.stop.is_cancelled()
     }
 
-    /// Leaves a text with the attempt, for people. The last one counts.
+    /// Stores a text with the attempt, for operators. The last one counts.
     pub fn note(&self, text: impl Into<String>) {
         *lock(&self.0.note) = Some(text.into());
     }
@@ -188,7 +189,7 @@ impl Attempt {
     /// A value given to the worker with `Worker::state`.
     ///
     /// # Panics
-    /// If there is none of this type: a mistake in wiring, which fails the attempt with class `Panic`.
+    /// If there is no value of this type. This is a mistake in the setup, which fails the attempt with class `Panic`.
     #[must_use]
     pub fn state<T: Any + Send + Sync>(&self) -> Arc<T> {
         self.try_state().unwrap_or_else(|| panic!("Worker::state was given no {}", std::any::type_name::<T>()))

@@ -1,12 +1,12 @@
-//! The only reader of time. A store's clock is the clock of everything in it; tests turn it by hand.
-#![allow(clippy::disallowed_methods)] // This is the file the rule sends people to.
+//! The only place that reads the time. A store's clock is used for everything in it; tests move it by hand.
+#![allow(clippy::disallowed_methods)] // The lint points to this file.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use windlass_core::{Millis, Timestamp};
 
-/// Tells the time and waits for it to pass.
+/// Reads the time and waits for it to pass.
 #[derive(Debug, Clone)]
 pub struct Clock(Source);
 
@@ -19,7 +19,7 @@ enum Source {
 #[derive(Debug)]
 struct System {
     started: Instant,
-    /// The moment that `started` stood for; corrected when the store's own clock says otherwise.
+    /// The time that `started` stands for, corrected when the store's own clock differs.
     origin: Mutex<Timestamp>,
 }
 
@@ -30,7 +30,7 @@ struct Manual {
 }
 
 impl Clock {
-    /// The machine's clock. It runs on the monotonic clock from its first reading on, so it never steps back.
+    /// The system clock. It runs on the monotonic clock from its first reading on, so it never goes back.
     #[must_use]
     pub fn system() -> Self {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -53,7 +53,7 @@ impl Clock {
         }
     }
 
-    /// Time since this clock was made, by the monotonic clock: what leases and contact are measured with.
+    /// Time since this clock was created, by the monotonic clock. Leases and store contact are measured with it.
     #[must_use]
     pub fn monotonic(&self) -> Millis {
         match &self.0 {
@@ -62,7 +62,7 @@ impl Clock {
         }
     }
 
-    /// What a test set the time to; `None` on the machine's clock, where a database reads its own.
+    /// The time a test has set; `None` on the system clock, where a database reads its own.
     #[must_use]
     pub fn fixed(&self) -> Option<Timestamp> {
         match &self.0 {
@@ -71,7 +71,7 @@ impl Clock {
         }
     }
 
-    /// Moves to what the store's server says the time is. Ignored where a test sets the time.
+    /// Adjusts to the time of the store's server. Ignored where a test sets the time.
     pub fn follow(&self, server_now: Timestamp) {
         if let Source::System(system) = &self.0 {
             let elapsed = Millis::from(system.started.elapsed());
@@ -88,7 +88,7 @@ impl Clock {
                 if left.is_zero() {
                     return;
                 }
-                // The clock may be corrected while we sleep: look again after an hour at the latest.
+                // The clock may be corrected during the sleep, so check again after an hour at the latest.
                 tokio::time::sleep(left.min(Millis::from_secs(3600)).to_std()).await;
             },
             Source::Manual(manual) => {
@@ -104,7 +104,7 @@ impl Clock {
         self.sleep_until(self.now() + span.into()).await;
     }
 
-    /// Moves a manual clock forward. Does nothing to the machine's clock.
+    /// Moves a manual clock forward. Does nothing to the system clock.
     pub fn advance(&self, span: impl Into<Millis>) {
         let span = span.into();
         if let Source::Manual(manual) = &self.0 {
@@ -117,7 +117,7 @@ fn lock(origin: &Mutex<Timestamp>) -> MutexGuard<'_, Timestamp> {
     origin.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Measures how long something takes, finer than a [`Clock`] tells: for benchmarks and histograms.
+/// Measures how long something takes, with a finer resolution than [`Clock`]: for benchmarks and histograms.
 #[derive(Debug, Clone, Copy)]
 pub struct Stopwatch(Instant);
 

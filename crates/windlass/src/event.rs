@@ -1,5 +1,5 @@
-//! Events: what happened to jobs, for logs, metrics and whoever subscribes. One log line per transition, where it is
-//! committed; never a payload.
+//! Events: what happened to jobs, for logs, metrics and subscribers. Each transition gets one log line where it is
+//! committed, never with a payload.
 
 use crate::job::Job;
 use crate::store::Transitioned;
@@ -43,7 +43,7 @@ pub struct Event {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// Stored, or sent again by a person.
+    /// Stored, or sent again by an operator.
     Queued,
     /// An attempt started, this long after the job fell due.
     Started {
@@ -113,8 +113,9 @@ impl EventKind {
     }
 }
 
-/// Told of every attempt that starts and of every change that ends or postpones one, in the task that committed it: none is
-/// missed, as a subscriber that lags may. [`EventKind::Queued`] is not told: tallies count it. Must be quick and must not block.
+/// Called for every attempt that starts and every change that ends or postpones one, in the task that committed it.
+/// Unlike a slow subscriber, an observer misses no event. [`EventKind::Queued`] is left out, because tallies count it.
+/// Must be quick and must not block.
 pub trait Observe: Send + Sync {
     /// Called for each event, where it is committed.
     fn observe(&self, event: &Event);
@@ -140,30 +141,30 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
-    /// Events from now on; slow readers miss the oldest.
+    /// Events from now on. Slow readers miss the oldest.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Event> {
         self.subscribers.subscribe()
     }
 
-    /// Tells `observer` too, from now on and for good.
+    /// Adds an observer, which cannot be removed.
     pub fn observe(&self, observer: Arc<dyn Observe>) {
         self.observers.write().unwrap_or_else(PoisonError::into_inner).push(observer);
     }
 
-    /// Whether anyone subscribes.
+    /// Whether there are subscribers.
     #[must_use]
     pub fn has_listeners(&self) -> bool {
         self.subscribers.receiver_count() > 0
     }
 
-    /// Whether anyone subscribes or observes.
+    /// Whether there are subscribers or observers.
     #[must_use]
     pub fn has_audience(&self) -> bool {
         self.has_listeners() || !self.observers.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Tells observers and subscribers what `make` makes, if there are any.
+    /// Sends the event that `make` creates to observers and subscribers, if there are any.
     pub fn emit(&self, make: impl FnOnce() -> Event) {
         let observers = self.observers.read().unwrap_or_else(PoisonError::into_inner);
         if observers.is_empty() && !self.has_listeners() {
@@ -173,12 +174,12 @@ impl Events {
         if !matches!(event.event_kind, EventKind::Queued) {
             observers.iter().for_each(|observer| observer.observe(&event));
         }
-        // Whoever listened a moment ago may be gone: nobody misses this event.
+        // The last subscriber may just have gone, so a failed send is ignored.
         let _ = self.subscribers.send(event);
     }
 }
 
-/// The target of the lines that [`AttemptLog`] is about, so that a log filter can turn them off too.
+/// The log target of the lines that [`AttemptLog`] controls, so that a log filter can disable them too.
 pub const ATTEMPT_TARGET: &str = "windlass::attempt";
 
 /// Whether each start of an attempt and each success gets a log line.
@@ -204,7 +205,7 @@ pub(crate) struct Ended<'a> {
     pub next_firing: Option<Timestamp>,
 }
 
-/// Tells logs and subscribers.
+/// Reports to logs and subscribers.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     pub events: Events,
@@ -227,7 +228,7 @@ impl Reporter {
         self.events.emit(|| event(ended.job, ended.finished_at, what(ended)));
     }
 
-    /// What the store's own upkeep did.
+    /// Reports a transition made by the store's own upkeep.
     pub(crate) fn transitioned(&self, transitioned: &Transitioned, now: Timestamp, next_firing: Option<Timestamp>) {
         let job = &transitioned.job;
         let started_at = job.claimed_at.unwrap_or(now);
@@ -273,11 +274,11 @@ impl Reporter {
     }
 }
 
-/// Longest message of a failure in a log line; the ledger has it whole.
+/// Longest failure message in a log line. The ledger has the full text.
 const LOGGED_ERROR: usize = 300;
 
-/// What a log line may say of a failure. Not what a receiver answered, which may be our own request sent back, nor what a
-/// payload looks like that could not be read: payloads and secrets stay out of logs.
+/// The part of a failure message that may be logged. A receiver's response is left out, because it may echo our
+/// request. So is the message about an unreadable payload. Payloads and secrets stay out of logs.
 fn loggable<'a>(job: &Job, class: Option<&str>, error: &'a str) -> Option<Cow<'a, str>> {
     let reported = match (job.executor, class) {
         (_, Some(BAD_PAYLOAD)) => return None,

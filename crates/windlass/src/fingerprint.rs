@@ -1,5 +1,5 @@
-//! Fingerprints: failures that are the same but for their numbers, ids and names get the same one, so that a thousand
-//! dead letters of one cause are one line to a person.
+//! Fingerprints: failures that differ only in numbers, ids and names get the same one, so that a thousand dead letters
+//! with one cause are shown as one line.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use windlass_core::job::{Kind, QueueName};
 /// Longest normalised message.
 const MESSAGE_LIMIT: usize = 200;
 
-/// A message without what varies between occurrences: quoted texts, numbers and long hexadecimal words become `…`.
+/// A message without its variable parts: quoted texts, numbers and long hexadecimal words become `…`.
 #[must_use]
 pub fn normalise(message: &str) -> String {
     let mut out = String::new();

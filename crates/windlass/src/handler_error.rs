@@ -6,14 +6,14 @@ use std::fmt::{self, Write};
 use windlass_core::failure::ERROR;
 use windlass_core::{Failure, Millis, Outcome};
 
-/// An error as handlers may return it. A [`Failure`], a [`HandlerError`], any `std::error::Error`, `anyhow::Error`, a boxed
-/// error and a text can all become one.
+/// An error type that handlers may return. A [`Failure`], a [`HandlerError`], any `std::error::Error`, `anyhow::Error`,
+/// a boxed error and a text can all become one.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a handler did not succeed: a failure, a request to be attempted later, or the end of the job.
 ///
 /// Any `std::error::Error` becomes one with `?`: a retryable failure whose class is the name of the error's type.
-/// It is no `Error` itself, so that this can be.
+/// It does not implement `Error` itself, because that would conflict with this conversion.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,7 +48,7 @@ pub const fn cancel() -> HandlerError {
 }
 
 impl HandlerError {
-    /// What the attempt comes to.
+    /// The outcome of the attempt.
     #[must_use]
     pub fn into_outcome(self) -> Outcome {
         self.0
@@ -57,7 +57,7 @@ impl HandlerError {
 
 impl<E: Error + 'static> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        // A `Failure` is an error too, and says more than its type's name.
+        // A `Failure` is an error too, and has more information than its type's name.
         let failure = match (&error as &dyn Any).downcast_ref::<Failure>() {
             Some(failure) => failure.clone(),
             None => Failure::new(message(&error)).class(class::<E>()),
@@ -66,7 +66,7 @@ impl<E: Error + 'static> From<E> for HandlerError {
     }
 }
 
-/// A [`HandlerError`] on its way through code that returns boxed errors.
+/// A [`HandlerError`] inside a boxed error.
 #[derive(Debug)]
 struct Carried(Outcome);
 
@@ -97,7 +97,7 @@ impl From<HandlerError> for anyhow::Error {
     }
 }
 
-/// What the error of a handler makes of its attempt.
+/// The outcome for a handler's error.
 pub(crate) fn outcome_of<E: Into<BoxError> + 'static>(error: E) -> Outcome {
     #[cfg(feature = "anyhow")]
     if let Some(error) = (&error as &dyn Any).downcast_ref::<anyhow::Error>() {
@@ -113,7 +113,7 @@ pub(crate) fn outcome_of<E: Into<BoxError> + 'static>(error: E) -> Outcome {
     })
 }
 
-/// A failure keeps what it says, wherever it is in the chain; the texts around it are put before its message.
+/// Finds a failure anywhere in the chain and keeps its fields. The outer messages are put before its message.
 #[cfg(feature = "anyhow")]
 fn outcome_of_anyhow(error: &anyhow::Error) -> Outcome {
     if let Some(carried) = error.downcast_ref::<Carried>() {
@@ -129,12 +129,12 @@ fn outcome_of_anyhow(error: &anyhow::Error) -> Outcome {
     Outcome::Failed(Failure { message, ..failure.clone() })
 }
 
-/// Whether errors of this type lose what a [`Failure`] in them says, because a feature is off.
+/// Whether errors of this type hide a [`Failure`] inside them, because a feature is off.
 pub(crate) fn needs_feature<E>() -> bool {
     !cfg!(feature = "anyhow") && std::any::type_name::<E>() == "anyhow::Error"
 }
 
-/// The last segment of the type's path, without its parameters. Types that say nothing about the error are an `Error`.
+/// The last segment of the type's path, without its parameters. Types that say nothing about the error become `Error`.
 fn class<E: 'static>() -> &'static str {
     let vague = [TypeId::of::<BoxError>(), TypeId::of::<String>(), TypeId::of::<&'static str>()];
     if vague.contains(&TypeId::of::<E>()) {
@@ -145,7 +145,7 @@ fn class<E: 'static>() -> &'static str {
     path.rsplit("::").next().unwrap_or(path)
 }
 
-/// The error and what caused it, in one line; causes that the error already quotes are not repeated.
+/// The error and its causes, in one line. Causes that the error already quotes are not repeated.
 fn message(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

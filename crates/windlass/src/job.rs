@@ -1,4 +1,4 @@
-//! Jobs as the library knows them: what a caller asks to be stored, and what a store tells about it.
+//! Jobs as the library knows them: the job a caller wants stored, and the job a store returns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub type Payload = Arc<str>;
 /// How long an idempotency key is remembered, unless its caller says otherwise.
 pub const DEFAULT_KEY_WINDOW: Millis = Millis::from_secs(86_400);
 
-/// A job to be stored: complete, checked, its policy effective.
+/// A job to be stored: complete, checked, with its effective policy.
 #[derive(Debug, Clone)]
 pub struct NewJob {
     /// Its owner.
@@ -25,11 +25,11 @@ pub struct NewJob {
     pub kind: Kind,
     /// Its JSON text.
     pub payload: Payload,
-    /// Which due jobs of its queue it goes before.
+    /// Its priority among the due jobs of its queue.
     pub priority: Priority,
     /// When it is due.
     pub run_at: RunAt,
-    /// Not started by then: failed (`expired`).
+    /// If it is not started by then, it fails (`expired`).
     pub start_by: Option<Timestamp>,
     /// Its retry policy, all levels merged.
     pub policy: Arc<Policy>,
@@ -37,7 +37,7 @@ pub struct NewJob {
     pub delivery: Delivery,
     /// Longest an attempt may take.
     pub timeout: Option<Millis>,
-    /// The key that stands for it.
+    /// Its idempotency key.
     pub idempotency: Option<Idempotency>,
     /// What to call, for the executor `http`.
     pub http: Option<Arc<HttpCall>>,
@@ -45,14 +45,14 @@ pub struct NewJob {
     pub webhook: Option<Arc<Webhook>>,
     /// The schedule this is a run of.
     pub schedule: Option<JobId>,
-    /// The job whose completion this delivery tells about.
+    /// The job whose completion this delivery reports.
     pub parent: Option<JobId>,
-    /// W3C trace context of whoever enqueued it.
+    /// W3C trace context of the producer.
     pub traceparent: Option<Arc<str>>,
 }
 
 impl NewJob {
-    /// A job with nothing special about it: default tenant and queue, due now.
+    /// A job with default values: default tenant and queue, due now.
     #[must_use]
     pub fn new(kind: Kind, payload: impl Into<Payload>, policy: Arc<Policy>) -> Self {
         Self {
@@ -134,7 +134,7 @@ pub enum RunAt {
 }
 
 impl RunAt {
-    /// The moment that is meant, at `now`.
+    /// The absolute time, at `now`.
     #[must_use]
     pub fn moment(self, now: Timestamp) -> Timestamp {
         match self {
@@ -150,11 +150,11 @@ impl RunAt {
 pub struct Idempotency {
     /// The key.
     pub key: Arc<str>,
-    /// How long it stands for the job.
+    /// How long it refers to the job.
     pub window: KeyWindow,
 }
 
-/// How long a key stands for its job.
+/// How long a key refers to its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyWindow {
     /// For this long.
@@ -184,27 +184,27 @@ pub struct HttpCall {
     pub webhook_id: Option<String>,
 }
 
-/// Without headers and secret: what is printed for debugging may end in a log.
+/// Leaves out headers and the secret, because debug output may end up in a log.
 impl fmt::Debug for HttpCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpCall").field("method", &self.method).field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-/// A completion webhook: whom to tell when a job finishes.
+/// A completion webhook: what to call when a job finishes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     /// The URL to call.
     pub url: String,
-    /// The finished states to tell about.
+    /// The finished states to report.
     pub events: Vec<State>,
-    /// `whsec_…`; unsigned without.
+    /// `whsec_…`; calls are unsigned without it.
     pub secret: Option<String>,
     /// The delivery's policy.
     pub policy: Arc<Policy>,
 }
 
-/// Without the secret: what is printed for debugging may end in a log.
+/// Leaves out the secret, because debug output may end up in a log.
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Webhook").field("url", &self.url).field("events", &self.events).finish_non_exhaustive()
@@ -229,9 +229,9 @@ pub struct Job {
     pub kind: Kind,
     /// Its JSON text.
     pub payload: Payload,
-    /// Which due jobs of its queue it goes before.
+    /// Its priority among the due jobs of its queue.
     pub priority: Priority,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
     /// Why it was given up; set exactly if `state` is `failed`.
     pub reason: Option<Reason>,
@@ -259,21 +259,21 @@ pub struct Job {
     pub finished_at: Option<Timestamp>,
     /// The delay before the current or last attempt; zero before the first.
     pub previous_delay: Millis,
-    /// Not started by then, it fails (`expired`).
+    /// If it is not started by then, it fails (`expired`).
     pub start_by: Option<Timestamp>,
     /// Longest an attempt may take.
     pub timeout: Option<Millis>,
-    /// The key that stands for it.
+    /// Its idempotency key.
     pub idempotency_key: Option<Arc<str>>,
-    /// Whether its end was requested while it ran.
+    /// Whether a cancel was requested while it ran.
     pub cancel_requested: bool,
     /// Class and message of the last failure.
     pub error_class: Option<String>,
     /// The message of the error.
     pub error: Option<String>,
-    /// JSON left by the handler on success.
+    /// JSON returned by the handler on success.
     pub result: Option<Payload>,
-    /// When and why a person declared this dead letter dealt with.
+    /// When an operator declared this dead letter dealt with.
     pub discarded_at: Option<Timestamp>,
     /// Why an operator discarded it.
     pub discard_reason: Option<String>,
@@ -283,14 +283,14 @@ pub struct Job {
     pub webhook: Option<Arc<Webhook>>,
     /// The schedule it is a run of.
     pub schedule: Option<JobId>,
-    /// The job whose end this delivery reports.
+    /// The job whose completion this delivery reports.
     pub parent: Option<JobId>,
     /// W3C trace context of the producer.
     pub traceparent: Option<Arc<str>>,
 }
 
 impl Job {
-    /// What the decision needs to know of a claimed job.
+    /// The facts about a claimed job that the decision needs.
     #[must_use]
     pub fn running(&self) -> Running<'_> {
         Running {
@@ -304,7 +304,7 @@ impl Job {
         }
     }
 
-    /// What operators' actions need to know of a job.
+    /// The facts about a job that operators' actions need.
     #[must_use]
     pub fn standing(&self) -> Standing {
         Standing {
@@ -317,14 +317,15 @@ impl Job {
         }
     }
 
-    /// The key that is the same for every attempt: the caller's, or one made of the job's id.
+    /// The key that is the same for every attempt: the caller's, or one made from the job's id.
     #[must_use]
     pub fn stable_key(&self) -> String {
         self.idempotency_key.as_deref().map_or_else(|| format!("windlass-{}", self.id), str::to_owned)
     }
 }
 
-/// A running job together with the lease it runs under: only a claim makes one, and only one can be committed.
+/// A running job together with the lease it runs under. Only a claim creates one, and only a claimed job can be
+/// committed.
 #[derive(Debug, Clone)]
 pub struct ClaimedJob {
     /// The job as it was claimed.
@@ -334,7 +335,7 @@ pub struct ClaimedJob {
 }
 
 impl ClaimedJob {
-    /// The same job, its end requested by an operator.
+    /// The same job with a cancel requested by an operator.
     #[must_use]
     pub fn with_cancel_requested(&self) -> Self {
         Self { job: Job { cancel_requested: true, ..self.job.clone() }, lease: self.lease }
@@ -348,11 +349,11 @@ impl std::ops::Deref for ClaimedJob {
     }
 }
 
-/// The number of a queue in its store.
+/// The id of a queue in its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub i64);
 
-/// A lease's random number, drawn by the worker; with the attempt number it is the fence. Positive.
+/// A lease's random id, drawn by the worker. With the attempt number it is the fence. Positive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub i64);
 
@@ -363,7 +364,7 @@ impl LeaseId {
         Self((random.number() >> 1) as i64)
     }
 
-    /// Reads what [`fmt::Display`] prints.
+    /// Parses the output of [`fmt::Display`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let number = i64::from_str_radix(text, 16).ok()?;

@@ -1,5 +1,5 @@
-//! The only source of chance: rolls for jitter, ids for leases. Tests seed it.
-#![allow(clippy::disallowed_methods)] // This is the file the rule sends people to.
+//! The only source of random numbers: rolls for jitter, ids for leases. Tests seed it.
+#![allow(clippy::disallowed_methods)] // The lint points to this file.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -29,7 +29,7 @@ impl Random {
         Roll(self.number())
     }
 
-    /// Any `u64`, evenly.
+    /// A uniformly distributed `u64`.
     #[must_use]
     pub fn number(&self) -> u64 {
         match &self.0 {

@@ -1,4 +1,4 @@
-//! Tallies: what happened, counted. One delta per commit, queue and kind; never a counter updated in place.
+//! Tallies: counts of what happened. One delta per commit, queue and kind; never a counter updated in place.
 
 use crate::job::QueueId;
 use crate::store::Commit;
@@ -7,10 +7,10 @@ use std::ops::AddAssign;
 use windlass_core::job::Kind;
 use windlass_core::{Millis, Next, Reason, Status, Timestamp};
 
-/// Deltas, or the seconds they were folded into, stay as they are at least this long, so that short windows are counted to the
-/// second. Then they become minutes, which count in windows that they began in.
+/// Deltas, or the seconds they were folded into, are kept at least this long, so that short windows are counted to the
+/// second. Then they are folded into minutes, which count in a window if they began in it.
 pub const DELTAS_FOR: Millis = Millis::from_secs(15 * 60);
-/// Minutes stay as they are at least this long: longer than the longest window that people look at. Then they become hours.
+/// Minutes are kept at least this long: longer than the longest window that is shown. Then they are folded into hours.
 pub const MINUTES_FOR: Millis = Millis::from_secs(48 * 3600);
 /// One second.
 pub const SECOND: Millis = Millis::from_secs(1);
@@ -19,19 +19,19 @@ pub const MINUTE: Millis = Millis::from_secs(60);
 /// One hour.
 pub const HOUR: Millis = Millis::from_secs(3600);
 
-/// What is counted before the answer can be folded into spans of `unit`: only whole ones are.
+/// Counts before the returned time can be folded into spans of `unit`. Only whole spans are folded.
 #[must_use]
 pub fn fold_before(now: Timestamp, keep: Millis, unit: Millis) -> Timestamp {
     start_of(now - keep, unit)
 }
 
-/// Where a window begins: at the start of a second, so that it makes no difference whether that second was folded.
+/// Where a window begins: at the start of a second, so that it does not matter whether that second was folded.
 #[must_use]
 pub fn window_start(since: Timestamp) -> Timestamp {
     start_of(since, SECOND)
 }
 
-/// When the span of `unit` began that a moment lies in.
+/// When the span of `unit` that contains a moment began.
 #[must_use]
 pub fn start_of(at: Timestamp, unit: Millis) -> Timestamp {
     let unit = unit.get() as i64;
@@ -54,7 +54,7 @@ macro_rules! tally {
                 [$(self.$field),+]
             }
 
-            /// Made of numbers in the order of the columns.
+            /// Creates counts from numbers in the order of the columns.
             #[must_use]
             pub fn from_values(values: [i64; Self::COLUMNS.len()]) -> Self {
                 let [$($field),+] = values;
@@ -75,7 +75,7 @@ tally! {
     enqueued,
     /// Archived jobs made live again.
     replayed,
-    /// Attempts that ended, however.
+    /// Attempts that ended, with any outcome.
     attempts,
     /// Attempts that ended and were the first of their allowance.
     first_attempts,
@@ -95,7 +95,7 @@ tally! {
     lost,
     /// Snoozed or released attempts.
     postponed,
-    /// Retries of jobs that ended well.
+    /// Retries of jobs that succeeded.
     successful_retries,
     /// Milliseconds of backoff chosen for retries.
     backoff_ms,
@@ -155,9 +155,9 @@ impl Tally {
 pub struct Tallies(BTreeMap<(QueueId, Kind), Tally>);
 
 impl Tallies {
-    /// Adds to one of them.
+    /// Adds to the delta of one queue and kind.
     pub fn add(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
-        // A batch is mostly of one kind: look before cloning the name.
+        // A batch mostly has one kind, so look it up before cloning the name.
         if let Some(tally) = self.0.get_mut(&(queue, kind.clone())) {
             *tally += delta;
         } else {

@@ -1,12 +1,12 @@
-//! Wake-ups: tell waiting workers of this process that work may have become due. Losing one changes latency only.
+//! Wake-ups: signal waiting workers of this process that work may have become due. A lost wake-up only adds latency.
 
 use tokio::sync::watch;
 
-/// A bell that anyone can ring and anyone can wait for.
+/// A signal that anyone can send and anyone can wait for.
 #[derive(Debug, Clone)]
 pub struct Wake(watch::Sender<u64>);
 
-/// Waits for the bell. Rings between two waits are seen as one.
+/// Waits for the signal. Several signals between two waits count as one.
 #[derive(Debug)]
 pub struct Waker(watch::Receiver<u64>);
 
@@ -22,7 +22,7 @@ impl Wake {
         self.0.send_modify(|rings| *rings = rings.wrapping_add(1));
     }
 
-    /// Whether anybody is waiting.
+    /// Whether anyone is waiting.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.0.receiver_count() > 0
@@ -36,7 +36,7 @@ impl Wake {
 }
 
 impl Waker {
-    /// Returns when the bell has rung since the last return. Cancel-safe.
+    /// Returns when a signal was sent since the last return. Cancel-safe.
     pub async fn rung(&mut self) {
         if self.0.changed().await.is_err() {
             // The store is gone: there is nothing left to wait for.

@@ -1,5 +1,5 @@
-//! Completion webhooks: the delivery job that is enqueued by the very commit that finishes a job. Pure; sending
-//! and signing are the HTTP executor's work.
+//! Completion webhooks: the delivery job that is enqueued by the commit that finishes a job. Pure. The HTTP executor
+//! signs and sends.
 
 use crate::job::{HttpCall, Job, NewJob, Webhook};
 use serde_json::{Value, json};
@@ -7,33 +7,33 @@ use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName};
 use windlass_core::{Executor, Millis, Next, Timestamp};
 
-/// The queue that deliveries go through, one per tenant.
+/// The queue of deliveries, one per tenant.
 pub const DELIVERY_QUEUE: &str = "webhooks";
 /// The kind of a delivery.
 pub const DELIVERY_KIND: &str = "webhook";
 /// How long a receiver may take to answer.
 pub const DELIVERY_TIMEOUT: Millis = Millis::from_secs(30);
 
-/// What an attempt left behind that the webhook tells about.
+/// The results of an attempt that the webhook reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ending<'a> {
     /// The class of the error.
     pub error_class: Option<&'a str>,
     /// The message of the error.
     pub error: Option<&'a str>,
-    /// The JSON text that the job came to.
+    /// The JSON text of the job's result.
     pub result: Option<&'a str>,
 }
 
-/// The delivery to enqueue with the commit that moves `job` to `next`: none unless the job finishes and its webhook wants to
-/// know about it.
+/// The delivery to enqueue with the commit that moves `job` to `next`. `None` unless the job finishes and its webhook
+/// wants that state.
 #[must_use]
 pub fn delivery(job: &Job, next: Next, ending: Ending<'_>, now: Timestamp) -> Option<NewJob> {
     let webhook = job.webhook.as_ref()?;
     if next.state().is_live() || !webhook.events.contains(&next.state()) {
         return None;
     }
-    // One finishing of one allowance, one id: the receiver can tell a repeated delivery from a new one.
+    // Each time a job finishes it gets one id, so that the receiver can distinguish a repeated delivery from a new one.
     let webhook_id = format!("msg_{}_{}_{}", job.id, job.replays, job.attempt);
     Some(NewJob {
         tenant: job.tenant.clone(),

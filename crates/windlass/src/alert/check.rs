@@ -1,14 +1,15 @@
-//! One look at the store: read, judge, change. Any node may do it at any time.
+//! One check of the alerts: read, judge, change. Any node may do it at any time.
 
 use super::rules::{Picture, WINDOW};
 use super::{Operator, Rule, is_news, notices, step};
 use crate::store::{Alert, AlertChange, AlertStatus, Scope, Store, StoreError};
 use windlass_core::Timestamp;
 
-/// Judges all rules once and makes the changes they call for. Answers the changes this node made that people should hear of.
+/// Judges all rules once and makes the changes that follow. Returns this node's changes that operators should know
+/// about.
 ///
 /// # Errors
-/// The store's: nothing is decided from half a picture.
+/// The store cannot be used. No decision is made from incomplete data.
 pub async fn check(store: &dyn Store, rules: &[Rule], operators: &[Operator]) -> Result<Vec<Alert>, StoreError> {
     let now = store.clock().now();
     let picture = Picture {
@@ -27,7 +28,7 @@ pub async fn check(store: &dyn Store, rules: &[Rule], operators: &[Operator]) ->
     Ok(news)
 }
 
-/// Makes a change, with its notices, unless another node was faster. Answers it if people should hear of it.
+/// Makes a change, with its notices, unless another node was faster. Returns it if operators should know about it.
 pub(super) async fn change(
     store: &dyn Store,
     before: Option<&Alert>,
@@ -42,11 +43,11 @@ pub(super) async fn change(
     if !changed || !is_news {
         return Ok(None);
     }
-    tell(&after);
+    log_change(&after);
     Ok(Some(after))
 }
 
-fn tell(alert: &Alert) {
+fn log_change(alert: &Alert) {
     let Alert { rule, subject, detail, incident, .. } = alert;
     match alert.status {
         AlertStatus::Firing => tracing::error!(rule, subject, incident, detail, "alert {rule} fires: {detail}"),

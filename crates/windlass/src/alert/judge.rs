@@ -1,4 +1,4 @@
-//! A node's judge: looks at the store again and again, and ends alerts whose rule is gone from the configuration.
+//! A node's judge: judges the rules at intervals, and ends alerts whose rule is gone from the configuration.
 
 use super::Alerts;
 use super::check::{change, check};
@@ -6,16 +6,17 @@ use crate::store::{Alert, AlertStatus, Store, StoreError};
 use std::collections::HashMap;
 use windlass_core::{Millis, Timestamp};
 
-/// How long an alert without a rule is left alone: while nodes are replaced one by one, an older one may still have the rule.
+/// How long an alert without a rule is kept. During a rolling deploy, an older node may still have the rule.
 pub const UNKNOWN_FOR: Millis = Millis::from_secs(60);
-/// The longest it is left alone if it comes back time and again, because another node does have the rule.
+/// The longest such an alert is kept if another node that has the rule raises it again and again.
 const UNKNOWN_AT_MOST: Millis = Millis::from_secs(24 * 60 * 60);
 
 /// Judges the rules of one node.
 #[derive(Debug)]
 pub struct Judge {
     alerts: Alerts,
-    /// Alerts that no rule here is about, by rule and subject. As many as there are alerts in the store at most.
+    /// Alerts that belong to no rule of this node, by rule and subject. At most as many as there are alerts in the
+    /// store.
     unknown: HashMap<(String, String), Unknown>,
 }
 
@@ -39,10 +40,11 @@ impl Judge {
         self.alerts.every
     }
 
-    /// Judges all rules once and ends what has none. Answers the changes this node made that people should hear of.
+    /// Judges all rules once and ends alerts without a rule. Returns this node's changes that operators should know
+    /// about.
     ///
     /// # Errors
-    /// The store's.
+    /// The store cannot be used.
     pub async fn look(&mut self, store: &dyn Store) -> Result<Vec<Alert>, StoreError> {
         let mut news = check(store, &self.alerts.rules, &self.alerts.operators).await?;
         let now = store.clock().now();
@@ -59,7 +61,7 @@ impl Judge {
                 status: AlertStatus::Resolved,
                 since: now,
                 resolved_at: fired.then_some(now),
-                detail: "no rule asks for it any more".into(),
+                detail: "its rule is no longer configured".into(),
                 ..alert.clone()
             };
             news.extend(change(store, Some(&alert), after, &self.alerts.operators, now).await?);
@@ -67,7 +69,7 @@ impl Judge {
         Ok(news)
     }
 
-    /// Whether an alert without a rule here has had none for so long that no other node can have one either.
+    /// Whether an alert has had no rule here for so long that no other node can have one either.
     fn is_orphan(&mut self, alert: &Alert, now: Timestamp) -> bool {
         let key = (alert.rule.clone(), alert.subject.clone());
         let first = Unknown { incident: alert.incident, seen_at: now, wait: UNKNOWN_FOR };

@@ -1,5 +1,5 @@
-//! Alerts: rules over what the store counts, judged on every node, fired once per incident across all of them. The rules are
-//! pure; that one node of many makes a change is the store's compare-and-set.
+//! Alerts: rules over the store's counts, judged on every node, fired once per incident across all nodes. The rules are
+//! pure. The store's compare-and-set ensures that only one node makes a change.
 
 mod check;
 mod judge;
@@ -17,7 +17,7 @@ use windlass_core::job::{Kind, QueueName};
 use windlass_core::policy::{Partial, Role};
 use windlass_core::{Executor, Millis, Timestamp};
 
-/// The queue that notices to operators go through.
+/// The queue of notices to operators.
 pub const NOTICE_QUEUE: &str = "alerts";
 /// The kind of a notice. Nothing of this kind is counted by any rule.
 pub const NOTICE_KIND: &str = "alert";
@@ -25,7 +25,7 @@ pub const NOTICE_KIND: &str = "alert";
 /// How often rules are judged.
 pub const ALERT_EVERY: Millis = Millis::from_secs(10);
 
-/// Whom to tell, besides the log, the API and the metrics.
+/// An operator to notify, in addition to the log, the API and the metrics.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Operator {
     /// The URL to call.
@@ -34,32 +34,32 @@ pub struct Operator {
     pub secret: Option<String>,
 }
 
-/// Without the secret: what is printed for debugging may end in a log.
+/// Leaves out the secret, because debug output may end up in a log.
 impl std::fmt::Debug for Operator {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Operator").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-/// What to judge and whom to tell.
+/// The rules to judge and the operators to notify.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerts {
     /// The rules to judge.
     pub rules: Vec<Rule>,
     /// Who is notified.
     pub operators: Vec<Operator>,
-    /// How often to look.
+    /// How often to judge them.
     pub every: Millis,
 }
 
-/// The five rules with their defaults; nobody is told but the log, the API and the metrics.
+/// The five rules with their defaults. Alerts appear only in the log, the API and the metrics.
 impl Default for Alerts {
     fn default() -> Self {
         Self { rules: default_rules(), operators: Vec::new(), every: ALERT_EVERY }
     }
 }
 
-/// Where an alert goes from here. `reading` says, in words, that the condition holds. `None`: nothing changes.
+/// The next status of an alert, or `None` if nothing changes. `reading` describes the condition if it holds.
 #[must_use]
 pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timestamp) -> Option<Alert> {
     let status = before.map(|alert| alert.status);
@@ -93,7 +93,8 @@ fn begin(before: Option<&Alert>, rule: &Rule, detail: &str, now: Timestamp) -> A
     }
 }
 
-/// Whether people are to be told: it fires, or a fired one is over. An incident that never lasted long enough is nobody's business.
+/// Whether to notify operators: an alert fires, or a fired one is resolved. An incident that ended before it fired is
+/// not reported.
 #[must_use]
 pub fn is_news(before: Option<&Alert>, after: &Alert) -> bool {
     match after.status {
@@ -103,7 +104,7 @@ pub fn is_news(before: Option<&Alert>, after: &Alert) -> bool {
     }
 }
 
-/// The notices to operators about a change, to be enqueued by the commit that makes it.
+/// The notices to operators about a change. The commit that makes the change enqueues them.
 #[must_use]
 pub fn notices(alert: &Alert, operators: &[Operator], now: Timestamp) -> Vec<NewJob> {
     operators.iter().map(|operator| notice(alert, operator, now)).collect()

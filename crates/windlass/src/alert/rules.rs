@@ -1,4 +1,4 @@
-//! The five rules, and what they read.
+//! The five rules and their input.
 
 use super::NOTICE_KIND;
 use crate::store::{Alert, Depth, Queue};
@@ -6,13 +6,13 @@ use crate::tally::Tally;
 use windlass_core::job::Kind;
 use windlass_core::{Executor, Millis, Timestamp};
 
-/// How far back rates look.
+/// The window of rates.
 pub const WINDOW: Millis = Millis::from_secs(300);
 
 /// What a rule measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Measure {
-    /// Dead letters waiting for a person.
+    /// Dead letters that await manual action.
     DeadLetters,
     /// Retries ÷ first attempts over the window, in percent.
     RetryRate,
@@ -28,7 +28,7 @@ impl Measure {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::DeadLetters, Self::RetryRate, Self::Exhausted, Self::Backoff, Self::OldestDue];
 
-    /// The word for it.
+    /// The name of the measure.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Measure {
         }
     }
 
-    /// What the word stands for.
+    /// Parses a name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|m| m.as_str() == word)
@@ -56,9 +56,9 @@ pub struct Rule {
     pub threshold: u64,
     /// How long it must hold before it fires.
     pub lasting: Millis,
-    /// Rates over fewer attempts than this say nothing.
+    /// Rates over fewer attempts than this are ignored.
     pub min_count: u64,
-    /// One queue, by name, in any tenant; `None`: everything together.
+    /// One queue, by name, in any tenant; `None` covers all queues together.
     pub queue: Option<String>,
 }
 
@@ -81,14 +81,14 @@ pub fn default_rules() -> Vec<Rule> {
     ]
 }
 
-/// What one rule reads now.
+/// The result of one rule now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// In words, if the condition holds.
+    /// A description, if the condition holds.
     pub holds: Option<String>,
 }
 
-/// What the rules look at.
+/// The input of the rules.
 #[derive(Debug, Default)]
 pub struct Picture {
     pub queues: Vec<Queue>,
@@ -98,7 +98,7 @@ pub struct Picture {
 }
 
 impl Rule {
-    /// What is measured now.
+    /// The current measurement.
     #[must_use]
     pub fn read(&self, picture: &Picture, now: Timestamp) -> Reading {
         let holds = match self.measure {
@@ -111,13 +111,13 @@ impl Rule {
         Reading { holds }
     }
 
-    /// What its alerts are about: a queue, or empty for everything.
+    /// The subject of its alerts: a queue, or empty for everything.
     #[must_use]
     pub fn subject(&self) -> &str {
         self.queue.as_deref().unwrap_or_default()
     }
 
-    /// Whether an alert is this rule's. Two rules of one measure and queue would share their alerts.
+    /// Whether an alert belongs to this rule. Two rules with the same measure and queue would share their alerts.
     #[must_use]
     pub fn is_about(&self, alert: &Alert) -> bool {
         alert.rule == self.measure.as_str() && alert.subject == self.subject()
@@ -127,8 +127,7 @@ impl Rule {
         self.queue.as_deref().is_none_or(|name| name == queue.name.as_str())
     }
 
-    /// Depths of the queues this rule is about. The queue of notices is left out: their failures must not ring the bell that
-    /// they were rung by.
+    /// Depths of the queues this rule covers. The queue of notices is left out: failed notices must not trigger alerts.
     fn depths<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a Depth> {
         picture.depths.iter().filter(|depth| {
             let queue = picture.queues.iter().find(|q| q.id == depth.queue);
@@ -148,7 +147,7 @@ impl Rule {
 
     fn dead_letters(&self, picture: &Picture) -> Option<String> {
         let count: u64 = self.depths(picture).map(|depth| depth.dead).sum();
-        (count >= self.threshold.max(1)).then(|| format!("{count} dead letters wait for a person"))
+        (count >= self.threshold.max(1)).then(|| format!("{count} dead letters await manual action"))
     }
 
     fn retry_rate(&self, recent: &Tally) -> Option<String> {
@@ -170,7 +169,7 @@ impl Rule {
         holds.then(|| format!("retries wait {} on average", Millis::new(mean)))
     }
 
-    /// What waits in a paused queue waits because a person wants it to.
+    /// Jobs in a paused queue are not late, because an operator paused them.
     fn oldest_due(&self, picture: &Picture, now: Timestamp) -> Option<String> {
         let is_paused = |depth: &Depth| picture.queues.iter().any(|q| q.id == depth.queue && q.paused);
         let working = self.depths(picture).filter(|depth| !is_paused(depth));

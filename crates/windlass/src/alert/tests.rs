@@ -77,11 +77,11 @@ fn a_paused_queue_keeps_its_dead_letters_but_nobody_is_late_in_it() {
     let holds = |measure, queue| rule(measure).read(&picture(queue), START).holds.is_some();
     let paused = || crate::store::Queue { paused: true, ..queue("a") };
     assert!(holds(Measure::DeadLetters, queue("a")) && holds(Measure::OldestDue, queue("a")));
-    assert!(holds(Measure::DeadLetters, paused()), "they wait for a person, not for a worker");
+    assert!(holds(Measure::DeadLetters, paused()), "they await manual action, not a worker");
     assert!(!holds(Measure::OldestDue, paused()));
     let notices = || crate::store::Queue { executor: Executor::Http, ..queue(NOTICE_QUEUE) };
     assert!(!holds(Measure::DeadLetters, notices()) && !holds(Measure::OldestDue, notices()));
-    assert!(holds(Measure::DeadLetters, queue(NOTICE_QUEUE)), "somebody's own queue of that name");
+    assert!(holds(Measure::DeadLetters, queue(NOTICE_QUEUE)), "a tenant's own queue of that name");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_retry_rate_needs_a_minimum_count() {
         ..Picture::default()
     };
     let rule = rule(Measure::RetryRate);
-    assert!(rule.read(&picture("email", 5, 10), START).holds.is_none(), "too few to tell");
+    assert!(rule.read(&picture("email", 5, 10), START).holds.is_none(), "too few attempts to judge");
     assert!(rule.read(&picture("email", 10, 100), START).holds.is_none(), "10 % is not above 10 %");
     assert!(rule.read(&picture("email", 11, 100), START).holds.is_some());
     assert!(rule.read(&picture(NOTICE_KIND, 11, 100), START).holds.is_none(), "notices are not counted");

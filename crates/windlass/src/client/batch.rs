@@ -13,8 +13,8 @@ use std::future::IntoFuture;
 use windlass_core::policy::Partial;
 use windlass_core::{Delivery, JobId, Millis, PolicyError, Priority, Timestamp};
 
-/// Jobs about to be stored in one commit. Awaiting it stores all of them, or none: it gives their ids in the order of the
-/// jobs, or the reason of the first job that was refused.
+/// Jobs about to be stored in one commit. Awaiting it stores all of them or none. Returns their ids in order, or the
+/// error of the first refused job.
 #[derive(Debug)]
 #[must_use = "jobs are stored when their batch is awaited"]
 pub struct EnqueueMany<'a> {
@@ -23,13 +23,13 @@ pub struct EnqueueMany<'a> {
     retry: Option<Retry>,
 }
 
-/// A batch of which each job is stored or refused by itself. Awaiting it gives a result for each, in the order of the jobs.
+/// A batch in which each job is stored or refused by itself. Awaiting it returns a result for each job, in order.
 #[derive(Debug)]
 #[must_use = "jobs are stored when their batch is awaited"]
 pub struct EnqueueEach<'a>(EnqueueMany<'a>);
 
 impl Windlass {
-    /// Many jobs of one kind, in one commit: far cheaper than one by one. What the builder says holds for all of them.
+    /// Many jobs of one kind, in one commit: much faster than one by one. The builder's options apply to all of them.
     ///
     /// ```
     /// use windlass::{JobKind, Priority, Windlass};
@@ -50,7 +50,7 @@ impl Windlass {
         self.enqueue_all(jobs.into_iter().map(|job| self.enqueue(job)))
     }
 
-    /// Many jobs of any kinds, each with options of its own, in one commit.
+    /// Many jobs of any kinds, each with its own options, in one commit.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -145,7 +145,7 @@ impl<'a> EnqueueMany<'a> {
         self.all(|job| job.with(|draft| draft.traceparent = Some(context.clone())))
     }
 
-    /// Stores or refuses each job by itself: one that is refused does not keep the others out.
+    /// Stores or refuses each job by itself. A refused job does not affect the others.
     ///
     /// ```
     /// # use windlass::{JobKind, Windlass};
@@ -189,7 +189,7 @@ impl<'a> EnqueueMany<'a> {
         let catalogue = windlass.catalogue().await?;
         let jobs = self.complete(&catalogue).collect::<Result<Vec<NewJob>, EnqueueError>>()?;
         let stored = windlass.store_jobs(jobs, Atomicity::All).await?;
-        // The job that was refused says why; the others only that one was.
+        // The refused job has the reason. The others only say that another job was refused.
         let refused = stored.iter().position(|one| one.id().is_none() && *one != Enqueued::NotStored);
         match refused {
             Some(place) => Err(refusal(stored, place)),
@@ -228,7 +228,7 @@ impl<'a> EnqueueMany<'a> {
     }
 }
 
-/// Reads policies; jobs of one batch mostly share one.
+/// Parses policies. The jobs of a batch mostly share one.
 struct Policies<'c> {
     catalogue: &'c Catalogue,
     last: Option<(Retry, Partial)>,

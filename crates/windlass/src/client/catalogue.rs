@@ -1,5 +1,6 @@
 //! The catalogue: settings of queues, kinds, named policies and tenants as one snapshot, and how they complete a draft.
-//! Levels, nearest first: the job's own fields, the policy it names, its kind, its queue, the server's default.
+//! Levels, highest precedence first: the job's own fields, the policy it names, its kind, its queue, the server's
+//! default.
 
 use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
 use crate::client::retry::Retry;
@@ -15,7 +16,7 @@ use windlass_core::{Executor, Policy, PolicyError, State};
 /// The name of the server-wide setting that holds the defaults: `{"policy":…,"giveUpOn":[…]}`.
 pub const DEFAULTS: &str = "defaults";
 
-/// A snapshot of what the store says about queues, kinds, policies and tenants.
+/// A snapshot of the store's settings for queues, kinds, policies and tenants.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
     queues: HashMap<(Option<Tenant>, String), Partial>,
@@ -27,12 +28,12 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads settings as a store gives them. What cannot be read is left out and logged: a wrong setting of one queue must not
-    /// stop the others.
+    /// Parses the store's settings. Settings that cannot be parsed are skipped and logged: one queue's invalid setting
+    /// must not stop the others.
     #[must_use]
     pub fn load(settings: &[(SettingKey, String)]) -> Self {
         let mut catalogue = Self::default();
-        // Named policies first: the others may name them.
+        // Named policies come first, because the others may refer to them.
         let (named, others): (Vec<_>, Vec<_>) =
             settings.iter().partition(|(key, _)| matches!(key, SettingKey::Policy { .. }));
         for (key, text) in named.into_iter().chain(others) {
@@ -45,12 +46,12 @@ impl Catalogue {
         catalogue
     }
 
-    /// Uses `policy` for jobs that get none otherwise, unless the store itself has a default.
+    /// Uses `policy` for jobs without another policy, unless the store itself has a default.
     pub(crate) fn or_default_policy(mut self, policy: Option<&Retry>) -> Self {
         if let Some(policy) = policy.filter(|_| self.default_policy.is_none()) {
             match policy.read(&self) {
                 Ok(policy) => self.default_policy = Some(policy),
-                // It could be read when the store was opened: a named policy was removed since.
+                // The policy was valid when the store was opened, so a named policy was removed since.
                 Err(error) => tracing::warn!(%error, "the default policy cannot be read and is ignored"),
             }
         }
@@ -98,7 +99,7 @@ impl Catalogue {
         self.policies.iter().map(|(name, policy)| (name.as_str(), policy))
     }
 
-    /// Reads a policy in any of its forms, with the operator's names.
+    /// Parses a policy in any of its forms, with the operator's names.
     ///
     /// # Errors
     /// What is wrong with it and what would be accepted.
@@ -106,7 +107,7 @@ impl Catalogue {
         Partial::from_json(value, &|name| self.policies.get(name).cloned())
     }
 
-    /// Reads a webhook: `{url, events, secret, policy}`.
+    /// Parses a webhook: `{url, events, secret, policy}`.
     ///
     /// # Errors
     /// The field that is wrong and what would be accepted.
@@ -148,7 +149,7 @@ impl Catalogue {
         own: &Partial,
     ) -> Result<Policy, PolicyError> {
         let of_queue = |tenant: Option<Tenant>| self.queues.get(&(tenant, queue.as_str().to_owned())).cloned();
-        // A level of its own: what it says nothing of may not fit the strategy it names.
+        // A separate level, because fields that it leaves out may not fit the strategy it names.
         let default = match role {
             Role::Handler => self.default_policy.clone(),
             Role::Http | Role::Delivery => None,
@@ -172,7 +173,7 @@ impl Catalogue {
         }
     }
 
-    /// Makes a draft whole: checks it, freezes its policy, adds its tenant's webhook.
+    /// Completes a draft: checks it, fixes its policy, adds its tenant's webhook.
     ///
     /// # Errors
     /// The field that is wrong and what would be accepted.
@@ -207,13 +208,13 @@ impl Catalogue {
         })
     }
 
-    /// A tenant's webhook, whole. One that cannot be sent to was refused when it was set.
+    /// A tenant's complete webhook. An invalid one was refused when it was set.
     #[must_use]
     pub fn webhook_of(&self, tenant: &Tenant) -> Option<Webhook> {
         self.webhooks.get(tenant).and_then(|draft| self.complete_webhook(draft).ok())
     }
 
-    /// Makes a webhook whole: its deliveries' policy over `stepped`.
+    /// Completes a webhook: its deliveries' policy over `stepped`.
     ///
     /// # Errors
     /// The field that is wrong and what would be accepted.
@@ -242,7 +243,7 @@ impl Catalogue {
     }
 }
 
-/// Queues of the usual names have their own number of attempts where the `queue-worker` preset is in force.
+/// Queues with the usual names have their own number of attempts where the `queue-worker` preset applies.
 fn with_queue_attempts(level: Partial, queue: &QueueName) -> Partial {
     let preset = Preset::find("queue-worker").expect("queue-worker is a preset").partial();
     match usual_attempts(queue) {

@@ -9,11 +9,11 @@ use crate::store::{
 use std::fmt::Write as _;
 use windlass_core::{JobId, State, Timestamp};
 
-/// Jobs read at once while ids are gathered: their payloads come along.
+/// Jobs read at once while ids are collected. Each read includes the payloads.
 const READ_AT_ONCE: usize = 500;
-/// Lines of the audit among which an earlier page of the same replay is looked for.
+/// The most audit entries searched for an earlier page of the same replay.
 const LOOKED_AT: u32 = 1000;
-/// Ids that the audit names of a replay by ids.
+/// How many ids the audit entry of a replay by ids lists.
 const NAMED_IDS: usize = 20;
 
 /// Failed jobs that await manual action. Made by [`Windlass::dead_letters`].
@@ -29,7 +29,7 @@ pub struct DeadLetters<'a> {
 pub struct ReplayedPage {
     /// Sent again by this call.
     pub done: u64,
-    /// Whether there may be more than one call takes: repeat it.
+    /// Whether there may be more jobs than one call takes: repeat it.
     pub more: bool,
     /// When the last of them is due.
     pub last_due: Option<Timestamp>,
@@ -49,7 +49,7 @@ pub struct ReplayedIds {
 pub struct DiscardedPage {
     /// Discarded by this call.
     pub done: u64,
-    /// Whether there may be more than one call takes: repeat it.
+    /// Whether there may be more jobs than one call takes: repeat it.
     pub more: bool,
 }
 
@@ -109,7 +109,7 @@ impl<'a> DeadLetters<'a> {
         self.windlass.store().jobs(&self.scope, &filter, page).await
     }
 
-    /// Dead letters that match, grouped by failures that are alike, the largest group first.
+    /// Dead letters that match, grouped by similar failures, the largest group first.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -118,9 +118,9 @@ impl<'a> DeadLetters<'a> {
         self.windlass.store().dead_groups(&self.scope, &filter, limit).await
     }
 
-    /// Sends the dead letters that match again, the oldest job first, up to 10,000 of them in one commit. Repeat it while there
-    /// is more: a page of the same filter and spacing goes on where the last one ended, also after an interruption, and no job is
-    /// sent twice.
+    /// Sends the matching dead letters again, the oldest job first, up to 10,000 of them in one commit. Repeat it while
+    /// there is more. A page of the same filter and spacing continues where the last one ended, even after an
+    /// interruption, and no job is sent twice.
     ///
     /// # Errors
     /// The store cannot be read or written to.
@@ -141,7 +141,8 @@ impl<'a> DeadLetters<'a> {
         Ok(ReplayedPage { done: count(&replayed, &Replayed::Queued), more, last_due })
     }
 
-    /// Sends these dead letters again in one commit, spaced in the order given. Jobs that are no dead letters are left alone.
+    /// Sends these dead letters again in one commit, spaced in the order given. Jobs that are not dead letters are
+    /// unchanged.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -155,8 +156,8 @@ impl<'a> DeadLetters<'a> {
         Ok(ReplayedIds { results, last_due })
     }
 
-    /// Declares the dead letters that match dealt with, the oldest first, up to 10,000 of them in one commit. They stay in the
-    /// archive. Repeat it while there is more.
+    /// Declares the matching dead letters dealt with, the oldest first, up to 10,000 of them in one commit. They stay
+    /// in the archive. Repeat it while there is more.
     ///
     /// # Errors
     /// The store cannot be read or written to.
@@ -167,7 +168,7 @@ impl<'a> DeadLetters<'a> {
         Ok(DiscardedPage { done: count(&discarded, &Discarded::Done), more })
     }
 
-    /// Declares these dead letters dealt with, with an answer for each in the order given.
+    /// Declares these dead letters dealt with. Returns an answer for each, in the order given.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -185,14 +186,14 @@ impl<'a> DeadLetters<'a> {
         Replay::new(ids, ReplayOnly::DeadLetters, self.by.clone())
     }
 
-    /// When the last job is due of those that were sent again.
+    /// When the last of the replayed jobs is due.
     async fn last_due(&self, ids: &[JobId], replayed: &[Replayed]) -> Result<Option<Timestamp>, StoreError> {
         let mut sent = ids.iter().zip(replayed).filter(|(_, result)| **result == Replayed::Queued);
         let Some((id, _)) = sent.next_back() else { return Ok(None) };
         Ok(self.windlass.store().job(&self.scope, *id).await?.map(|job| job.due_at))
     }
 
-    /// Ids of dead letters that match, the oldest first, at most [`MAX_BATCH`].
+    /// Ids of matching dead letters, the oldest first, at most [`MAX_BATCH`].
     async fn ids(&self, filter: JobFilter) -> Result<Vec<JobId>, StoreError> {
         let mut ids: Vec<JobId> = Vec::new();
         while ids.len() < MAX_BATCH {
@@ -212,14 +213,14 @@ fn count<T: PartialEq>(results: &[T], wanted: &T) -> u64 {
     results.iter().filter(|result| *result == wanted).count() as u64
 }
 
-/// Ids as the audit names them: the first few.
+/// Ids as the audit lists them: the first few.
 fn named(ids: &[JobId]) -> String {
     let first: Vec<String> = ids.iter().take(NAMED_IDS).map(ToString::to_string).collect();
     let more = if ids.len() > first.len() { ", …" } else { "" };
     format!("dead letters {}{more}", first.join(", "))
 }
 
-/// The request of a replay by filter, always in the same words: a repetition is recognised by them.
+/// The text of a replay by filter. Always the same for the same request, so that a repetition is recognised.
 fn in_words(scope: &Scope, filter: &JobFilter, spacing: Spacing) -> String {
     let own = match scope {
         Scope::All => None,

@@ -1,4 +1,4 @@
-//! Drafts: what a caller asks for, before the levels of policy are merged and the job is whole.
+//! Drafts: what a caller asks for, before policy levels are merged and the job is complete.
 
 use crate::job::{HttpCall, Idempotency, Payload, RunAt};
 use windlass_core::job::{Kind, QueueName, Tenant};
@@ -35,7 +35,7 @@ pub struct Draft {
     pub delivery: Delivery,
     /// Longest an attempt may take.
     pub timeout: Option<Millis>,
-    /// The key that stands for it.
+    /// Its idempotency key.
     pub idempotency: Option<Idempotency>,
     /// Makes it a job that Windlass runs itself, by calling a URL.
     pub http: Option<HttpCall>,
@@ -48,7 +48,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// A job with nothing special about it.
+    /// A job with default values.
     #[must_use]
     pub fn new(kind: Kind, payload: impl Into<Payload>) -> Self {
         Self {
@@ -76,16 +76,16 @@ impl Draft {
 pub struct WebhookDraft {
     /// The URL to call.
     pub url: String,
-    /// The ends of a job that are reported.
+    /// The final states that are reported.
     pub events: Vec<State>,
-    /// What signs the calls: `whsec_` and base64.
+    /// The secret that signs the calls: `whsec_` and base64.
     pub secret: Option<String>,
     /// The delivery's own fields over the policy it names.
     pub policy: Partial,
 }
 
 impl WebhookDraft {
-    /// A webhook for every end of a job, unsigned, with the usual policy of deliveries.
+    /// An unsigned webhook for every final state, with the default policy of deliveries.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         let events = vec![State::Succeeded, State::Failed, State::Cancelled];
@@ -93,7 +93,7 @@ impl WebhookDraft {
     }
 }
 
-/// Without the secret: what is printed for debugging may end in a log.
+/// Leaves out the secret, because debug output may end up in a log.
 impl std::fmt::Debug for WebhookDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebhookDraft").field("url", &self.url).field("events", &self.events).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Enqueue: a typed job, a builder for what is special about it, and what comes of it.
+//! Enqueue: a typed job, a builder for its options, and the result.
 
 use crate::client::batch::wrong_policy;
 use crate::client::catalogue::Catalogue;
@@ -18,16 +18,16 @@ use windlass_core::{Delivery, JobId, Millis, Priority, Timestamp};
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnqueueError {
-    /// A value that is not accepted: which one, and what would be.
+    /// A value is not accepted: which one, and what would be accepted.
     #[error(transparent)]
     Draft(#[from] DraftError),
-    /// Its idempotency key stands for another job.
+    /// Its idempotency key belongs to another job.
     #[error("the idempotency key stands for job {0}, which has another kind or payload")]
     KeyConflict(JobId),
-    /// The database would not take it.
+    /// The database refused it.
     #[error("the store refused the job: {0}")]
     Refused(String),
-    /// A neighbour in an all-or-nothing batch was refused.
+    /// Another job of an all-or-nothing batch was refused.
     #[error("not stored, because another job of the batch was refused")]
     NotStored,
     /// The store could not be used.
@@ -35,19 +35,19 @@ pub enum EnqueueError {
     Store(#[from] StoreError),
 }
 
-/// A job about to be stored; awaiting it stores it and gives its id.
+/// A job about to be stored. Awaiting it stores the job and returns its id.
 #[derive(Debug)]
 #[must_use = "a job is stored when its builder is awaited"]
 pub struct Enqueue<'a> {
     windlass: &'a Windlass,
-    /// What was wrong with a value given so far is reported when the builder is awaited.
+    /// The first invalid value, reported when the builder is awaited.
     pub(super) draft: Result<Draft, DraftError>,
     pub(super) retry: Option<Retry>,
 }
 
 impl Windlass {
-    /// A job of `J`'s kind, due now, in its kind's queue (or `default`), unless the builder says otherwise. Awaiting the
-    /// builder stores the job and gives its id: from then on, the job survives a crash.
+    /// A job of `J`'s kind, due now, in its kind's queue (or `default`), unless the builder says otherwise. Awaiting
+    /// the builder stores the job and returns its id. From then on, the job survives a crash.
     ///
     /// ```
     /// use std::time::Duration;
@@ -65,7 +65,7 @@ impl Windlass {
     /// # Ok(())
     /// # }
     /// ```
-    #[allow(clippy::needless_pass_by_value)] // A job is handed over: `enqueue(SendEmail { to })`.
+    #[allow(clippy::needless_pass_by_value)] // The caller gives the job away: `enqueue(SendEmail { to })`.
     pub fn enqueue<J: JobKind>(&self, job: J) -> Enqueue<'_> {
         let mut enqueue = self.enqueue_payload(J::KIND, serde_json::to_string(&job).map(Payload::from));
         enqueue.retry = J::RETRY.map(|line| Retry::Line(line.into()));
@@ -96,7 +96,7 @@ impl Windlass {
         Enqueue { windlass: self, draft, retry: None }
     }
 
-    /// Stores jobs that are complete already.
+    /// Stores complete jobs.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -112,7 +112,7 @@ impl Windlass {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
-        // Read before the store takes the jobs; without subscribers nothing is.
+        // Read before the store takes the jobs. Skipped if there are no subscribers.
         let events: Option<Vec<Event>> = self.events().has_listeners().then(|| jobs.iter().map(queued).collect());
         let result = self.store().enqueue(jobs, atomicity).await;
         self.record_contact(&result);
@@ -127,7 +127,7 @@ impl Windlass {
 }
 
 impl<'a> Enqueue<'a> {
-    /// Its queue, instead of its kind's.
+    /// Its queue, instead of its kind's queue.
     pub fn queue(self, name: &str) -> Self {
         match named_queue(name) {
             Ok(queue) => self.with(|draft| draft.queue = Some(queue)),
@@ -143,7 +143,7 @@ impl<'a> Enqueue<'a> {
         }
     }
 
-    /// Which due jobs of its queue it goes before.
+    /// Its priority among the due jobs of its queue.
     pub fn priority(self, priority: Priority) -> Self {
         self.with(|draft| draft.priority = priority)
     }
@@ -160,7 +160,7 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.run_at = RunAt::At(moment))
     }
 
-    /// Not started by then, it fails (`expired`).
+    /// If it is not started by then, it fails (`expired`).
     pub fn start_by(self, moment: impl Into<Timestamp>) -> Self {
         let moment = moment.into();
         self.with(|draft| draft.start_by = Some(moment))
@@ -172,7 +172,7 @@ impl<'a> Enqueue<'a> {
         self
     }
 
-    /// How often its effects may happen: at least once (retried), or at most once (a failure ends it).
+    /// How often its effects may happen: at least once (with retries), or at most once (a failure ends it).
     pub fn delivery(self, delivery: Delivery) -> Self {
         self.with(|draft| draft.delivery = delivery)
     }
@@ -183,18 +183,18 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.timeout = Some(span))
     }
 
-    /// A name for this job: for a day, enqueueing it again returns this job instead.
+    /// A key for this job: for a day, enqueueing with the same key returns this job instead.
     pub fn idempotency_key(self, key: impl AsRef<str>) -> Self {
         self.idempotency_key_for(key, KeyWindow::For(DEFAULT_KEY_WINDOW))
     }
 
-    /// The same, for a time of the caller's choice, or as long as the job is live.
+    /// The same with another time window, or for as long as the job is live.
     pub fn idempotency_key_for(self, key: impl AsRef<str>, window: impl Into<KeyWindow>) -> Self {
         let (key, window) = (key.as_ref().into(), window.into());
         self.with(|draft| draft.idempotency = Some(Idempotency { key, window }))
     }
 
-    /// Makes it a job that Windlass runs itself, by calling a URL.
+    /// Makes it an HTTP job, which Windlass runs itself by calling a URL.
     pub fn http(self, call: HttpCall) -> Self {
         self.with(|draft| draft.http = Some(call))
     }
@@ -215,10 +215,10 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.traceparent = Some(context))
     }
 
-    /// What would be stored, complete and checked, without storing it: for callers with a transaction of their own.
+    /// The complete, checked job, without storing it. For callers with their own transaction.
     ///
     /// # Errors
-    /// What is wrong with the job, or a store that cannot be read.
+    /// The job is invalid, or the store cannot be read.
     pub async fn complete(self) -> Result<NewJob, EnqueueError> {
         let catalogue = self.windlass.catalogue().await?;
         self.complete_with(&catalogue)
@@ -237,7 +237,7 @@ impl<'a> Enqueue<'a> {
         Ok(catalogue.complete(draft)?)
     }
 
-    /// Stores the job and says whether it is new.
+    /// Stores the job and returns whether it is new.
     ///
     /// # Errors
     /// As awaiting the builder.
@@ -255,7 +255,7 @@ impl<'a> Enqueue<'a> {
         self
     }
 
-    /// The first wrong value is the one that is reported.
+    /// Keeps the first invalid value, which is the one reported.
     pub(super) fn wrong(mut self, error: DraftError) -> Self {
         if self.draft.is_ok() {
             self.draft = Err(error);
@@ -290,7 +290,7 @@ pub(super) fn named_tenant(name: &str) -> Result<Tenant, DraftError> {
     Tenant::new(name).map_err(|error| DraftError::new("tenantId", error.to_string()))
 }
 
-/// The event of a job that is about to be stored; its id and time are the store's to give.
+/// The event of a job that is about to be stored. The store sets its id and time.
 fn queued(job: &NewJob) -> Event {
     Event {
         at: Timestamp::EPOCH,

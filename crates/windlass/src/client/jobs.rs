@@ -1,4 +1,4 @@
-//! Jobs that are stored: look at them, wait for them, cancel, replay and amend them.
+//! Stored jobs: read, wait for, cancel, replay and amend them.
 
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::event::{EventKind, event};
@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use tokio::sync::broadcast::error::RecvError;
 use windlass_core::{Attempt, JobId, Millis};
 
-/// How often a job that may finish in another process is looked at.
+/// How often a job that may finish in another process is polled.
 const WAIT_POLL: Millis = Millis::from_secs(1);
-/// Attempts that a history shows, unless asked for more.
+/// Attempts in a history, unless the caller asks for more.
 const HISTORY: u32 = 1000;
-/// The most deliveries shown of one job: the latest.
+/// The most deliveries shown for one job: the latest.
 const DELIVERIES: u32 = 20;
 
 /// Stored jobs, live and archived, of all tenants or one. Made by [`Windlass::jobs`].
@@ -106,7 +106,7 @@ impl<'a> Jobs<'a> {
         self.windlass.store().job(&self.scope, id).await
     }
 
-    /// Those of these jobs that exist, in the order given.
+    /// The jobs with these ids that exist, in the order given.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -141,8 +141,8 @@ impl<'a> Jobs<'a> {
         self.windlass.store().attempts(&self.scope, id, limit).await
     }
 
-    /// The webhook deliveries that report on a job, the latest 20, oldest first. A job without a webhook, or one that has never
-    /// finished, has none; that costs no query.
+    /// The webhook deliveries of a job: the latest 20, oldest first. A job without a webhook, or one that has never
+    /// finished, has none; that needs no query.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -164,8 +164,9 @@ impl<'a> Jobs<'a> {
         self.list(&JobFilter { parent: Some(id), ..JobFilter::default() }, page).await
     }
 
-    /// Waits until a job has finished and returns it, with its state and result. `None` if there is no such job, or its queue
-    /// keeps none that finished. Returns at once where it finishes in this process, within a second otherwise.
+    /// Waits until a job has finished and returns it, with its state and result. `None` if there is no such job, or if
+    /// its queue does not keep finished jobs. Returns at once if the job finishes in this process, within a second
+    /// otherwise.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -181,7 +182,7 @@ impl<'a> Jobs<'a> {
                     match events.recv().await {
                         Ok(event) if event.job == id && !event.event_kind.state().is_live() => return,
                         Ok(_) => {}
-                        // The event may have been one of those that were missed.
+                        // The event of this job may be among the missed ones.
                         Err(RecvError::Lagged(_)) => return,
                         Err(RecvError::Closed) => std::future::pending().await,
                     }
@@ -191,7 +192,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Ends a job: a waiting one at once; a running one is asked to stop, at once if it runs in this process.
+    /// Ends a waiting job at once. Asks a running one to stop, at once if it runs in this process.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -253,7 +254,7 @@ impl<'a> Jobs<'a> {
 }
 
 impl Windlass {
-    /// Sends jobs again as `replay` says, of those that `scope` covers.
+    /// Sends the jobs in `scope` again, as `replay` says.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -270,8 +271,8 @@ impl Windlass {
         Ok(replayed)
     }
 
-    /// Emits an event for jobs that changed outside an attempt. Read in one query: one by one, a thousand take longer than
-    /// cancelling them.
+    /// Emits an event for jobs that changed outside an attempt. Reads them in one query, because reading a thousand
+    /// jobs one by one takes longer than cancelling them.
     async fn emit_for(&self, ids: &[JobId], what: &EventKind) {
         if ids.is_empty() {
             return;

@@ -1,6 +1,6 @@
-//! The client: the only door. [`Windlass`](crate::Windlass) enqueues jobs; each of its other parts is a small handle that
-//! borrows it: [`Jobs`], [`Schedules`], [`Queues`], [`DeadLetters`], [`Policies`], [`Stats`], and for operators [`Workers`],
-//! [`Alerts`], [`AuditLog`], [`Tokens`] and [`Settings`].
+//! The client: the library's only entry point. [`Windlass`](crate::Windlass) enqueues jobs. Each of its other parts is
+//! a small handle that borrows it: [`Jobs`], [`Schedules`], [`Queues`], [`DeadLetters`], [`Policies`], [`Stats`], and
+//! for operators [`Workers`], [`Alerts`], [`AuditLog`], [`Tokens`] and [`Settings`].
 
 pub(crate) mod batch;
 pub(crate) mod catalogue;

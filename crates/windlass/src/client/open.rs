@@ -1,4 +1,4 @@
-//! Opening a store with more to say than its URL.
+//! Opens a store with options in addition to its URL.
 
 use crate::client::retry::{IntoRetry, Retry};
 use crate::client::windlass::{OpenError, Windlass};
@@ -33,38 +33,38 @@ impl Windlass {
 }
 
 impl WindlassBuilder {
-    /// The retry policy of jobs that this program enqueues and that get none otherwise: not from the builder, the kind,
-    /// the queue or the default that the operator keeps in the store. Other programs on the same store do not see it.
+    /// The default retry policy for jobs that this program enqueues. It applies if neither the builder, the kind, the
+    /// queue nor the operator's default in the store sets one. Other programs on the same store do not use it.
     pub fn default_policy(mut self, policy: impl IntoRetry) -> Self {
         self.default_policy = Some(policy.into_retry());
         self
     }
 
-    /// Postgres: the schema that holds the tables. `windlass` if not said otherwise.
+    /// Postgres: the schema that holds the tables; `windlass` by default.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.options.schema = name.into();
         self
     }
 
-    /// Postgres: connections for ordinary statements. The listener and each worker have one more.
+    /// Postgres: connections for ordinary statements. The listener and each worker use one more.
     pub fn connections(mut self, connections: usize) -> Self {
         self.options.connections = connections;
         self
     }
 
-    /// Who brings the schema up to date: opening the store does, if not said otherwise.
+    /// Who brings the schema up to date; by default, opening the store does.
     pub fn migrations(mut self, migrations: Migrations) -> Self {
         self.options.migrations = migrations;
         self
     }
 
-    /// Another clock: tests move it by hand.
+    /// Another clock, which tests move by hand.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = clock;
         self
     }
 
-    /// Another source of random numbers: tests seed it.
+    /// Another source of random numbers, which tests seed.
     pub fn random(mut self, random: Random) -> Self {
         self.options.random = random;
         self
@@ -73,8 +73,8 @@ impl WindlassBuilder {
     /// Opens the store.
     ///
     /// # Errors
-    /// Not a store, a store this program was built without, one that cannot be used, or a default policy that cannot be
-    /// read.
+    /// The URL names no store, this program was built without that store, the store cannot be used, or the default
+    /// policy cannot be read.
     pub async fn open(self) -> Result<Windlass, OpenError> {
         let windlass = Windlass::open_with(&self.url, self.options).await?;
         if let Some(policy) = self.default_policy {

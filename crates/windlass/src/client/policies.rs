@@ -1,4 +1,4 @@
-//! Policies by name: the presets and the operator's own, and what any policy would do.
+//! Named policies: the presets and the operator's own, and previews of any policy.
 
 use crate::client::catalogue::Catalogue;
 use crate::client::retry::{IntoRetry, Retry};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use windlass_core::policy::{PRESETS, Partial, Preset, Role};
 use windlass_core::{Policy, PolicyError, Preview};
 
-/// The retries a preview shows of a policy that allows more, unless more are asked for.
+/// The most retries in a preview, unless the caller asks for more.
 const PREVIEWED: u32 = 20;
 
 /// Named retry policies. Made by [`Windlass::policies`].
@@ -21,11 +21,11 @@ pub struct Policies<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedPolicy {
-    /// What jobs call it.
+    /// Its name.
     pub name: String,
-    /// What a preset is for; `None` of the operator's own.
+    /// What a preset is for; `None` for the operator's own policies.
     pub purpose: Option<&'static str>,
-    /// All of its fields, those it does not set from the default of jobs.
+    /// All of its fields. Fields it does not set come from the default policy of jobs.
     pub policy: Policy,
 }
 
@@ -87,7 +87,8 @@ impl Policies<'_> {
         Ok(named(&*self.windlass.catalogue().await?, name))
     }
 
-    /// Stores a policy under a name. Jobs enqueued from now on may name it; jobs stored before keep the policy they have.
+    /// Stores a policy under a name. Jobs enqueued from now on may name it; jobs stored before keep the policy they
+    /// have.
     ///
     /// # Errors
     /// The policy is wrong, the name is a preset's, or the store cannot be written to.
@@ -102,7 +103,7 @@ impl Policies<'_> {
         Ok(self.windlass.put_setting(&key, Some(&value.to_string())).await?)
     }
 
-    /// Removes a policy of the operator's own. Jobs that were stored with it keep it. Returns whether there was one.
+    /// Removes one of the operator's own policies. Jobs stored with it keep it. Returns whether it existed.
     ///
     /// # Errors
     /// The name is a preset's, or the store cannot be written to.
@@ -118,7 +119,8 @@ impl Policies<'_> {
         Ok(is_there)
     }
 
-    /// The whole policy that a name, line or set of fields stands for: what it does not set comes from the default of jobs.
+    /// The complete policy of a name, line or set of fields. Fields it does not set come from the default policy of
+    /// jobs.
     ///
     /// # Errors
     /// The policy is wrong, or the store cannot be read.
@@ -135,8 +137,8 @@ impl Policies<'_> {
         Ok(complete(&catalogue.read(policy)?)?)
     }
 
-    /// The retries of a policy: delays, their jitter windows and totals. `count` of `None` shows the policy's own number, at most
-    /// 20.
+    /// The retries of a policy: delays, their jitter windows and totals. `count` of `None` shows the policy's own
+    /// number, at most 20.
     ///
     /// # Errors
     /// The policy is wrong, or the store cannot be read.
@@ -168,7 +170,7 @@ impl NamedPolicy {
     }
 }
 
-/// The retries of a whole policy; its own number of them, at most 20, if `count` is `None`.
+/// The retries of a complete policy; its own number of them, at most 20, if `count` is `None`.
 #[must_use]
 pub fn preview(policy: &Policy, count: Option<u32>) -> Preview {
     windlass_core::preview(policy, count.unwrap_or_else(|| policy.max_retries.min(PREVIEWED)))
@@ -180,13 +182,13 @@ fn named(catalogue: &Catalogue, name: &str) -> Option<NamedPolicy> {
     Some(NamedPolicy { name: name.to_owned(), purpose, policy })
 }
 
-/// A policy's own fields over the default of jobs.
+/// A policy's own fields over the default policy of jobs.
 fn complete(own: &Partial) -> Result<Policy, PolicyError> {
     let levels = [own.clone(), Role::Handler.default_policy()];
     Partial::resolve(&levels, &Role::Handler.default_give_up_on())
 }
 
-/// A policy as a setting keeps it.
+/// A policy as a setting stores it.
 pub(super) fn to_json(retry: Retry) -> Value {
     match retry {
         Retry::Line(line) => Value::String(line.into_owned()),

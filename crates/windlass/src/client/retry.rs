@@ -1,11 +1,11 @@
-//! How a caller says what a retry policy is.
+//! How a caller specifies a retry policy.
 
 use crate::client::catalogue::Catalogue;
 use std::borrow::Cow;
 use windlass_core::policy::Partial;
 use windlass_core::{Policy, PolicyError};
 
-/// What can be given as a retry policy: the name or line of one, some fields, or a whole policy.
+/// A value that can be used as a retry policy: a name, a line, some fields, or a complete policy.
 pub trait IntoRetry {
     /// The same as a value.
     fn into_retry(self) -> Retry;
@@ -22,7 +22,7 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// The fields it stands for, with the names that the store has.
+    /// Its fields, with the store's named policies resolved.
     pub(crate) fn read(&self, catalogue: &Catalogue) -> Result<Partial, PolicyError> {
         match self {
             Self::Line(line) => catalogue.read(&serde_json::Value::String(line.clone().into_owned())),

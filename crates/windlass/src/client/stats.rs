@@ -1,4 +1,4 @@
-//! Stats: what happened over some time, in all and per queue, kind and tenant. Read from tallies.
+//! Stats: what happened during a window, in total and per queue, kind and tenant. Read from tallies.
 
 use crate::client::windlass::Windlass;
 use crate::store::{Queue, Scope, StoreError};
@@ -14,13 +14,13 @@ pub struct Stats<'a> {
     scope: Scope,
 }
 
-/// Counts over one stretch of time up to now.
+/// Counts over one window up to now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct WindowStats {
-    /// How long the stretch is.
+    /// The length of the window.
     pub span: Millis,
-    /// All of it.
+    /// The total.
     pub total: Tally,
     /// By the name of the queue.
     pub queues: BTreeMap<String, Tally>,
@@ -58,7 +58,7 @@ impl<'a> Stats<'a> {
         Self { scope: scope.clone(), ..self }
     }
 
-    /// Counts over the time from `span` ago until now.
+    /// Counts from `span` ago until now.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -66,7 +66,7 @@ impl<'a> Stats<'a> {
         Ok(self.windows(&[span.into()]).await?.pop().unwrap_or_default())
     }
 
-    /// Counts over several such times, each by itself, in the order given.
+    /// Counts over several windows, each by itself, in the order given.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -77,7 +77,7 @@ impl<'a> Stats<'a> {
         Ok(spans.iter().zip(counted).map(|(span, tallies)| WindowStats::sum(*span, tallies)).collect())
     }
 
-    /// Counts over the time from `span` ago until now, by queue and kind.
+    /// Counts from `span` ago until now, by queue and kind.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -100,12 +100,12 @@ impl WindowStats {
     }
 }
 
-/// What the counts say about retries and times.
+/// Rates and averages from the counts.
 impl Tally {
-    /// How many of the retries belong to jobs that succeeded, 0 to 1. `None` while there were no retries.
+    /// The share of retries that belong to jobs that succeeded, 0 to 1. `None` while there were no retries.
     #[must_use]
     pub fn retry_success_rate(&self) -> Option<f64> {
-        // Retries of a job that ended in this window may have been made before it.
+        // A job that ended in this window may have made its retries before it.
         ratio(self.successful_retries, self.retries).map(|rate| rate.min(1.0))
     }
 

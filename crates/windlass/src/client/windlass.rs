@@ -1,4 +1,4 @@
-//! The front door: a store, its clock, and what happens in it. Enqueueing is in `enqueue`, running jobs in `worker`.
+//! The client: a store, its clock and its events. `enqueue` stores jobs, `worker` runs them.
 
 use crate::client::catalogue::Catalogue;
 use crate::client::retry::Retry;
@@ -14,7 +14,7 @@ use windlass_core::{Millis, PolicyError};
 
 /// How old a snapshot of the settings may be when a job is completed from it.
 const CATALOGUE_AGE: Millis = Millis::from_secs(1);
-/// Who acts, for the audit, unless a caller sets another name.
+/// The actor in the audit, unless a caller sets another name.
 pub(super) const BY_LIBRARY: &str = "library";
 
 /// Durable jobs. Cheap to clone; all clones share one store.
@@ -29,13 +29,13 @@ struct Inner {
     events: Events,
     store_contact: StoreContact,
     catalogue: Mutex<Option<Snapshot>>,
-    /// The policy of this program's jobs that get none otherwise.
+    /// The default policy of this program's jobs.
     default_policy: OnceLock<Retry>,
-    /// What the workers of this process hold: a cancel reaches their handlers at once.
+    /// The jobs that workers of this process hold, so that a cancel reaches their handlers at once.
     held_leases: Mutex<Vec<Weak<HeldLeases>>>,
 }
 
-/// What kind of store it is, for what only that kind can do: join a caller's transaction.
+/// The kind of store, for features that only one kind has, such as joining a caller's transaction.
 #[derive(Debug, Clone)]
 pub(crate) enum Backend {
     #[cfg(feature = "sqlite")]
@@ -55,7 +55,7 @@ struct Snapshot {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The URL is of no known kind.
+    /// The URL names no known kind of store.
     #[error("`{0}` is not a store; write sqlite:PATH, postgres://… or memory:")]
     Url(String),
     /// The store is of a kind that this program was built without.
@@ -79,7 +79,7 @@ impl Windlass {
     /// Opens a store by its URL: `sqlite:jobs.db`, `postgres://…`, or `memory:` (which ends with the process).
     ///
     /// # Errors
-    /// Not a store, a store this program was built without, or one that cannot be used.
+    /// The URL names no store, this program was built without that store, or the store cannot be used.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         Self::open_with(url, Options::default()).await
     }
@@ -99,7 +99,7 @@ impl Windlass {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return Self::open_postgres(url, options, random).await;
         }
-        // A URL may carry a password: show no more than its beginning.
+        // A URL may contain a password, so only its beginning is shown.
         Err(OpenError::Url(url.chars().take_while(|c| *c != '/').take(20).collect()))
     }
 
@@ -131,7 +131,7 @@ impl Windlass {
         Self::with_random(store, Random::system())
     }
 
-    /// The same with other dice: tests seed them.
+    /// The same with another source of random numbers, which tests seed.
     #[must_use]
     pub fn with_random(store: Arc<dyn Store>, random: Random) -> Self {
         Self::new(store, Backend::Other, random)
@@ -150,7 +150,8 @@ impl Windlass {
         }))
     }
 
-    /// The store by itself. Everything a program needs is on the handles: [`Windlass::jobs`], [`Windlass::queues`] and so on.
+    /// The store itself. The handles cover everything a program needs: [`Windlass::jobs`], [`Windlass::queues`] and so
+    /// on.
     #[doc(hidden)]
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -163,13 +164,13 @@ impl Windlass {
         self.0.store.clock()
     }
 
-    /// What happens to jobs in this process.
+    /// The events of jobs in this process.
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.0.events
     }
 
-    /// Where random numbers come from.
+    /// The source of random numbers.
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.0.random
@@ -190,13 +191,13 @@ impl Windlass {
         Ok(catalogue)
     }
 
-    /// The same for callers that cannot await: inside a transaction of a blocking driver.
+    /// The same for callers that cannot await, such as code inside a transaction of a blocking driver.
     #[cfg(feature = "sqlite")]
     pub(crate) fn catalogue_now(&self) -> Result<Arc<Catalogue>, StoreError> {
         if let Some(catalogue) = self.fresh_catalogue() {
             return Ok(catalogue);
         }
-        // A thread of its own may wait, even where the caller is itself a task.
+        // A separate thread may block, even if the caller runs inside a task.
         let read = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.map_err(StoreError::unavailable)?.block_on(self.catalogue())
@@ -227,8 +228,8 @@ impl Windlass {
         result
     }
 
-    /// Tells the workers of this process that there may be work: after a transaction of the caller's own that
-    /// enqueued some. Without it they notice within a poll.
+    /// Wakes the workers of this process. Call it after your own transaction that enqueued jobs. Otherwise they notice
+    /// the jobs within a poll interval.
     pub fn wake(&self) {
         self.0.store.wake().ring();
     }
@@ -238,7 +239,7 @@ impl Windlass {
         &self.0.backend
     }
 
-    /// Learns from the result of a call to the store whether there is contact.
+    /// Records whether the result of a call to the store shows contact.
     pub fn record_contact<T>(&self, result: &Result<T, StoreError>) {
         self.0.store_contact.record_contact(result, self.clock());
     }

@@ -80,7 +80,7 @@ impl Handlers {
         self.insert::<J, E>(Arc::new(run));
     }
 
-    /// The same with a function that blocks; it runs on threads of its own.
+    /// The same with a blocking function, which runs on its own threads.
     pub fn add_blocking<J, F, R, E>(&mut self, handler: F)
     where
         J: JobKind,
@@ -116,7 +116,7 @@ impl Handlers {
         Arc::make_mut(&mut self.middleware).push(middleware(wrap));
     }
 
-    /// Looks at every failure of `J`'s kind before the policy does, and may make something else of it.
+    /// Passes every failure of `J`'s kind to a function that may change it before the policy decides.
     pub fn add_rewrite<J: JobKind>(&mut self, rewrite: impl Fn(Failure, &Attempt) -> Outcome + Send + Sync + 'static) {
         self.rewrites.insert(J::KIND, Box::new(rewrite));
     }
@@ -126,7 +126,7 @@ impl Handlers {
         self.queues.iter().copied()
     }
 
-    /// What becomes of `outcome` once the kind's rewriting has seen it.
+    /// The outcome after the kind's rewrite function.
     pub(crate) fn rewritten(&self, outcome: Outcome, attempt: &Attempt) -> Outcome {
         match outcome {
             Outcome::Failed(failure) => match self.rewrites.get(attempt.job().kind.as_str()) {
@@ -145,7 +145,7 @@ impl Execute for Handlers {
         match self.by_kind.get(attempt.job().kind.as_str()) {
             Some(handler) if self.middleware.is_empty() => handler(attempt.clone()),
             Some(handler) => Next::new(self.middleware.clone(), handler.clone()).run(attempt.clone()).boxed(),
-            // Retryable: a rolling deploy may bring the handler.
+            // Retryable, because a rolling deploy may add the handler.
             None => std::future::ready(Executed::failed(unknown_kind(attempt))).boxed(),
         }
     }
@@ -182,7 +182,7 @@ where
     let run = move || panic::catch(|| ran(handler(job, attempt))).unwrap_or_else(Executed::failed);
     match tokio::task::spawn_blocking(run).await {
         Ok(ran) => ran,
-        // Only a runtime that is being torn down refuses to run it.
+        // Only a runtime that is shutting down refuses to run it.
         Err(error) => Executed::failed(Failure::new(format!("the blocking handler was not run: {error}"))),
     }
 }
@@ -199,7 +199,7 @@ fn succeeded<R: Serialize + 'static>(result: &R) -> Executed {
     if TypeId::of::<R>() == TypeId::of::<()>() {
         return ran;
     }
-    // The work is done either way: a result that cannot be kept must not run it again.
+    // The work is done: a result that cannot be stored must not cause another run.
     match serde_json::to_string(result) {
         Ok(text) if text == "null" => {}
         Ok(text) => ran.result = Some(Payload::from(text)),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) type Middleware = Arc<dyn Fn(Attempt, Next) -> BoxFuture<'static, Executed> + Send + Sync>;
 
-/// Makes a middleware of an async function.
+/// Makes a middleware from an async function.
 pub(super) fn middleware<F, Fut>(wrap: F) -> Middleware
 where
     F: Fn(Attempt, Next) -> Fut + Send + Sync + 'static,
@@ -32,7 +32,7 @@ impl Next {
         Self { all, place: 0, handler }
     }
 
-    /// Runs the rest. A handler that panics has failed with the class `Panic`, as seen from here.
+    /// Runs the rest. If the handler panics, this returns a failure of the class `Panic`.
     pub async fn run(mut self, attempt: Attempt) -> Executed {
         if let Some(middleware) = self.all.get(self.place).cloned() {
             self.place += 1;

@@ -10,17 +10,17 @@ use crate::job::Payload;
 use futures_util::future::BoxFuture;
 use windlass_core::{Failure, Outcome};
 
-/// Carries out attempts. The worker around it does the rest: timeout, panics, cancellation, commit.
+/// Carries out attempts. The worker does the rest: timeout, panics, cancellation, commit.
 pub trait Execute: Send + Sync + 'static {
     /// Runs one attempt to its end. Dropping the future stops it.
     fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed>;
 
-    /// Who keeps the job's timeout.
+    /// Who enforces the job's timeout.
     fn timeout(&self) -> Timeout {
         Timeout::Worker
     }
 
-    /// A last look at what an attempt came to (timeouts and panics included) before the decision.
+    /// May change the outcome of an attempt (timeouts and panics included) before the decision.
     fn rewrite(&self, outcome: Outcome, _attempt: &Attempt) -> Outcome {
         outcome
     }
@@ -31,19 +31,19 @@ pub trait Execute: Send + Sync + 'static {
 pub enum Timeout {
     /// The worker drops it.
     Worker,
-    /// The executor itself: it knows when the time begins to count.
+    /// The executor ends it, because it knows when the time starts to count.
     Own,
 }
 
-/// What running an attempt came to.
+/// The result of running an attempt.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Executed {
-    /// What the attempt comes to.
+    /// The outcome of the attempt.
     pub outcome: Outcome,
-    /// Kept with the attempt.
+    /// Stored with the attempt.
     pub note: Option<String>,
-    /// JSON kept with the job.
+    /// JSON stored with the job.
     pub result: Option<Payload>,
 }
 

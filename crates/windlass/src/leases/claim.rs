@@ -1,4 +1,4 @@
-//! Claim: take jobs under leases. A claim of unknown outcome is a doubt, which its claimer must resolve.
+//! Claim: takes jobs under leases. A claim of unknown outcome is a doubt, which its claimer must resolve.
 
 use super::doubt::Doubt;
 use crate::client::windlass::Windlass;
@@ -14,12 +14,12 @@ pub(crate) struct Claimer {
     pub lease_for: Millis,
 }
 
-/// Why a claim brought nothing.
+/// Why a claim returned no jobs.
 #[derive(Debug)]
 pub(crate) enum ClaimFailure {
     /// Nothing was claimed.
     Refused(StoreError),
-    /// Jobs may have been claimed, or may be yet.
+    /// Jobs may have been claimed, or may still be.
     Unknown(Doubt, StoreError),
 }
 
@@ -41,7 +41,7 @@ impl Claimer {
         self.windlass.record_contact(&result);
         result.map_err(|error| match error {
             StoreError::Unknown(_) => {
-                tracing::warn!(%error, worker = %self.worker, "a claim's outcome is unknown; asking what it brought");
+                tracing::warn!(%error, worker = %self.worker, "a claim's outcome is unknown; asking the store");
                 ClaimFailure::Unknown(Doubt::new(worker, drawn, lease_for), error)
             }
             StoreError::Unavailable(_)

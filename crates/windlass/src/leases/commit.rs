@@ -1,4 +1,4 @@
-//! Commit: outcomes and the end of lease rows, as every holder of leases writes them.
+//! Commit: how every holder of leases writes outcomes and deletes lease rows.
 
 use super::transition::{Trace, commit_of};
 use crate::client::windlass::Windlass;
@@ -8,14 +8,14 @@ use crate::store::{Commit, Committed, Scope, StoreError};
 use std::collections::HashMap;
 use windlass_core::{JobId, Next, Outcome, Progress, Roll, Timestamp};
 
-/// Whether an operator has requested the job's end since it was claimed.
+/// Whether an operator has requested a cancel since the job was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cancel {
     NotRequested,
     Requested,
 }
 
-/// The commit of an outcome, knowing of a cancel. Deciding again with the same roll gives the same delay.
+/// The commit of an outcome, including a requested cancel. Deciding again with the same roll gives the same delay.
 pub(crate) fn decide(job: &ClaimedJob, cancel: Cancel, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
     match cancel {
         Cancel::Requested if !job.cancel_requested => commit_of(&job.with_cancel_requested(), outcome, trace, roll),
@@ -23,7 +23,7 @@ pub(crate) fn decide(job: &ClaimedJob, cancel: Cancel, outcome: &Outcome, trace:
     }
 }
 
-/// The commit of a job that nobody started and nobody will run here.
+/// The commit of a job that was not started and will not run in this process.
 pub(crate) fn release(windlass: &Windlass, worker: &str, job: &ClaimedJob) -> Commit {
     let now = windlass.clock().now();
     let started_at = job.claimed_at.unwrap_or(now);
@@ -31,9 +31,9 @@ pub(crate) fn release(windlass: &Windlass, worker: &str, job: &ClaimedJob) -> Co
     commit_of(job, &Outcome::Released(Progress::NotStarted), trace, windlass.random().roll())
 }
 
-/// Leases that end with these commits: those whose last jobs are among them, as `is_last` says of a lease and a number of its
-/// jobs. One whose job may have to be decided again because of a late cancel is ended by a later commit: its row must outlive
-/// its jobs.
+/// Leases that end with these commits. `is_last` says whether a number of jobs is all that is left of a lease. If a job
+/// may have to be decided again because of a late cancel, a later commit ends its lease, because the lease row must
+/// outlive its jobs.
 pub(crate) fn ending(commits: &[Commit], is_last: impl Fn(LeaseId, usize) -> bool) -> Vec<LeaseId> {
     let mut counts: HashMap<LeaseId, (usize, bool)> = HashMap::new();
     for commit in commits {
@@ -56,7 +56,7 @@ pub(crate) async fn commit(
     result
 }
 
-/// Tells logs and subscribers how an attempt ended, with the next firing of a schedule whose run failed.
+/// Reports to logs and subscribers how an attempt ended. For a failed run of a schedule, includes the next firing.
 pub(crate) async fn report(windlass: &Windlass, reporter: &Reporter, ended: Ended<'_>) {
     let next_firing = match (ended.transition.next, ended.job.schedule) {
         (Next::Failed(_), Some(schedule)) => next_firing(windlass, schedule).await,
@@ -65,7 +65,7 @@ pub(crate) async fn report(windlass: &Windlass, reporter: &Reporter, ended: Ende
     reporter.ended(&Ended { next_firing, ..ended });
 }
 
-/// When a schedule fires next, for the log: unknown if the store does not answer.
+/// When a schedule fires next, for the log. Unknown if the store does not answer.
 pub(crate) async fn next_firing(windlass: &Windlass, schedule: JobId) -> Option<Timestamp> {
     let schedule = windlass.store().schedule(&Scope::All, schedule).await;
     schedule.ok().flatten().and_then(|schedule| schedule.next_at)

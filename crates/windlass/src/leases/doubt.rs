@@ -1,5 +1,6 @@
-//! Doubt: a claim of unknown outcome. A database may finish one after its connection was lost, and after it was asked about it:
-//! the store is asked again for the length of the lease, so that the loss of a connection costs no job an attempt.
+//! Doubt: a claim of unknown outcome. A database may finish a claim after its connection was lost, even after it was
+//! asked about the claim. So the store is asked again for the length of the lease, and a lost connection costs no job
+//! an attempt.
 
 use super::renew::renew;
 use crate::client::windlass::Windlass;
@@ -12,18 +13,18 @@ pub(crate) struct Doubt {
     worker: WorkerId,
     leases: Vec<LeaseId>,
     lease_for: Millis,
-    /// How long to ask; counted from the store's first answer.
+    /// How long to ask, counted from the store's first answer.
     until: Option<Timestamp>,
 }
 
 /// What the store says about a claim in doubt.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// It happened, and brought these.
+    /// The claim happened and took these jobs.
     Jobs(Vec<ClaimedJob>),
-    /// It has not happened; it still might.
+    /// The claim has not happened, but still might.
     NotYet,
-    /// It will not happen any more.
+    /// The claim can no longer happen.
     Nothing,
 }
 
@@ -34,7 +35,7 @@ impl Doubt {
 
     /// Asks once.
     pub(crate) async fn ask(&mut self, windlass: &Windlass) -> Result<Found, StoreError> {
-        // Renewing keeps others from reaping what is there before it is given to somebody.
+        // The renewal keeps other nodes from reaping the jobs before they are handed out.
         renew(windlass, &self.worker, self.leases.clone(), self.lease_for).await?;
         let held = windlass.store().held(self.leases.clone()).await;
         windlass.record_contact(&held);
@@ -66,7 +67,7 @@ mod tests {
     fn the_store_is_asked_for_the_length_of_the_lease_from_its_first_answer_on() {
         let mut doubt = Doubt::new(WorkerId::new("w1"), vec![LeaseId(1)], Millis::new(100));
         let at = Timestamp::from_millis;
-        assert!(!doubt.is_over(at(1_000_000)), "while the store is away, no time passes");
+        assert!(!doubt.is_over(at(1_000_000)), "no time passes while the store is unreachable");
         assert!(matches!(doubt.judge(Vec::new(), at(50)), Found::NotYet));
         assert!(matches!(doubt.judge(Vec::new(), at(149)), Found::NotYet));
         assert!(matches!(doubt.judge(Vec::new(), at(150)), Found::Nothing));

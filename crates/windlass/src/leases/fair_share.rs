@@ -16,9 +16,9 @@ pub(crate) struct Room {
 #[derive(Debug, Default)]
 pub(crate) struct FairShare {
     members: Vec<Member>,
-    /// Which one is asked first next time.
+    /// Which queue is asked first next time.
     next: usize,
-    /// When the queues that had nothing more will have something.
+    /// When the queues without due jobs will next have one.
     pub next_due: Option<Timestamp>,
 }
 
@@ -32,11 +32,11 @@ struct Member {
 /// What is known of a queue's due jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Supply {
-    /// There may be some.
+    /// It may have due jobs.
     Unknown,
-    /// None that may be taken ahead of a free slot.
+    /// It has no due job that may be taken ahead of a free slot.
     OnlyForSlots,
-    /// None at all, until a wake-up, the next due time or the next poll.
+    /// It has no due jobs until a wake-up, the next due time or the next poll.
     None,
 }
 
@@ -47,7 +47,8 @@ impl FairShare {
         Self { next: first % members.len().max(1), members, next_due: None }
     }
 
-    /// Takes over a list of queues with their groups; what is known of the ones that stay is kept. Whether any is new.
+    /// Replaces the list of queues and their groups, and keeps what is known of queues that stay. Returns whether any
+    /// is new.
     pub(crate) fn set(&mut self, queues: &[(QueueId, usize)]) -> bool {
         self.members.retain(|m| queues.contains(&(m.queue, m.group)));
         let before = self.members.len();
@@ -80,8 +81,8 @@ impl FairShare {
         self.members.iter().find(|m| m.queue == queue).map(|m| m.group)
     }
 
-    /// Whom to ask for how much. Each group's room is shared among its queues that may have work; those that go without
-    /// this time are first the next time.
+    /// Which queues to ask, and for how many jobs. Each group's room is shared among its queues that may have work.
+    /// Queues that get no share this time are first the next time.
     pub(crate) fn plan(&mut self, rooms: &[Room]) -> Vec<Share> {
         let mut askers = vec![Askers::default(); rooms.len()];
         for member in &self.members {
@@ -110,8 +111,8 @@ impl FairShare {
         shares
     }
 
-    /// Whom to ask for how much when only the whole claim is bounded, by `limit`: every queue that may have work, for an equal
-    /// part and one at least. A queue without work then costs no claim of its own.
+    /// Which queues to ask, and for how many jobs, when only the whole claim is bounded, by `limit`. Every queue that
+    /// may have work gets an equal part, at least one. A queue without work then costs no extra claim.
     pub(crate) fn plan_within(&mut self, limit: u32) -> Vec<Share> {
         let count = self.members.len();
         let may_have = |member: &&Member| member.supply != Supply::None;
@@ -123,7 +124,7 @@ impl FairShare {
         shares
     }
 
-    /// Learns from what a claim of `shares` brought.
+    /// Updates what is known of the queues from the result of a claim of `shares`.
     pub(crate) fn learn(&mut self, shares: &[Share], limit: u32, claimed: &Claimed) {
         self.next_due = [self.next_due, claimed.next_due].into_iter().flatten().min();
         if claimed.jobs.len() as u32 >= limit {
@@ -140,8 +141,8 @@ impl FairShare {
     }
 }
 
-/// A share that was not filled is over; but while only its part ahead of the slots fell short, an at-most-once job may be
-/// waiting for a slot.
+/// A share that was not filled means the queue has no more due jobs. But if only its part ahead of the slots was not
+/// filled, an at-most-once job may be waiting for a slot.
 fn supply(share: Share, taken: u32) -> Supply {
     if taken >= share.slots + share.ahead {
         Supply::Unknown
@@ -152,7 +153,7 @@ fn supply(share: Share, taken: u32) -> Supply {
     }
 }
 
-/// The queues of a group that share its room, as far as they have not had their share.
+/// The queues of a group that have not had their share of its room.
 #[derive(Debug, Clone, Default)]
 struct Askers {
     slots: u32,
@@ -172,7 +173,7 @@ impl Askers {
         }
     }
 
-    /// An equal part of what is left, rounded up: the first ones get what does not divide.
+    /// An equal part of what is left, rounded up, so that the first queues get the remainder.
     fn share(&mut self, member: &Member, room: Room) -> Share {
         let slots = (room.slots - self.given.slots).div_ceil(self.slots.max(1));
         self.slots -= 1;

@@ -1,4 +1,4 @@
-//! A held job: claimed, and owed an outcome. Dropped without one it is released, never forgotten.
+//! A held job: claimed, and without an outcome so far. If it is dropped without an outcome, it is released.
 
 use crate::attempt::{Shared, Ticket};
 use crate::executor::Executed;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use windlass_core::{Outcome, Progress, Roll, Timestamp};
 
-/// Where outcomes go. Unbounded as a channel; bounded by the jobs a worker holds, which fetch limits.
+/// Where outcomes go. The channel is unbounded, but `fetch` limits the jobs a worker holds.
 pub(crate) type DoneSender = UnboundedSender<Done>;
 
 /// How an attempt ended, on its way to the commit.
@@ -18,7 +18,7 @@ pub(crate) struct Done {
     pub note: Option<String>,
     pub result: Option<Payload>,
     pub finished_at: Timestamp,
-    /// Drawn once, by the committer: a commit that is repeated must choose the same delay.
+    /// Drawn once, by the committer: a repeated commit must choose the same delay.
     pub roll: Option<Roll>,
 }
 
@@ -46,7 +46,7 @@ impl Held {
         let Some(ticket) = self.ticket.take() else { return };
         let finished_at = ticket.now();
         let note = ticket.take_note().or(ran.note);
-        // A receiver that is gone leaves the lease to run out: then the job is reaped.
+        // If the receiver is gone, the lease runs out and the job is reaped.
         let _ =
             self.done.send(Done { ticket, outcome: ran.outcome, note, result: ran.result, finished_at, roll: None });
     }
@@ -60,7 +60,7 @@ impl Drop for Held {
     }
 }
 
-/// Makes guards of the jobs of one claim.
+/// Creates the guards for the jobs of one claim.
 pub(crate) fn hold(jobs: Vec<ClaimedJob>, shared: &Arc<Shared>, done: &DoneSender) -> Vec<Held> {
     jobs.into_iter().map(|job| Held::new(Ticket::new(job, shared.clone()), done.clone())).collect()
 }

@@ -1,4 +1,4 @@
-//! The limits of everything that holds leases, each in this one place: the worker here and remote workers share them.
+//! The limits of everything that holds leases. In-process and remote workers share them.
 
 use windlass_core::Millis;
 
@@ -6,17 +6,17 @@ use windlass_core::Millis;
 pub(crate) const MAX_CLAIM: u32 = 2000;
 /// The most outcomes in one commit.
 pub(crate) const MAX_COMMIT: usize = 2000;
-/// Jobs that lost a worker before, of which one worker runs this many at a time: what kills one process must not take others
-/// along.
+/// How many jobs that lost a worker before one worker runs at a time. A job that kills its process must affect few
+/// others.
 pub(crate) const MAX_SUSPECTS: u32 = 1;
-/// A renewal that failed is tried again after a quarter of the time between two, and after this at the latest.
+/// A failed renewal is tried again after a quarter of the renewal interval, and after this at the latest.
 pub(crate) const RENEW_AGAIN: Millis = Millis::from_secs(1);
-/// A store that is away is asked again after this, then after twice as long, and so on …
+/// An unreachable store is asked again after this time, then after twice as long, and so on …
 pub(crate) const FIRST_PAUSE: Millis = Millis::new(50);
 /// … but after this at the latest.
 pub(crate) const LONGEST_PAUSE: Millis = Millis::from_secs(2);
 
-/// The most jobs a remote worker takes or answers at once.
+/// The most jobs a remote worker takes or reports at once.
 pub const MAX_ITEMS: usize = 1000;
 /// The longest a remote worker may wait for work in one request.
 pub const MAX_WAIT: Millis = Millis::from_secs(60);

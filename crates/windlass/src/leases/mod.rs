@@ -1,6 +1,6 @@
-//! Leases: what every worker does with claimed jobs, wherever their handlers run. `claim` takes jobs, `doubt` finds out what a
-//! claim of unknown outcome brought, `renew` keeps leases, `transition` and `commit` write outcomes, `held` and `held_leases`
-//! keep what the worker of this process holds. `worker` and `remote` build on them.
+//! Leases: what every worker does with claimed jobs, wherever their handlers run. `claim` takes jobs, `doubt` finds the
+//! jobs of a claim of unknown outcome, `renew` extends leases, `transition` and `commit` write outcomes, `held` and
+//! `held_leases` track what the worker of this process holds. `worker` and `remote` build on them.
 
 pub(crate) mod claim;
 pub(crate) mod commit;

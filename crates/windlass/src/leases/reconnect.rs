@@ -1,4 +1,4 @@
-//! Reconnect: how long to wait for a store that is away. A little longer each time, never for long.
+//! Reconnect: how long to wait before asking an unreachable store again. The wait grows with each try up to a limit.
 
 use super::limits::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::client::windlass::Windlass;
@@ -19,7 +19,7 @@ impl Reconnect {
     pub(crate) fn next(&mut self, random: &Random) -> Millis {
         let longest = FIRST_PAUSE.get().saturating_mul(1 << self.0.min(16)).min(LONGEST_PAUSE.get());
         self.0 += 1;
-        // Half of it spread, so that a fleet does not come back in step.
+        // Half of the wait is random, so that the workers of a fleet do not all reconnect at once.
         Millis::new(longest / 2 + random.number() % (longest / 2))
     }
 
@@ -28,7 +28,7 @@ impl Reconnect {
     }
 }
 
-/// Asks the store until it answers, however long it is away. Only for what may be asked twice.
+/// Repeats a call until the store answers, however long that takes. Only for calls that are safe to repeat.
 pub(crate) async fn until_answered<T, F>(windlass: &Windlass, ask: impl Fn() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -37,7 +37,7 @@ where
     loop {
         match ask().await {
             Err(error @ (StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
-                tracing::warn!(%error, "the worker waits for the store");
+                tracing::warn!(%error, "the store is unreachable; trying again");
                 reconnect.wait(windlass.clock(), windlass.random()).await;
             }
             answered => return answered,

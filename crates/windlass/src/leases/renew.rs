@@ -5,7 +5,8 @@ use crate::job::LeaseId;
 use crate::store::{Renewed, StoreError, WorkerId};
 use windlass_core::Millis;
 
-/// Renews leases in one call. While workers cannot renew, no lease may be taken for lost: the result counts as contact.
+/// Renews leases in one call. The result counts as store contact: while workers cannot renew, no lease may be reaped as
+/// lost.
 pub(crate) async fn renew(
     windlass: &Windlass,
     worker: &WorkerId,

@@ -1,23 +1,23 @@
-//! Contact: when this process was out of touch with its store. A lease is only reaped by a node that has heard from the store
-//! throughout a time as long as the lease, so that after an outage every worker first gets to renew.
+//! Store contact: when this process lost contact with its store. A node reaps a lease only after it was in contact with
+//! the store for as long as the lease lasts, so that after an outage every worker first gets to renew.
 
 use crate::clock::Clock;
 use crate::store::{Spared, StoreError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_core::Millis;
 
-/// Silences kept apart; beyond it, the two oldest count as one.
+/// How many silences are kept. Beyond that, the two oldest are merged.
 const SILENCES: usize = 32;
 
-/// When this process heard from its store, and when it did not.
+/// When this process was in contact with its store, and when it was not.
 #[derive(Debug, Default)]
-pub struct StoreContact(Mutex<Heard>);
+pub struct StoreContact(Mutex<History>);
 
 #[derive(Debug, Default)]
-struct Heard {
-    /// The last answer; none before the first, and since a call that failed.
+struct History {
+    /// When the store last answered. `None` before the first answer and after a failed call.
     last: Option<Millis>,
-    /// The longest first: one that is shorter than a later one no longer matters.
+    /// The longest first. A silence shorter than a later one no longer matters.
     silences: Vec<Silence>,
 }
 
@@ -28,16 +28,16 @@ struct Silence {
 }
 
 impl StoreContact {
-    /// Learns from the result of a call to the store.
+    /// Records the result of a call to the store.
     pub fn record_contact<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
         let now = clock.monotonic();
-        let mut record_contact = self.lock();
+        let mut history = self.lock();
         match result {
-            // A store that refuses has answered: whoever sends it nonsense must not keep leases from being reaped.
+            // A store that refuses a call has answered. Invalid calls must not keep leases from being reaped.
             Ok(_) | Err(StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Schema(_)) => {
-                record_contact.answer(now);
+                history.answer(now);
             }
-            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => record_contact.last = None,
+            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => history.last = None,
         }
     }
 
@@ -45,22 +45,22 @@ impl StoreContact {
     #[must_use]
     pub fn spared(&self, clock: &Clock) -> Spared {
         let now = clock.monotonic();
-        let record_contact = self.lock();
-        let Some(last) = record_contact.last else { return Spared::all() };
+        let history = self.lock();
+        let Some(last) = history.last else { return Spared::all() };
         let mut spared = Spared::none();
-        for silence in &record_contact.silences {
+        for silence in &history.silences {
             spared.after(silence.length, now - silence.ended);
         }
         spared.after(now - last, Millis::ZERO);
         spared
     }
 
-    fn lock(&self) -> MutexGuard<'_, Heard> {
+    fn lock(&self) -> MutexGuard<'_, History> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Heard {
+impl History {
     fn answer(&mut self, now: Millis) {
         let length = self.last.map_or(Millis::MAX, |last| now - last);
         self.last = Some(now);
@@ -81,7 +81,8 @@ mod tests {
     use super::*;
     use windlass_core::Timestamp;
 
-    /// Seconds of lease that may be reaped after calls that answered, or did not, each some milliseconds after the one before.
+    /// Which leases, in seconds, may be reaped after these calls. Each call answered or failed some milliseconds after
+    /// the previous one.
     fn reapable(calls: &[(u64, bool)], leases: &[u64]) -> Vec<u64> {
         let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
         for (after, answers) in calls {
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_spared_until_the_contact_has_lasted_as_long() {
-        assert!(reapable(&[], &[1, 3, 30]).is_empty(), "nothing was heard yet");
+        assert!(reapable(&[], &[1, 3, 30]).is_empty(), "no call was answered yet");
         assert_eq!(reapable(&[SECOND; 1], &[1, 3, 30]), [0; 0]);
         assert_eq!(reapable(&[SECOND; 4], &[1, 3, 30]), [1, 3]);
         assert_eq!(reapable(&[SECOND; 31], &[1, 3, 30]), [1, 3, 30]);
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_breaks_the_contact_for_leases_that_are_short_beside_it() {
+    fn a_silence_breaks_contact_for_leases_that_are_short_compared_to_it() {
         let mut calls = vec![SECOND; 70];
         calls.push((2000, true));
         assert_eq!(reapable(&calls, &[1, 3, 4, 30]), [4, 30], "a call that hung hides an outage of its length");

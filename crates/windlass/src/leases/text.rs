@@ -1,5 +1,5 @@
-//! Text from handlers, remote workers and HTTP answers, made fit for every store before any store sees it. No text may keep
-//! an outcome from being committed. Pure.
+//! Text from handlers, remote workers and HTTP responses, made valid for every store before any store sees it. No text
+//! may prevent the commit of an outcome. Pure.
 
 use crate::job::Payload;
 use serde::de::IgnoredAny;
@@ -9,7 +9,7 @@ pub const MAX_TEXT: usize = 8 * 1024;
 /// Largest result kept with a job, in bytes of JSON text.
 pub const MAX_RESULT: usize = 64 * 1024;
 
-/// The text as it is kept: cut at [`MAX_TEXT`], without the NULs that Postgres refuses.
+/// The text as it is stored: cut at [`MAX_TEXT`], without the NULs that Postgres refuses.
 pub(crate) fn clean(text: &str) -> String {
     let mut end = text.len().min(MAX_TEXT);
     while !text.is_char_boundary(end) {
@@ -19,12 +19,12 @@ pub(crate) fn clean(text: &str) -> String {
     if !text.contains('\0') {
         return text.to_owned();
     }
-    // A replacement is longer than a NUL: cut again.
+    // The replacement character is longer than a NUL, so the text is cut again.
     clean(&text.replace('\0', "\u{FFFD}"))
 }
 
-/// Note and result as they are kept. A result that cannot be kept is left out, and the note says so: the work is done either
-/// way and must not run again.
+/// Note and result as they are stored. A result that cannot be stored is left out, and the note says so. The work is
+/// done in both cases and must not run again.
 pub(crate) fn note_and_result(note: Option<&str>, result: Option<Payload>) -> (Option<String>, Option<Payload>) {
     let problem = result.as_deref().and_then(problem_of);
     let result = result.filter(|_| problem.is_none());

@@ -1,5 +1,5 @@
-//! Transition: an outcome becomes a commit, by core's decision, with the webhook delivery it calls for and all text fit for a
-//! store. The worker commits what it ran; stores commit what they reap, expire and cancel. Pure.
+//! Transition: makes a commit of an outcome by core's decision, with its webhook delivery if there is one and all
+//! text valid for a store. The worker commits what it ran; stores commit what they reap, expire and cancel. Pure.
 
 use super::text::{clean, note_and_result};
 use crate::job::{ClaimedJob, Job, NewJob};
@@ -10,9 +10,9 @@ use windlass_core::failure::WORKER_LOST;
 use windlass_core::{Failure, Next, Outcome, Reason, Roll, Timestamp, Transition, Why, decide};
 
 /// The message of a lost attempt.
-const LOST_MESSAGE: &str = "the worker's lease ran out before it told how the attempt ended";
+const LOST_MESSAGE: &str = "the worker's lease ran out before it reported how the attempt ended";
 
-/// What an attempt left behind besides its outcome.
+/// What an attempt produced in addition to its outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// When it started.
@@ -27,7 +27,7 @@ pub struct Trace {
     pub result: Option<crate::job::Payload>,
 }
 
-/// The commit that a claimed job's outcome calls for.
+/// The commit for the outcome of a claimed job.
 #[must_use]
 pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
     let transition = decide(&job.running(), outcome, trace.finished_at, roll);
@@ -54,7 +54,7 @@ pub(crate) fn lost(job: &ClaimedJob, worker: &str, now: Timestamp, roll: Roll) -
     commit_of(job, &Outcome::Lost, trace, roll)
 }
 
-/// A waiting job that ends without an attempt: its transition, and the delivery that tells about it.
+/// A waiting job that ends without an attempt: its transition, and the delivery that reports it.
 #[must_use]
 pub(crate) fn ended_waiting(job: &Job, next: Next, now: Timestamp) -> (Transition, Option<NewJob>) {
     let why = match next {
@@ -66,7 +66,7 @@ pub(crate) fn ended_waiting(job: &Job, next: Next, now: Timestamp) -> (Transitio
     (transition, webhook::delivery(job, next, ending, now))
 }
 
-/// Where a job goes that was not started in time.
+/// The transition of a job that was not started in time.
 pub(crate) const EXPIRED: Next = Next::Failed(Reason::Expired);
 
 impl Transitioned {

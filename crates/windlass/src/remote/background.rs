@@ -1,5 +1,5 @@
-//! Background: work that outlives the request it began with. A claim is never dropped halfway, and jobs that nobody received
-//! are given back, however long the store is away: an outage must cost no job an attempt.
+//! Background: work that outlives the request that started it. A claim is never dropped halfway. Jobs that nobody
+//! received are given back, however long the store is unreachable: an outage must cost no job an attempt.
 
 use crate::client::windlass::Windlass;
 use crate::job::{ClaimedJob, LeaseId};
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Who gives jobs back, in the ledger: the worker never had them.
+/// The worker name in the ledger for jobs that are given back, because no worker received them.
 const GIVEN_BACK_BY: &str = "windlass";
 
 #[derive(Debug, Clone)]
@@ -44,10 +44,10 @@ impl Background {
         self.tasks.wait().await;
     }
 
-    /// Runs `work` to its end, whatever becomes of the caller. At most [`MAX_TASKS`] at a time.
+    /// Runs `work` to its end, even if the caller is dropped. At most [`MAX_TASKS`] at a time.
     ///
     /// # Errors
-    /// There are as many already.
+    /// [`MAX_TASKS`] tasks are running already.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), StoreError> {
         let permit = self.permits.clone().try_acquire_owned();
         let permit = permit.map_err(|_| StoreError::unavailable("too many claims of remote workers are under way"))?;
@@ -58,7 +58,7 @@ impl Background {
         Ok(())
     }
 
-    /// Finds out what a claim of unknown outcome brought, and gives it back.
+    /// Finds the jobs of a claim of unknown outcome and gives them back.
     pub(super) fn resolve(&self, windlass: Windlass, mut doubt: Doubt) {
         let background = self.clone();
         let work = async move {
@@ -77,17 +77,17 @@ impl Background {
             }
         };
         if let Err(error) = self.spawn(work) {
-            tracing::warn!(%error, "what a claim brought is left until its leases run out");
+            tracing::warn!(%error, "the jobs of a claim stay claimed until their leases run out");
         }
     }
 
-    /// Gives jobs back that nobody received.
+    /// Gives back jobs that nobody received.
     pub(super) fn return_jobs(&self, windlass: Windlass, jobs: Vec<ClaimedJob>) {
         let background = self.clone();
         let is_running = tokio::runtime::Handle::try_current().is_ok();
         let spawned = is_running.then(|| self.spawn(async move { background.give_back(&windlass, &jobs).await }));
         if !matches!(spawned, Some(Ok(()))) {
-            tracing::warn!("jobs that nobody received are left until their leases run out");
+            tracing::warn!("jobs that nobody received stay claimed until their leases run out");
         }
     }
 
@@ -99,14 +99,14 @@ impl Background {
         let commits: Vec<_> = jobs.iter().map(|job| release(windlass, GIVEN_BACK_BY, job)).collect();
         let mut reconnect = Reconnect::default();
         while let Err(error) = commit(windlass, commits.clone(), leases.clone()).await {
-            tracing::warn!(%error, count = jobs.len(), "jobs that nobody took cannot be given back yet");
+            tracing::warn!(%error, count = jobs.len(), "jobs that nobody received cannot be given back yet");
             if is_lasting(&error) || !self.pause(windlass, &mut reconnect).await {
                 return;
             }
         }
     }
 
-    /// Waits before the store is asked again. Whether it should be: not when this process stops. Then leases run out.
+    /// Waits before the store is asked again. Returns `false` if this process is already stopping.
     async fn pause(&self, windlass: &Windlass, reconnect: &mut Reconnect) -> bool {
         if self.stop.is_cancelled() {
             return false;
@@ -119,7 +119,7 @@ impl Background {
     }
 }
 
-/// Whether asking again would not help.
+/// Whether repeating the call would not help.
 fn is_lasting(error: &StoreError) -> bool {
     match error {
         StoreError::Unavailable(_) | StoreError::Unknown(_) => false,

@@ -1,4 +1,5 @@
-//! What this process handed out: a copy of each job under its lease, so that its result needs no read. Losing a copy costs one.
+//! The jobs this process handed out: a copy of each job under its lease, so that its result needs no read. A missing
+//! copy costs one read.
 
 use crate::job::{ClaimedJob, Job, LeaseId};
 use crate::leases::limits::{MAX_COPIES, MAX_NAMES, REPORT_EVERY};
@@ -21,7 +22,7 @@ impl HandedOut {
             kept.clear();
         }
         for claimed in jobs {
-            // A decision needs neither payload nor call.
+            // The decision uses neither the payload nor the call.
             let job = Job { payload: "null".into(), http: None, ..claimed.job.clone() };
             kept.insert(claimed.lease, ClaimedJob { job, lease: claimed.lease });
         }

@@ -1,6 +1,6 @@
-//! Remote workers: jobs for handlers outside this process, in any language and over any protocol. A protocol translates; what
-//! a worker may take, and what becomes of its results, is decided here with the same engine (`leases`) as the worker of this
-//! process.
+//! Remote workers: jobs for handlers outside this process, in any language and over any protocol. A protocol only
+//! translates. This module decides what a worker may take and how its results are applied, with the same engine
+//! (`leases`) as the worker of this process.
 
 mod background;
 mod handed_out;
@@ -22,8 +22,8 @@ use handed_out::HandedOut;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// The way in for remote workers: [`Remote::take`] jobs, [`Remote::extend`] their leases, [`Remote::finish`] them. Clones are
-/// the same; a server keeps one, and stops it with [`Remote::stop`] and [`Remote::drained`].
+/// The entry point for remote workers: [`Remote::take`] jobs, [`Remote::extend`] their leases, [`Remote::finish`] them.
+/// Clones share their state. A server keeps one, and stops it with [`Remote::stop`] and [`Remote::drained`].
 #[derive(Debug, Clone)]
 pub struct Remote(Arc<Inner>);
 
@@ -55,7 +55,7 @@ impl Remote {
         self.0.background.stop();
     }
 
-    /// Waits until nothing is left to give back. After [`Remote::stop`].
+    /// Waits until all jobs are given back. Call it after [`Remote::stop`].
     pub async fn drained(&self) {
         self.0.background.drained().await;
     }

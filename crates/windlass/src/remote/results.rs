@@ -1,5 +1,5 @@
-//! Results: a remote worker extends its leases and says how attempts ended. Each item is answered by itself; an item outside
-//! the worker's scope is as stale as one that was lost.
+//! Results: a remote worker extends its leases and reports how attempts ended. Each item gets its own answer. An item
+//! outside the worker's scope is answered like a stale one.
 
 use super::Remote;
 use super::scope::RemoteWorker;
@@ -12,7 +12,7 @@ use crate::store::{Commit, Committed, Scope, StoreError};
 use std::collections::HashMap;
 use windlass_core::{JobId, Millis, Outcome, Roll};
 
-/// An attempt that a remote worker says it holds.
+/// An attempt that a remote worker claims to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldAttempt {
     /// The job.
@@ -36,20 +36,20 @@ pub struct AttemptResult {
     pub held: HeldAttempt,
     /// How it ended.
     pub outcome: Outcome,
-    /// A text to keep with the attempt.
+    /// A text to store with the attempt.
     pub note: Option<String>,
-    /// JSON to keep with the job, of an attempt that succeeded.
+    /// JSON to store with the job, if the attempt succeeded.
     pub result: Option<Payload>,
 }
 
-/// What became of one item.
+/// The answer to one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It counts, now or since before.
+    /// It was accepted, now or earlier.
     Ok,
-    /// The attempt is not the worker's, or no longer: nothing changed.
+    /// The worker does not hold the attempt, or no longer does: nothing changed.
     Stale,
-    /// An operator requested the job's end: stop working on it.
+    /// An operator requested a cancel: stop working on the job.
     Cancel,
 }
 
@@ -57,7 +57,7 @@ pub enum Answer {
 struct Pending {
     index: usize,
     job: ClaimedJob,
-    /// How many jobs ran under the lease when we looked; none if the attempt had ended.
+    /// How many jobs ran under the lease when it was read; none if the attempt had ended.
     under_lease: usize,
     cancel: Cancel,
     /// Drawn once: deciding again must choose the same delay.
@@ -92,7 +92,7 @@ impl Remote {
         Ok(held.iter().map(answer).collect())
     }
 
-    /// Those of the leases that cover nothing outside the worker's scope.
+    /// The leases that cover nothing outside the worker's scope.
     async fn own_leases(&self, worker: &RemoteWorker, held: &[HeldAttempt]) -> Result<Vec<LeaseId>, StoreError> {
         let mut leases: Vec<LeaseId> = held.iter().map(|item| item.lease).collect();
         leases.sort_unstable();
@@ -106,7 +106,7 @@ impl Remote {
         Ok(leases)
     }
 
-    /// The jobs under leases: as this process handed them out, or as the store says.
+    /// The jobs under leases, from this process's copies or from the store.
     async fn running(&self, leases: &[LeaseId]) -> Result<HashMap<LeaseId, Vec<ClaimedJob>>, StoreError> {
         let mut running: HashMap<LeaseId, Vec<ClaimedJob>> = HashMap::new();
         let mut unknown = Vec::new();
@@ -148,7 +148,8 @@ impl Remote {
                         }
                     }
                     Committed::Stale => {}
-                    // A cancel was requested meanwhile: decide again, knowing it. Once decided so, it is not refused again.
+                    // A cancel was requested meanwhile: decide again with it. The new commit is not refused for that
+                    // reason.
                     Committed::CancelRequested if pending.cancel == Cancel::NotRequested => {
                         again.push(Pending { cancel: Cancel::Requested, ..pending });
                         continue;
@@ -163,13 +164,13 @@ impl Remote {
         }
         results.iter().for_each(|result| self.0.handed_out.forget(result.held.lease));
         if !over.is_empty() {
-            // Rows that are left are reaped, which finds no job under them.
+            // Rows that are left are reaped. The reaper finds no job under them.
             commit(&self.0.windlass, Vec::new(), over).await?;
         }
         Ok(answers)
     }
 
-    /// The jobs of results, as far as the worker's scope covers them: running under their leases, or (ended before) as they are.
+    /// The jobs of results, within the worker's scope: running under their leases, or as they ended earlier.
     async fn find(&self, worker: &RemoteWorker, results: &[AttemptResult]) -> Result<Vec<Pending>, StoreError> {
         let leases: Vec<LeaseId> = results.iter().map(|result| result.held.lease).collect();
         let running = self.running(&leases).await?;

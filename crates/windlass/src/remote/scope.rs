@@ -1,4 +1,4 @@
-//! Whose jobs a remote worker may touch. Pure.
+//! Which jobs a remote worker may access. Pure.
 
 use crate::job::Job;
 use crate::store::{Queue, WorkerId};
@@ -26,7 +26,7 @@ impl WorkScope {
         Self { tenant: Some(tenant), queues: None }
     }
 
-    /// Whether nothing is out of reach.
+    /// Whether it covers everything.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.tenant.is_none() && self.queues.is_none()
@@ -46,10 +46,10 @@ impl WorkScope {
     }
 }
 
-/// A remote worker: the name it calls itself, and what it is limited to.
+/// A remote worker: its name, and what it is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteWorker {
-    /// The name it calls itself.
+    /// The name it reports.
     pub name: String,
     /// What it is limited to.
     pub scope: WorkScope,
@@ -62,8 +62,8 @@ impl RemoteWorker {
         Self { name: name.into(), scope }
     }
 
-    /// Its name in leases and the ledger. Names are per tenant: the prefix keeps one tenant's worker from reporting or
-    /// freeing anything under the name of another's. A tenant's name has no slash.
+    /// Its name in leases and the ledger. Names are per tenant: the prefix keeps a worker from reporting or freeing
+    /// anything under the name of another tenant's worker. A tenant's name has no slash.
     #[must_use]
     pub fn id(&self) -> WorkerId {
         match &self.scope.tenant {

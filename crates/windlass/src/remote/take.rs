@@ -1,4 +1,4 @@
-//! Take: jobs for a remote worker, which waits for them if there are none.
+//! Take: claims jobs for a remote worker, and waits if there are none.
 
 use super::scope::RemoteWorker;
 use super::undelivered::Undelivered;
@@ -44,16 +44,17 @@ impl TakeRequest {
 }
 
 impl Remote {
-    /// Takes due jobs, each under a lease of its own. Waits for the first as long as the request says; answers none when the
+    /// Takes due jobs, each under its own lease. Waits for the first as long as the request says. Returns none when the
     /// time is up or this process stops. Jobs that were claimed for a caller who is gone are given back.
     ///
     /// # Errors
-    /// The store cannot be used; after [`StoreError::Unknown`] nothing is the caller's, and what was claimed is given back.
+    /// The store cannot be used. After [`StoreError::Unknown`] the caller holds nothing, and claimed jobs are given
+    /// back.
     pub async fn take(&self, request: TakeRequest) -> Result<Vec<ClaimedJob>, StoreError> {
         let request = request.bounded();
         let (windlass, stopping) = (&self.0.windlass, self.0.background.stopping());
         let deadline = windlass.clock().now() + request.wait;
-        // Before the wait: a worker that waits for work is there.
+        // Reported before the wait, because a worker that waits for work is alive.
         self.report(&request).await?;
         let mut waker = windlass.store().wake().subscribe();
         loop {
@@ -68,10 +69,10 @@ impl Remote {
             if now >= deadline {
                 return Ok(Vec::new());
             }
-            // A wake-up may get lost: look at least this often.
+            // A wake-up may get lost, so the store is polled at least this often.
             let poll = (now + DEFAULT_POLL).min(deadline);
             let until = claimed.next_due.map_or(poll, |due| due.min(poll));
-            // All three only say when to look again.
+            // All three only mean that it is time to look again.
             tokio::select! {
                 () = waker.rung() => {}
                 () = windlass.clock().sleep_until(until) => {}
@@ -80,8 +81,8 @@ impl Remote {
         }
     }
 
-    /// Claims once. The caller may be dropped at any moment, its client gone; what it claimed must not be dropped with it, or
-    /// those jobs would wait for their leases to run out.
+    /// Claims once. The caller may be dropped at any moment because its client is gone. Claimed jobs must not be
+    /// dropped with it, or they would wait for their leases to run out.
     async fn claim(&self, request: &TakeRequest) -> Result<Claimed, StoreError> {
         let windlass = &self.0.windlass;
         let queues = windlass.store().queues().await?;
@@ -96,10 +97,10 @@ impl Remote {
         let (sender, receiver) = oneshot::channel();
         self.0.background.spawn(async move {
             let claimed = remote.claim_shares(&claimer, shares, max).await;
-            // A receiver that is gone, now or later, drops the jobs: then they are given back.
+            // If the receiver is gone, now or later, the jobs are dropped and so given back.
             drop(sender.send(claimed.map(|claimed| Undelivered::new(claimed, &remote))));
         })?;
-        let claimed = receiver.await.unwrap_or_else(|_| Err(StoreError::unavailable("the claim was given up")))?;
+        let claimed = receiver.await.unwrap_or_else(|_| Err(StoreError::unavailable("the claim was abandoned")))?;
         let claimed = claimed.open();
         self.0.handed_out.keep(&claimed.jobs);
         let reporter = windlass.reporter(request.worker.id().0);
@@ -108,7 +109,7 @@ impl Remote {
         Ok(claimed)
     }
 
-    /// An equal share from each queue first, then what is left from those that have more.
+    /// Takes an equal share from each queue first, then the rest from the queues that have more.
     async fn claim_shares(&self, claimer: &Claimer, mut shares: FairShare, max: u32) -> Result<Claimed, StoreError> {
         let plan = shares.plan_within(max);
         let mut claimed = self.claim_plan(claimer, plan.clone(), max).await?;
@@ -118,7 +119,7 @@ impl Remote {
         if left > 0 && !claimed.jobs.is_empty() && !plan.is_empty() {
             match self.claim_plan(claimer, plan, left).await {
                 Ok(more) => claimed.jobs.extend(more.jobs),
-                // The worker gets what is in hand: nobody else would know of it.
+                // The worker gets the jobs claimed so far. Otherwise nobody would hold them.
                 Err(error) => tracing::warn!(%error, worker = %claimer.worker, "no more jobs could be taken"),
             }
         }
@@ -131,7 +132,7 @@ impl Remote {
             Ok(claimed) => Ok(claimed),
             Err(ClaimFailure::Refused(error)) => Err(error),
             Err(ClaimFailure::Unknown(doubt, error)) => {
-                // The worker learns that nobody knows, and takes nothing for its own.
+                // The worker learns that the outcome is unknown, and holds nothing.
                 self.0.background.resolve(self.0.windlass.clone(), doubt);
                 Err(error)
             }
@@ -148,7 +149,7 @@ impl Remote {
             host: "remote".into(),
             version: String::new(),
             queues: request.queues.iter().map(|name| (name.to_string(), request.max)).collect(),
-            // Its leases are counted nowhere.
+            // The leases of remote workers are not counted here.
             running: 0,
             started_at: now,
             seen_at: now,

@@ -1,4 +1,5 @@
-//! Claimed jobs on their way to the request they were claimed for. If nobody opens them, they are given back.
+//! Claimed jobs on their way to the request they were claimed for. If the request does not take them, they are given
+//! back.
 
 use super::Remote;
 use crate::store::Claimed;
@@ -14,7 +15,7 @@ impl Undelivered {
         Self { claimed: Some(claimed), remote: remote.clone() }
     }
 
-    /// The jobs are the caller's from now on.
+    /// Hands the jobs to the caller.
     pub(super) fn open(mut self) -> Claimed {
         self.claimed.take().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What can go wrong between Windlass and its store: one variant per thing a caller can do about it.
+//! Errors between Windlass and its store: one variant for each thing a caller can do about it.
 
 use std::error::Error;
 use std::fmt;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 type BoxError = Box<dyn Error + Send + Sync>;
 type Cause = Arc<dyn Error + Send + Sync>;
 
-/// Why the store did not do what it was asked. Its text names the cause; [`Error::source`] goes on from there, so that
-/// printing the whole chain repeats nothing.
+/// Why a call to the store failed. Its text names the cause. [`Error::source`] continues from there, so that printing
+/// the whole chain repeats nothing.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Nothing happened: the database is away, locked, full or read-only. Back off and try again.
+    /// Nothing happened: the database is unreachable, locked, full or read-only. Back off and try again.
     Unavailable(Cause),
     /// The commit may or may not have happened. Ask what happened; never assume, never repeat blindly.
     Unknown(Cause),
-    /// The store holds something it cannot hold. Stop; never guess.
+    /// The store contains invalid data. Stop; never guess.
     Corrupt {
         /// Which row.
         row: String,
-        /// What it should be like.
+        /// What it should look like.
         rule: String,
     },
-    /// The schema is not one this version can work with. Upgrade, or migrate.
+    /// This version cannot use the schema. Upgrade, or migrate.
     Schema(String),
-    /// The caller asked for something that cannot be: nothing happened.
+    /// The caller made an invalid request: nothing happened.
     Invalid(String),
 }
 
@@ -40,7 +40,7 @@ impl StoreError {
         Self::Unknown(cause.into().into())
     }
 
-    /// A row that cannot be.
+    /// A row with invalid data.
     pub fn corrupt(row: impl Into<String>, rule: impl Into<String>) -> Self {
         Self::Corrupt { row: row.into(), rule: rule.into() }
     }

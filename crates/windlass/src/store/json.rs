@@ -1,5 +1,5 @@
-//! JSON texts that the SQL stores keep in columns: calls, webhooks, job templates, retention. This file owns those
-//! formats; domain types know nothing of them.
+//! JSON texts in the columns of SQL stores: calls, webhooks, job templates, retention. This file owns those formats;
+//! domain types do not depend on them.
 
 use super::StoreError;
 use crate::job::{HttpCall, NewJob, RunAt, Webhook};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Delivery, Executor, JobId, Keep, Millis, Policy, Priority, Retention, RetentionLevel, State};
 
-/// A call as text, with everything it needs to be made again.
+/// A call as text, with everything needed to make it.
 #[must_use]
 pub fn call_to_text(call: &HttpCall) -> String {
     call_to_json(call).to_string()
@@ -32,7 +32,8 @@ pub fn webhook_from_text(text: &str) -> Result<Webhook, StoreError> {
     webhook_from_json(&parse(text)?).ok_or_else(|| corrupt(text))
 }
 
-/// A schedule's job template. Times are relative to the firing, so `run_at` and `start_by` are not kept, nor is a key.
+/// A schedule's job template. Times are relative to the firing, so `run_at`, `start_by` and the idempotency key are
+/// left out.
 #[must_use]
 pub fn template_to_text(job: &NewJob) -> String {
     json!({
@@ -40,7 +41,7 @@ pub fn template_to_text(job: &NewJob) -> String {
         "queue": job.queue.as_str(),
         "executor": job.executor.as_str(),
         "kind": job.kind.as_str(),
-        // As text inside text: the payload's own bytes are what the handler gets.
+        // Stored as text inside text, so that the handler gets the payload's exact bytes.
         "payload": &*job.payload,
         "priority": job.priority.rank(),
         "policy": job.policy.to_string(),
@@ -59,8 +60,8 @@ pub fn template_from_text(text: &str, schedule: JobId) -> Result<NewJob, StoreEr
     template_from_json(&parse(text)?, schedule).ok_or_else(|| corrupt(text))
 }
 
-/// What a queue's setting says about retention: `{"retention":{"succeeded":"7d","failed":"forever",…}}`. What is left out or
-/// unreadable is left to the next level.
+/// The retention in a queue's setting: `{"retention":{"succeeded":"7d","failed":"forever",…}}`. Missing or unreadable
+/// values fall back to the next level.
 #[must_use]
 pub fn retention_level(setting: &str) -> RetentionLevel {
     let value: Value = serde_json::from_str(setting).unwrap_or_default();
@@ -157,7 +158,7 @@ fn template_from_json(value: &Value, schedule: JobId) -> Option<NewJob> {
     })
 }
 
-/// `Option<Option<T>>` where the inner `None` is a fault and the outer one an absence.
+/// `Option<Option<T>>` where the inner `None` is an error and the outer one means absent.
 trait TransposeSome<T> {
     fn transpose_some(self) -> Option<Option<T>>;
 }

@@ -1,7 +1,7 @@
-//! The store: where jobs are kept, and what it promises. Three implementations behave alike: `memory` (the reference
-//! model), `sqlite` and `postgres`; one conformance suite holds them to it.
+//! The store: where jobs are kept, and its contract. Three implementations behave the same: `memory` (the reference
+//! model), `sqlite` and `postgres`. One conformance suite tests all of them.
 
-// Only the databases use some of it.
+// Some items are used only by the databases.
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
 mod contract;
 mod error;
@@ -30,12 +30,12 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// The most jobs one call takes or returns.
 pub const MAX_BATCH: usize = 10_000;
 
-/// Workers not heard of for this long are gone.
+/// Workers that have not reported for this long are removed.
 pub const WORKERS_FOR: Millis = Millis::from_secs(7 * 86_400);
 
-/// Keeps jobs durably. Every call is one transaction: when it returns `Ok`, what it did survives a crash; when it
-/// returns [`StoreError::Unavailable`], nothing happened; [`StoreError::Unknown`] means ask. Calls take and return batches, with a
-/// result for each item in the order given, and one item's trouble is not its neighbours'.
+/// Keeps jobs durably. Every call is one transaction. When it returns `Ok`, its effects survive a crash. After
+/// [`StoreError::Unavailable`], nothing happened. After [`StoreError::Unknown`], ask what happened. Calls take and
+/// return batches, with a result for each item in the order given, and a failed item does not affect the others.
 pub trait Store: JobLife + Reads + Registry {}
 
 impl<T: JobLife + Reads + Registry + ?Sized> Store for T {}
@@ -43,9 +43,9 @@ impl<T: JobLife + Reads + Registry + ?Sized> Store for T {}
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The clock that all times come from.
+    /// The clock for all times.
     pub clock: Clock,
-    /// Where random numbers come from.
+    /// The source of random numbers.
     pub random: Random,
     /// Who brings the schema up to date.
     pub migrations: Migrations,
@@ -76,16 +76,16 @@ pub enum Migrations {
     LeaveToOperator,
 }
 
-/// Whether a batch stands or falls together.
+/// Whether a batch is stored as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Atomicity {
     /// Each job by itself.
     Each,
-    /// All, or (if any is refused) none: then the others answer [`Enqueued::NotStored`].
+    /// All or, if any is refused, none: then the others return [`Enqueued::NotStored`].
     All,
 }
 
-/// What became of one new job.
+/// The result for one new job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enqueued {
     /// It was stored.
@@ -97,13 +97,13 @@ pub enum Enqueued {
         /// When it is due.
         due_at: Timestamp,
     },
-    /// Its idempotency key stands for this job already, with the same kind and payload.
+    /// Its idempotency key already belongs to this job, with the same kind and payload.
     Existing(JobId),
-    /// Its idempotency key stands for this job already, with another kind or payload: refused.
+    /// Its idempotency key already belongs to this job, with another kind or payload: refused.
     KeyConflict(JobId),
-    /// The database would not take it.
+    /// The database refused it.
     Refused(String),
-    /// A neighbour in an all-or-nothing batch was refused.
+    /// Another job of an all-or-nothing batch was refused.
     NotStored,
 }
 
@@ -121,13 +121,13 @@ impl Enqueued {
 /// Holds a worker id's lock until dropped.
 pub type WorkerLock = Box<dyn std::any::Any + Send + Sync>;
 
-/// What a store says of itself.
+/// A store's report about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
     /// `sqlite 3.54.1`, `postgres 15.18`, `memory`
     pub engine: String,
     /// The version of the schema.
     pub schema: u32,
-    /// Things to know and do about it: a setting that weakens durability, a clock that is off, stray leases.
+    /// Warnings: a setting that weakens durability, a wrong clock, stray leases.
     pub warnings: Vec<String>,
 }

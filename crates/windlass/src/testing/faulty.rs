@@ -1,4 +1,4 @@
-//! A store with faults that a test chooses: every call can be refused, or done without its caller being told.
+//! A store with faults that a test chooses: every call can be refused, or done without its caller learning it.
 
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
@@ -22,15 +22,16 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing: the call goes through.
+    /// No fault: the call goes through.
     None,
-    /// Refused; nothing happened.
+    /// Refused; the call was not done.
     Unavailable,
-    /// Not done, and the caller does not know.
+    /// Not done, and the caller gets an unknown outcome.
     UnknownNotDone,
-    /// Done, and the caller does not know.
+    /// Done, and the caller gets an unknown outcome.
     UnknownDone,
-    /// For a claim: done only after somebody has asked what it brought. For others: not done. The caller does not know.
+    /// A claim is done only after the next call of `held`. Other calls are not done. The caller gets an unknown
+    /// outcome.
     UnknownLate,
 }
 
@@ -40,15 +41,15 @@ type Chooser = dyn Fn(&'static str) -> Fault + Send + Sync;
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     choose: Mutex<Arc<Chooser>>,
-    /// A bell that nobody rings, for those who are to hear none.
-    silence: Wake,
-    is_deaf: AtomicBool,
-    /// A claim that will be done after the next question what is held.
+    /// Never signalled: used for subscribers that must get no wake-ups.
+    never_woken: Wake,
+    loses_wake_ups: AtomicBool,
+    /// A claim that will be done after the next call of `held`.
     late: Mutex<Option<Claim>>,
     in_flight: AtomicUsize,
 }
 
-/// A call that has not been answered.
+/// A call that has not returned yet.
 struct Call<'a>(&'a AtomicUsize);
 
 impl Drop for Call<'_> {
@@ -58,31 +59,31 @@ impl Drop for Call<'_> {
 }
 
 impl FaultyStore {
-    /// A store without faults, until some are chosen.
+    /// A store without faults, until a test chooses some.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Arc<Self> {
         let choose: Arc<Chooser> = Arc::new(|_| Fault::None);
-        let (silence, is_deaf) = (Wake::default(), AtomicBool::new(false));
+        let (never_woken, loses_wake_ups) = (Wake::default(), AtomicBool::new(false));
         let (late, in_flight) = (Mutex::new(None), AtomicUsize::new(0));
-        Arc::new(Self { inner, choose: Mutex::new(choose), silence, is_deaf, late, in_flight })
+        Arc::new(Self { inner, choose: Mutex::new(choose), never_woken, loses_wake_ups, late, in_flight })
     }
 
-    /// From now on `choose` says, by the name of each call, what happens to it.
+    /// From now on `choose` decides, by the name of each call, which fault it gets.
     pub fn choose(&self, choose: impl Fn(&'static str) -> Fault + Send + Sync + 'static) {
         *self.choose.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(choose);
     }
 
-    /// From now on every call comes to this.
+    /// From now on every call gets this fault.
     pub fn always(&self, fault: Fault) {
         self.choose(move |_| fault);
     }
 
-    /// From now on whoever subscribes to wake-ups gets none.
+    /// From now on new subscribers get no wake-ups.
     pub fn lose_wake_ups(&self) {
-        self.is_deaf.store(true, Ordering::Relaxed);
+        self.loses_wake_ups.store(true, Ordering::Relaxed);
     }
 
-    /// How many calls wait for their answer.
+    /// How many calls have not returned yet.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Acquire)
@@ -93,7 +94,7 @@ impl FaultyStore {
         Call(&self.in_flight)
     }
 
-    /// Does what was asked before, and answered as unknown.
+    /// Does the claim that was answered as unknown before.
     async fn claim_late(&self) -> Result<()> {
         let late = self.late.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(claim) = late {
@@ -289,6 +290,6 @@ impl Registry for FaultyStore {
         self.inner.clock()
     }
     fn wake(&self) -> &Wake {
-        if self.is_deaf.load(Ordering::Relaxed) { &self.silence } else { self.inner.wake() }
+        if self.loses_wake_ups.load(Ordering::Relaxed) { &self.never_woken } else { self.inner.wake() }
     }
 }

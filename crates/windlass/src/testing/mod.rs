@@ -1,4 +1,4 @@
-//! A test kit: jobs in memory, a clock that tests turn by hand, seeded dice. A retry sequence of hours runs in milliseconds,
+//! A test kit: jobs in memory, a manual clock, seeded random numbers. A retry sequence of hours runs in milliseconds,
 //! the same way every time.
 //!
 //! ```
@@ -51,9 +51,9 @@ use windlass_core::{Attempt as Line, Executor, Failure, JobId, Millis, Outcome, 
 
 /// When a kit's time begins: noon of the first day of 2026, UTC.
 pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
-/// The most attempts of one [`TestKit::run_until_idle`]: a job that never ends is a mistake in the test.
+/// The most attempts of one [`TestKit::run_until_idle`]. A job that never ends is a mistake in the test.
 const MAX_ATTEMPTS: usize = 100_000;
-/// The most jobs that are listed.
+/// The most jobs in a list.
 const MAX_JOBS: u32 = 10_000;
 
 /// An event of a first attempt in the queue `default`, for tests of what observes events.
@@ -63,7 +63,7 @@ pub fn event(job: JobId, tenant: Tenant, kind: Kind, event_kind: EventKind, at: 
     Event { at, job, tenant, queue, kind, attempt: 1, retry: 0, max_attempts: 4, schedule: None, event_kind }
 }
 
-/// A store in memory with a worker that runs when told to.
+/// A store in memory with a worker that runs only on request.
 pub struct TestKit {
     windlass: Windlass,
     handlers: Handlers,
@@ -86,7 +86,7 @@ impl TestKit {
         Self::seeded(0)
     }
 
-    /// The same with other dice: other delays, the same every time.
+    /// The same with another seed: other delays, the same in every run.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let options = Options { clock: Clock::manual(START), random: Random::seeded(seed), ..Options::default() };
@@ -100,8 +100,8 @@ impl TestKit {
         Self::over(Windlass::with_random(store, random))
     }
 
-    /// A kit over a client that was opened with a manual clock: `Windlass::builder(url).clock(Clock::manual(START))`. With a
-    /// Postgres URL it tests code that enqueues and completes in Postgres transactions.
+    /// A kit over a client that was opened with a manual clock: `Windlass::builder(url).clock(Clock::manual(START))`.
+    /// With a Postgres URL it tests code that enqueues and completes in Postgres transactions.
     #[must_use]
     pub fn over(windlass: Windlass) -> Self {
         panic::watch();
@@ -115,8 +115,8 @@ impl TestKit {
         }
     }
 
-    /// A kit over a SQLite file, which is made if there is none: for code that enqueues and completes jobs in transactions
-    /// of its own. Time is virtual here too.
+    /// A kit over a SQLite file, which is created if it does not exist. For code that enqueues and completes jobs in
+    /// its own transactions. Time is virtual here too.
     ///
     /// ```
     /// use windlass::rusqlite::{Connection, TransactionBehavior};
@@ -142,7 +142,8 @@ impl TestKit {
     /// let file = home.path().join("shop.db");
     /// let kit = TestKit::sqlite(&file).await.handle_blocking(ship);
     /// let mut connection = Connection::open(&file)?;
-    /// connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, shipped INTEGER); INSERT INTO orders VALUES (1, 0)")?;
+    /// connection.execute_batch("CREATE TABLE orders (id INTEGER PRIMARY KEY, shipped INTEGER);")?;
+    /// connection.execute("INSERT INTO orders VALUES (1, 0)", [])?;
     ///
     /// let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     /// let job = Ship { order: 1, file: file.clone() };
@@ -158,7 +159,7 @@ impl TestKit {
     /// ```
     ///
     /// # Panics
-    /// If the file cannot be opened: tests want to know.
+    /// If the file cannot be opened, so that the test fails.
     #[cfg(feature = "sqlite")]
     pub async fn sqlite(file: impl AsRef<std::path::Path>) -> Self {
         let builder = Windlass::builder(format!("sqlite:{}", file.as_ref().display()));
@@ -214,14 +215,14 @@ impl TestKit {
         self
     }
 
-    /// As `Worker::http`; what a test wants calls to come to.
+    /// As `Worker::http`, with an executor that returns what the test chose.
     #[must_use]
     pub fn http(mut self, executor: impl Execute) -> Self {
         self.http = Some(Arc::new(executor));
         self
     }
 
-    /// As `Worker::alerts`; judged whenever time passes.
+    /// As `Worker::alerts`; the rules are judged whenever time passes.
     #[must_use]
     pub fn alerts(mut self, alerts: Alerts) -> Self {
         self.alerts = Some(alerts);
@@ -253,21 +254,22 @@ impl TestKit {
         self.clock().monotonic()
     }
 
-    /// Lets time pass; schedules fire and jobs expire, but no job is run.
+    /// Lets time pass. Schedules fire and jobs expire, but no job is run.
     pub async fn advance(&self, span: impl Into<Millis>) {
         self.clock().advance(span.into());
         self.upkeep().await;
     }
 
-    /// Runs one due job after another, those that fall due meanwhile included, until none is due. Answers how many attempts.
+    /// Runs one due job after another until none is due, including jobs that fall due meanwhile. Returns the number of
+    /// attempts.
     ///
     /// # Panics
-    /// If the attempts do not come to an end, or the store refuses: tests want to know.
+    /// If the attempts do not end, or the store refuses a call, so that the test fails.
     pub async fn run_due(&self) -> usize {
         self.drain().await.0
     }
 
-    /// How many attempts there were, and when the next job falls due.
+    /// The number of attempts, and when the next job falls due.
     async fn drain(&self) -> (usize, Option<Timestamp>) {
         for count in 0..MAX_ATTEMPTS {
             let claimed = self.claim_one().await;
@@ -277,8 +279,8 @@ impl TestKit {
         panic!("jobs are due again and again: {MAX_ATTEMPTS} attempts without an end");
     }
 
-    /// Runs due jobs and jumps through every backoff and delay until no job is left that will fall due. Schedules do not make
-    /// it jump: they never end. Answers how many attempts.
+    /// Runs due jobs and skips every backoff and delay until no job is left that will fall due. It does not skip to the
+    /// next firing of a schedule, because schedules never end. Returns the number of attempts.
     pub async fn run_until_idle(&self) -> usize {
         let mut attempts = 0;
         loop {
@@ -322,7 +324,7 @@ impl TestKit {
         jobs.into_iter().map(decode).collect()
     }
 
-    /// Asserts that a job of `J`'s kind was enqueued that `is_it` recognises; returns it.
+    /// Asserts that a job of `J`'s kind was enqueued for which `is_it` returns true; returns it.
     ///
     /// # Panics
     /// If none was.

@@ -1,17 +1,17 @@
-//! A plan of faults drawn from a seed: how often calls go wrong, and outages in which all of them do.
+//! A plan of faults drawn from a seed: how often calls fail, and outages in which all of them fail.
 
 use super::faulty::{Fault, FaultyStore};
 use crate::random::Random;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How often calls go wrong, in thousandths of all calls.
+/// How often calls fail, in thousandths of all calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultRates {
-    /// Refused: nothing happened.
+    /// Refused: the call was not done.
     pub unavailable: u32,
-    /// Not done, and the caller does not know.
+    /// Not done, and the caller gets an unknown outcome.
     pub unknown_not_done: u32,
-    /// Done, and the caller does not know.
+    /// Done, and the caller gets an unknown outcome.
     pub unknown_done: u32,
 }
 
@@ -19,21 +19,21 @@ pub struct FaultRates {
 #[derive(Debug)]
 pub struct FaultPlan {
     random: Random,
-    weather: Mutex<Weather>,
+    state: Mutex<PlanState>,
 }
 
 #[derive(Debug)]
-struct Weather {
+struct PlanState {
     rates: FaultRates,
     is_out: bool,
     injected: u64,
 }
 
 impl FaultPlan {
-    /// Makes one.
+    /// Creates a plan.
     #[must_use]
     pub fn new(random: Random, rates: FaultRates) -> Arc<Self> {
-        Arc::new(Self { random, weather: Mutex::new(Weather { rates, is_out: false, injected: 0 }) })
+        Arc::new(Self { random, state: Mutex::new(PlanState { rates, is_out: false, injected: 0 }) })
     }
 
     /// A store that follows this plan.
@@ -47,37 +47,37 @@ impl FaultPlan {
 
     /// From now on every call is refused.
     pub fn begin_outage(&self) {
-        self.weather().is_out = true;
+        self.state().is_out = true;
     }
 
-    /// From now on calls go through again.
+    /// From now on calls succeed again.
     pub fn end_outage(&self) {
-        self.weather().is_out = false;
+        self.state().is_out = false;
     }
 
-    /// From now on nothing goes wrong.
+    /// From now on no call fails.
     pub fn calm(&self) {
-        let mut weather = self.weather();
-        (weather.rates, weather.is_out) = (FaultRates::default(), false);
+        let mut state = self.state();
+        (state.rates, state.is_out) = (FaultRates::default(), false);
     }
 
     /// Faults injected so far.
     #[must_use]
     pub fn injected(&self) -> u64 {
-        self.weather().injected
+        self.state().injected
     }
 
     /// What happens to the next call.
     #[must_use]
     pub fn draw(&self) -> Fault {
-        let mut weather = self.weather();
-        let fault = if weather.is_out { Fault::Unavailable } else { pick(weather.rates, &self.random) };
-        weather.injected += u64::from(fault != Fault::None);
+        let mut state = self.state();
+        let fault = if state.is_out { Fault::Unavailable } else { pick(state.rates, &self.random) };
+        state.injected += u64::from(fault != Fault::None);
         fault
     }
 
-    fn weather(&self) -> MutexGuard<'_, Weather> {
-        self.weather.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, PlanState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Callers' own transactions: a job that exists exactly if the caller commits, and a job that is done exactly if its
-//! effects are.
+//! Callers' own transactions: a job that exists only if the caller commits, and a job that is completed only if its
+//! effects are committed.
 
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -16,7 +16,7 @@ use crate::store::{Commit, Committed};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use windlass_core::{JobId, Outcome, Roll};
 
-/// Why something did not become part of a caller's transaction. Roll it back.
+/// Why a call could not join the caller's transaction. Roll the transaction back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
@@ -26,17 +26,17 @@ pub enum TransactionError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The attempt's lease was lost: somebody else runs the job now, or its outcome is committed already.
+    /// The attempt's lease was lost: another worker may run the job now, or its outcome is already committed.
     #[error("the attempt no longer holds its job; nothing of it may be committed")]
     Stale,
-    /// The transaction is not one of the database that the jobs are in.
+    /// The transaction belongs to another database than the jobs.
     #[error("the jobs are not in a {0} database that this Windlass opened by its URL")]
     OtherStore(&'static str),
 }
 
-/// A transaction that a job can be stored in: of `rusqlite` (at once) or `tokio_postgres` (awaited).
+/// A transaction that a job can be stored in: of `rusqlite` (blocking) or `tokio_postgres` (async).
 pub trait EnqueueIn {
-    /// The new job's id, or the future of it.
+    /// The new job's id, or a future of it.
     type Stored<'w>
     where
         Self: 'w;
@@ -48,7 +48,7 @@ pub trait EnqueueIn {
 
 /// A transaction that an attempt can be completed in.
 pub trait CompleteIn {
-    /// The result, or the future of it.
+    /// The result, or a future of it.
     type Completed<'w>
     where
         Self: 'w;
@@ -59,16 +59,16 @@ pub trait CompleteIn {
 }
 
 impl<'w> Enqueue<'w> {
-    /// Stores the job in the caller's transaction: it exists exactly if the caller commits. Workers notice it within a poll, or
-    /// at once after `Windlass::wake`.
+    /// Stores the job in the caller's transaction: it exists only if the caller commits. Workers notice it within a
+    /// poll interval, or at once after `Windlass::wake`.
     pub fn enqueue_in<T: EnqueueIn + 'w>(self, transaction: T) -> T::Stored<'w> {
         transaction.store(self)
     }
 }
 
 impl Attempt {
-    /// Records this attempt's success in the caller's transaction, together with the effects it holds: both happen, or
-    /// neither. Commit, then return `Ok` from the handler. If it fails, roll back and return the error.
+    /// Records this attempt's success in the caller's transaction, together with the effects in it: either both are
+    /// committed or neither. Commit, then return `Ok` from the handler. If it fails, roll back and return the error.
     pub fn complete_in<'w, T: CompleteIn + 'w>(&'w self, transaction: T) -> T::Completed<'w> {
         transaction.complete(self)
     }
@@ -84,7 +84,7 @@ fn success(attempt: &Attempt) -> Commit {
         note: attempt.0.read_note(),
         result: None,
     };
-    // Success draws no delay: any roll will do.
+    // A success needs no delay, so any roll will do.
     commit_of(&attempt.0.job, &Outcome::Succeeded, trace, Roll(0))
 }
 

@@ -1,4 +1,4 @@
-//! Transactions of `rusqlite`: they block, and so do these.
+//! Transactions of `rusqlite`: they block, and so do these functions.
 
 use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
 use crate::client::enqueue::id_of;

@@ -1,4 +1,4 @@
-//! Alerts: every node judges the rules; the store sees to it that one of them makes each change.
+//! Alerts: every node judges the rules. The store ensures that only one of them makes each change.
 
 use crate::alert::Judge;
 use crate::client::windlass::Windlass;

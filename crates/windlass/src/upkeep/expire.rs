@@ -1,4 +1,4 @@
-//! Expire: jobs that were not started by their `startBy` end.
+//! Expire: ends jobs that were not started by their `startBy`.
 
 use super::{BATCH, ROUNDS};
 use crate::client::windlass::Windlass;

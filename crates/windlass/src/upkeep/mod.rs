@@ -1,5 +1,5 @@
-//! Upkeep: reap, expire, fire schedules, prune, judge alerts. Any node may do it, none needs to be elected; each does it a little out of step
-//! with the others.
+//! Upkeep: reap, expire, fire schedules, prune, judge alerts. Any node may do it, and no leader is elected. Each node
+//! does it at slightly different times.
 
 mod alerts;
 mod expire;
@@ -14,18 +14,18 @@ use crate::wake::Waker;
 use tokio_util::sync::CancellationToken;
 use windlass_core::Millis;
 
-/// How often leases that ran out are looked for. It is also what keeps a node at rest in contact with its store: an outage between
+/// How often expired leases are looked for. This also keeps an idle node in contact with its store: an outage between
 /// two looks is shorter than [`Spared::SHORT`](crate::store::Spared::SHORT).
 const REAP_EVERY: Millis = Millis::from_secs(1);
-/// How often jobs that expired, and schedules that nobody told of, are looked for.
+/// How often expired jobs, and schedules changed without a wake-up, are looked for.
 const TICK: Millis = Millis::from_secs(5);
 /// How often the archive is pruned.
 const PRUNE_EVERY: Millis = Millis::from_secs(60);
-/// After a wake-up, schedules are looked at again, but no more often than this.
+/// After a wake-up, schedules are read again, but no more often than this.
 const WAKE_GAP: Millis = Millis::from_secs(1);
 /// Items per call of each kind of upkeep.
 const BATCH: u32 = 500;
-/// Calls in a row of each kind of upkeep: the next tick goes on.
+/// Calls in a row of each kind of upkeep. The next tick continues.
 const ROUNDS: u32 = 20;
 
 /// Does the upkeep of a store until it is stopped.
@@ -49,7 +49,7 @@ impl Keeper {
         Self::new(windlass.clone(), windlass.reporter("upkeep".into()))
     }
 
-    /// Judges these alert rules too, as often as they say.
+    /// Judges these alert rules too, at their own interval.
     #[must_use]
     pub fn alerts(mut self, alerts: Option<Alerts>) -> Self {
         self.judge = alerts.map(Judge::new);
@@ -113,7 +113,7 @@ impl Keeper {
         }
     }
 
-    /// Everything at once: for tests that turn the clock.
+    /// Does everything at once, for tests that control the clock.
     #[cfg(feature = "testing")]
     pub(crate) async fn all(mut self) {
         self.tick().await;
@@ -122,7 +122,7 @@ impl Keeper {
         self.judge().await;
     }
 
-    /// Between nine and eleven tenths of a span, so that nodes drift apart.
+    /// Between 90 % and 110 % of a span, so that nodes do not run in step.
     fn jittered(&self, span: Millis) -> Millis {
         let tenth = span.get() / 10;
         Millis::new(span.get() - tenth + self.windlass.random().number() % (2 * tenth).max(1))

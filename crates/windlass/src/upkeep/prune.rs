@@ -1,4 +1,4 @@
-//! Prune: archived jobs past their retention go, a bounded amount at a time.
+//! Prune: removes archived jobs past their retention, a bounded number at a time.
 
 use super::ROUNDS;
 use crate::client::windlass::Windlass;

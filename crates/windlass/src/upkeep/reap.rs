@@ -1,4 +1,4 @@
-//! Reap: jobs whose worker was lost are decided by their policy.
+//! Reap: decides, by their policy, the jobs whose worker was lost.
 
 use super::{BATCH, ROUNDS};
 use crate::client::windlass::Windlass;

@@ -1,4 +1,4 @@
-//! Schedules: fire what is due. Any number of nodes may try; the store lets one of them.
+//! Schedules: fires the due ones. Any number of nodes may try; the store lets only one fire each.
 
 use super::BATCH;
 use crate::client::windlass::Windlass;
@@ -7,12 +7,12 @@ use crate::store::{Fired, Firing, Missed, Recurrence, Schedule, ScheduleSpec, Tr
 use windlass_core::schedule::{Cadence, CadenceError};
 use windlass_core::{Millis, Timestamp};
 
-/// A firing later than this was missed: nobody was up for it.
+/// A firing later than this was missed, because no node was running.
 const MISSED_AFTER: Millis = Millis::from_secs(10);
 /// How long to wait after a schedule that cannot be read, or a store that does not answer.
 const AFTER_TROUBLE: Millis = Millis::from_secs(5);
 
-/// The cadence a schedule's text stands for: a cron line, or `every 30s` counted from `anchor`.
+/// The cadence of a schedule's text: a cron line, or `every 30s` counted from `anchor`.
 ///
 /// # Errors
 /// What is wrong with the text and what would be accepted.
@@ -20,7 +20,7 @@ pub fn cadence(spec: &ScheduleSpec, anchor: Timestamp) -> Result<Cadence, Cadenc
     Cadence::read(&spec.cadence, &spec.zone, anchor)
 }
 
-/// Fires all that is due; answers when the next firing is.
+/// Fires all due schedules. Returns when the next firing is.
 pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
     loop {
         let result = windlass.store().due_schedules(BATCH).await;
@@ -37,7 +37,7 @@ pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
         }
         let mut trouble = false;
         for schedule in &due {
-            // One that cannot be fired must not keep the others from firing.
+            // A schedule that cannot be fired must not keep the others from firing.
             trouble |= !fire(windlass, schedule).await;
         }
         if trouble {
@@ -46,7 +46,7 @@ pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
     }
 }
 
-/// Fires one schedule; whether the store and the schedule were in order.
+/// Fires one schedule. Returns whether the store and the schedule were in order.
 async fn fire(windlass: &Windlass, schedule: &Schedule) -> bool {
     let firing = match firing(schedule, windlass.clock().now()) {
         Ok(Some(firing)) => firing,
@@ -70,7 +70,7 @@ async fn fire(windlass: &Windlass, schedule: &Schedule) -> bool {
     true
 }
 
-/// The firing that is due, if one is: one job for all nominal times that have passed. Pure.
+/// The due firing, if any: one job for all nominal times that have passed. Pure.
 ///
 /// # Errors
 /// The schedule's cadence cannot be read.
@@ -82,7 +82,7 @@ pub fn firing(schedule: &Schedule, now: Timestamp) -> Result<Option<Firing>, Cad
         Recurrence::OneShot => None,
         Recurrence::Recurring => cadence(spec, nominal)?.next_after(now),
     };
-    // A schedule that fires once has nothing to make up for a skipped firing.
+    // A one-shot schedule has no later firing, so its only firing is not skipped.
     let skip = was_missed && spec.missed == Missed::Skip && spec.recurrence == Recurrence::Recurring;
     let run_at = if was_missed { RunAt::Now } else { RunAt::At(nominal) };
     let job =

@@ -1,5 +1,5 @@
-//! Commit: outcomes become transitions, written in batches as fast as the store takes them. An idle worker commits at once; a
-//! busy one gathers what comes in while the commit before is under way.
+//! Commit: makes transitions of outcomes and writes them in batches as fast as the store accepts them. An idle worker
+//! commits at once. A busy worker collects outcomes while the previous commit is under way.
 
 use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
@@ -23,7 +23,7 @@ pub(crate) struct Committer {
     pub done: UnboundedReceiver<Done>,
 }
 
-/// What writes outcomes down, and tells about them.
+/// Commits outcomes and reports them.
 pub(crate) struct Writer {
     pub windlass: Windlass,
     pub held_leases: Arc<HeldLeases>,
@@ -31,7 +31,7 @@ pub(crate) struct Writer {
 }
 
 impl Committer {
-    /// Commits until every job that was held has its outcome committed and nobody can hold another.
+    /// Commits until every held job has its outcome committed and no new jobs can arrive.
     pub(crate) async fn run(self) {
         let Self { writer, mut done } = self;
         let most = writer.windlass.store().commits_at_once();
@@ -55,7 +55,7 @@ impl Committer {
 }
 
 impl Writer {
-    /// Commits all of `left`, however long the store is away.
+    /// Commits all of `left`, however long the store is unreachable.
     async fn commit(&self, mut left: Vec<Done>) {
         let mut reconnect = Reconnect::default();
         for done in &mut left {
@@ -92,7 +92,7 @@ impl Writer {
         decide(job, cancel, &done.outcome, trace, roll)
     }
 
-    /// Closes what was committed and tells about it; answers what is to be decided again.
+    /// Closes committed jobs and reports them. Returns the outcomes that must be decided again.
     async fn applied(
         &self,
         batch: Vec<Done>,
@@ -151,10 +151,10 @@ impl Writer {
         report(&self.windlass, &self.reporter, ended).await;
     }
 
-    /// What to try again after an error of the whole batch.
+    /// Returns what to try again after an error of the whole batch.
     async fn refused(&self, batch: Vec<Done>, error: &StoreError, reconnect: &mut Reconnect) -> Vec<Done> {
         match error {
-            // Repeating is safe after either: a commit that happened is recognised.
+            // Repeating is safe in both cases: the store recognises a commit that already happened.
             StoreError::Unavailable(_) | StoreError::Unknown(_) => {
                 tracing::warn!(%error, count = batch.len(), "outcomes wait for the store");
                 reconnect.wait(self.windlass.clock(), self.windlass.random()).await;
@@ -166,7 +166,7 @@ impl Writer {
         }
     }
 
-    /// One of the batch may be what the store cannot take: its neighbours must not suffer.
+    /// Commits each outcome by itself, because the store may refuse only one of the batch.
     async fn one_by_one(&self, batch: Vec<Done>, error: &StoreError) -> Vec<Done> {
         if let [done] = batch.as_slice() {
             let id = done.ticket.job.id;
@@ -181,7 +181,7 @@ impl Writer {
     }
 }
 
-/// Deletes the rows of leases that are over. A failure leaves them to be reaped, which finds no job under them.
+/// Deletes the rows of leases that are over. After a failure, the reaper removes them and finds no job under them.
 pub(crate) async fn end_leases(windlass: &Windlass, held_leases: &HeldLeases) {
     let over = held_leases.take_over();
     if over.is_empty() {

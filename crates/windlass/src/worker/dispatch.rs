@@ -1,5 +1,5 @@
-//! Lanes: the slots of a group of queues. A lane is a task that runs one held job after another and ends when none is
-//! left, so that a thousand quick jobs cost a few tasks, and an idle worker none.
+//! Dispatch: the slots of a group of queues. A slot is a task that runs one held job after another and ends when none
+//! is left. A thousand quick jobs need only a few tasks, and an idle worker needs none.
 
 use super::execute::run_held;
 use crate::event::Reporter;
@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The most jobs that one group holds ahead of its free slots: what no-op handlers finish in some hundredths of a second.
+/// The most jobs that one group holds ahead of its free slots: as many as no-op handlers finish in a few hundredths of
+/// a second.
 pub(crate) const MAX_AHEAD: u32 = 4000;
 
-/// What every lane of a worker needs.
+/// What every slot of a worker needs.
 #[derive(Debug)]
 pub(crate) struct DispatchContext {
     pub reporter: Reporter,
@@ -37,14 +38,14 @@ pub(crate) struct Group {
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Held jobs that wait for a lane.
+    /// Held jobs that wait for a slot.
     backlog: VecDeque<Held>,
     slot_tasks: u32,
-    /// How many to hold ahead of free slots: enough that none is idle while a claim is under way.
+    /// How many jobs to hold ahead of free slots, so that no slot is idle while a claim is under way.
     ahead: u32,
 }
 
-/// Whether a claim brought all it asked for, so that there may be more.
+/// Whether a claim returned all it asked for, so that there may be more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Demand {
     Met,
@@ -72,8 +73,8 @@ impl Group {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// Learns how much to hold ahead from how much was finished while a claim was under way. If that was all there was, though the
-    /// store has more, slots stood idle and the store had little to write at a time: then it is doubled.
+    /// Adjusts how many jobs to hold ahead, from how many were finished while a claim was under way. If all held jobs
+    /// were finished and the store has more, slots were idle and commits were small: then the number is doubled.
     pub(crate) fn adapt(&self, finished: u64, demand: Demand) {
         let wanted = u32::try_from(finished.saturating_mul(2)).unwrap_or(MAX_AHEAD);
         let mut inner = self.lock();
@@ -82,7 +83,7 @@ impl Group {
         inner.ahead = wanted.max(kept).min(MAX_AHEAD);
     }
 
-    /// Takes held jobs and starts lanes for them where slots are free.
+    /// Takes held jobs and starts slots for them, up to the group's concurrency.
     pub(crate) fn deliver(self: &Arc<Self>, held: Vec<Held>) {
         let started = {
             let mut inner = self.lock();
@@ -96,7 +97,7 @@ impl Group {
         }
     }
 
-    /// Gives up what has not started: dropped guards release their jobs.
+    /// Drops the jobs that have not started. Their guards release them.
     pub(crate) fn release_waiting(&self) {
         let waiting = std::mem::take(&mut self.lock().backlog);
         drop(waiting);
@@ -106,7 +107,8 @@ impl Group {
         let mut inner = self.lock();
         let next = inner.backlog.pop_front();
         if next.is_none() {
-            // In the same breath as seeing the backlog empty: a delivery in between would count on this lane.
+            // Under the same lock as the check for an empty backlog: otherwise a job added in between would wait for
+            // this slot.
             inner.slot_tasks -= 1;
         }
         let is_low = inner.backlog.len() as u32 == inner.ahead / 2;
@@ -128,7 +130,7 @@ impl fmt::Debug for Group {
     }
 }
 
-/// One slot at work. Taken from its group when it has ended in order.
+/// A running slot. Removed from its group when it ends normally.
 struct SlotTask(Option<Arc<Group>>);
 
 impl SlotTask {
@@ -141,14 +143,14 @@ impl SlotTask {
             let context = &group.context;
             run_held(held, &*group.run, &context.reporter, &context.abort).await;
             group.finished.fetch_add(1, Ordering::Relaxed);
-            // Handlers that never wait must not keep the thread from everyone else.
+            // Handlers that never wait must not block the thread for other tasks.
             tokio::task::coop::consume_budget().await;
         }
     }
 }
 
 impl Drop for SlotTask {
-    /// A handler whose very drop panics takes its lane along: the slot must not be lost with it.
+    /// If a handler panics when it is dropped, its task ends too. The slot must still be freed.
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
             group.lock().slot_tasks -= 1;

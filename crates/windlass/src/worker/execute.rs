@@ -1,4 +1,5 @@
-//! Execute: one attempt, from its start to its outcome. Timeout, panics and the worker's own stop are handled here.
+//! Execute: runs one attempt from its start to its outcome. Timeouts, panics and the worker's shutdown are handled
+//! here.
 
 use super::panic;
 use crate::attempt::{Attempt, Ticket};
@@ -24,7 +25,7 @@ pub(crate) async fn run_held(held: Held, run: &dyn Execute, reporter: &Reporter,
     }
 }
 
-/// One attempt: what the executor makes of it, or the timeout, or the panic.
+/// Runs one attempt and returns the executor's outcome, the timeout or the panic.
 pub(crate) async fn run_attempt(run: &dyn Execute, ticket: &Arc<Ticket>) -> Executed {
     let attempt = Attempt(ticket.clone());
     let mut ran = match panic::catch(|| run.execute(&attempt)) {
@@ -44,7 +45,7 @@ pub(crate) async fn run_attempt(run: &dyn Execute, ticket: &Arc<Ticket>) -> Exec
 }
 
 fn timed_out(attempt: &Attempt) -> Executed {
-    // A blocking handler cannot be dropped: it can only be told.
+    // A blocking handler cannot be dropped. It can only be asked to stop.
     attempt.cancellation().cancel();
     let limit = attempt.job().timeout.unwrap_or_default();
     Executed::failed(Failure::new(format!("the attempt took longer than its timeout of {limit}")).class(TIMEOUT))

@@ -1,4 +1,5 @@
-//! Fetch: wait for work, claim up to the free slots (and a little ahead under load), hand it to the slots.
+//! Fetch: waits for work, claims up to the free slots (and a little ahead under load), and passes the jobs to the
+//! slots.
 
 use super::dispatch::{Demand, Group, MAX_AHEAD};
 use super::subscription::Subscription;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
 
-/// The most jobs held beyond the slots: waiting for one, or for their outcomes to be committed.
+/// The most jobs held beyond the slots: those that wait for a slot or for the commit of their outcomes.
 const MAX_UNCOMMITTED: usize = 4 * MAX_AHEAD as usize;
 
 pub(crate) struct Fetch {
@@ -31,7 +32,7 @@ pub(crate) struct Fetch {
     pub done: DoneSender,
     pub fair_share: FairShare,
     pub waker: Waker,
-    /// Claims of unknown outcome that had brought nothing when the store was asked.
+    /// Claims of unknown outcome for which the store has found no jobs so far.
     pub doubts: Vec<Doubt>,
     pub stop: CancellationToken,
 }
@@ -42,7 +43,7 @@ enum Woken {
     Stopped,
     /// A slot is free, or outcomes were committed.
     Room,
-    /// Somebody rang: there may be work, in queues that may be new.
+    /// A wake-up: there may be work, possibly in new queues.
     Rung,
     /// The next due time has come.
     Due,
@@ -50,7 +51,7 @@ enum Woken {
 }
 
 impl Fetch {
-    /// Claims until `stop` fires. What a claim brings after that is released.
+    /// Claims until `stop` fires. Jobs claimed after that are released.
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
         let mut reconnect = Reconnect::default();
@@ -60,7 +61,7 @@ impl Fetch {
         while !stop.is_cancelled() {
             let has_suspect = self.held_leases.suspects() >= MAX_SUSPECTS as usize;
             if had_suspect && !has_suspect {
-                // Suspects that were passed over can be claimed now.
+                // Suspects that were skipped can be claimed now.
                 self.fair_share.refresh();
             }
             had_suspect = has_suspect;
@@ -68,7 +69,7 @@ impl Fetch {
                 self.fair_share.expect(due, self.windlass().clock().now());
             }
             let claimed = self.claim_once(has_suspect).await;
-            // After the claim: a job of a queue that is known does not wait for the list of queues.
+            // The list of queues is read after the claim, so that a job in a known queue does not wait for it.
             if std::mem::take(&mut look) {
                 self.ask_again().await;
                 if self.find_queues().await {
@@ -83,7 +84,7 @@ impl Fetch {
                 }
                 Ok(None) => reconnect.reset(),
                 Err(error) => {
-                    tracing::warn!(%error, worker = %self.claimer.worker, "no work can be claimed");
+                    tracing::warn!(%error, worker = %self.claimer.worker, "jobs could not be claimed");
                     let pause = reconnect.next(self.windlass().random());
                     tokio::select! { () = stop.cancelled() => return, () = self.windlass().clock().sleep(pause) => continue }
                 }
@@ -117,7 +118,7 @@ impl Fetch {
         }
     }
 
-    /// Reads which queues there are. Whether any is new.
+    /// Reads the list of queues. Returns whether any is new.
     async fn find_queues(&mut self) -> bool {
         let result = self.windlass().store().queues().await;
         self.windlass().record_contact(&result);
@@ -135,7 +136,7 @@ impl Fetch {
         self.fair_share.set(&wanted)
     }
 
-    /// Claims once, if there is room and hope. `None` when there is nothing to do but wait.
+    /// Claims once, if there is room and a queue may have work. Returns `None` when it can only wait.
     async fn claim_once(&mut self, has_suspect: bool) -> Result<Option<usize>, StoreError> {
         let slots: u32 = self.subscriptions.iter().map(|subscription| subscription.concurrency).sum();
         if self.held_leases.open() > slots as usize + MAX_UNCOMMITTED {
@@ -169,7 +170,7 @@ impl Fetch {
         }
     }
 
-    /// What a claim of unknown outcome brought, asked until the store knows.
+    /// Returns the jobs of a claim of unknown outcome. Asks until the store answers.
     async fn resolve(&mut self, mut doubt: Doubt) -> Vec<ClaimedJob> {
         let mut reconnect = Reconnect::default();
         loop {
@@ -181,14 +182,14 @@ impl Fetch {
                     return Vec::new();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, worker = %self.claimer.worker, "the store does not say what is held");
+                    tracing::warn!(%error, worker = %self.claimer.worker, "the jobs of a claim could not be read");
                 }
             }
             reconnect.wait(self.windlass().clock(), self.windlass().random()).await;
         }
     }
 
-    /// Asks once more what claims in doubt have brought.
+    /// Asks once more which jobs the claims in doubt have taken.
     async fn ask_again(&mut self) {
         let now = self.windlass().clock().now();
         let mut doubts = std::mem::take(&mut self.doubts);
@@ -210,12 +211,12 @@ impl Fetch {
         let held = hold(jobs, &self.shared, &self.done);
         self.held_leases.enter(&held);
         if self.stop.is_cancelled() {
-            // The guards give back what came too late.
+            // The worker is stopping: dropping the guards releases the jobs.
             return;
         }
         let mut by_group: Vec<Vec<_>> = self.groups.iter().map(|_| Vec::new()).collect();
         for held in held {
-            // A queue that is no longer served: the guard's drop gives the job back.
+            // The queue is no longer served: dropping the guard releases the job.
             if let Some(group) = self.fair_share.group_of(held.ticket().job.queue_id) {
                 by_group[group].push(held);
             }

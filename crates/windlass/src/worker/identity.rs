@@ -1,10 +1,10 @@
-//! Who a worker is: its name in leases and the ledger, and the lock that makes the name its own.
+//! A worker's identity: its name in leases and the ledger, and the lock that keeps the name exclusive.
 
 use crate::client::windlass::Windlass;
 use crate::leases::reconnect::until_answered;
 use crate::store::{Reap, StoreError, WorkerId, WorkerLock};
 
-/// Leases reaped per call when a worker frees what its predecessor held.
+/// Leases reaped per call when a worker frees the jobs of its predecessor.
 const REAP_BATCH: u32 = 100;
 
 pub(crate) struct Identity {
@@ -15,7 +15,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Takes the name asked for and frees what a dead process held under it; a name that is taken gets a suffix.
+    /// Takes the requested name and frees the jobs that a dead process held under it. If the name is in use, adds a
+    /// suffix.
     pub(crate) async fn take(windlass: &Windlass, asked: Option<&str>) -> Result<Self, StoreError> {
         let host = host_name();
         let Some(asked) = asked else {
@@ -28,13 +29,13 @@ impl Identity {
             return Ok(Self { id, host, _lock: Some(lock) });
         }
         let other = WorkerId::new(&format!("{asked}-{}", suffix(windlass)));
-        tracing::info!(worker = %id, "the worker id is in use; this one goes by {other}");
+        tracing::info!(worker = %id, "the worker id is in use; this worker uses {other}");
         let lock = until_answered(windlass, || windlass.store().lock_worker(&other)).await?;
         Ok(Self { id: other, host, _lock: lock })
     }
 }
 
-/// Reaps the leases of an id whose lock this process holds: whoever had them is gone.
+/// Reaps the leases of an id whose lock this process holds. The lock proves that the previous holder is gone.
 async fn free(windlass: &Windlass, id: &WorkerId) -> Result<(), StoreError> {
     loop {
         let reap = || windlass.store().reap(Reap::Of(id.clone()), REAP_BATCH);

@@ -1,5 +1,5 @@
-//! The worker: claims, executes and commits, in one process, under one id. `fetch`, `execute` and `commit` are its three
-//! steps; `renew` keeps its leases alive.
+//! The worker: claims, executes and commits, in one process, under one id. Its three steps are `fetch`, `execute` and
+//! `commit`; `renew` keeps its leases alive.
 
 mod commit;
 mod dispatch;
@@ -39,12 +39,12 @@ use windlass_core::{Executor, Failure, Millis, NameError, Outcome};
 pub const DEFAULT_LEASE: Millis = Millis::from_secs(30);
 /// How long attempts may go on after the worker was asked to stop.
 pub const DEFAULT_GRACE: Millis = Millis::from_secs(25);
-/// How often a worker looks for work that nobody told it about.
+/// How often a worker looks for work without a wake-up.
 pub const DEFAULT_POLL: Millis = Millis::from_secs(1);
-/// Slots of a worker that names no queue, for each of the queues it then serves.
+/// Slots per queue of a worker that names no queue.
 pub const DEFAULT_CONCURRENCY: u32 = 50;
 
-/// Runs jobs. Built by what it can do, started by [`Worker::run`].
+/// Runs jobs. Configured by its methods, started by [`Worker::run`].
 pub struct Worker {
     windlass: Windlass,
     handlers: Handlers,
@@ -61,13 +61,13 @@ pub struct Worker {
     alerts: Option<Alerts>,
 }
 
-/// Whether a worker also reaps, expires, fires schedules and prunes. Any node may; at least one must.
+/// Whether a worker also reaps, expires, fires schedules and prunes. Any node may do it; at least one must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Upkeep {
-    /// This worker does.
+    /// This worker does the upkeep.
     #[default]
     Here,
-    /// Another one does.
+    /// Another worker does the upkeep.
     Elsewhere,
 }
 
@@ -75,16 +75,16 @@ pub enum Upkeep {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// A queue's name is not a name.
+    /// A queue name is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The worker has queues of jobs that call URLs, but nothing to call them with.
+    /// The worker serves queues of HTTP jobs, but has no HTTP executor.
     #[error("queues of the executor http need an HTTP executor; give one with `Worker::http`")]
     NoHttp,
-    /// The store was away while the worker stopped: these jobs will be found when their leases run out.
+    /// The store was unreachable while the worker stopped. These jobs are reaped when their leases run out.
     #[error("{0} outcomes could not be committed before the worker stopped")]
     Uncommitted(usize),
 }
@@ -110,10 +110,10 @@ impl Worker {
         }
     }
 
-    /// Runs jobs of `J`'s kind with an async function: `async fn(J, Attempt) -> Result<R, E>`. A result other than
-    /// `()` is kept with the job. The error may be a [`Failure`], a [`HandlerError`](crate::HandlerError) (to snooze or
-    /// cancel), or any `std::error::Error`: a retryable failure whose class is the error type's name. An `anyhow::Error`
-    /// has the class `Error`, unless there is a [`Failure`] in it (feature `anyhow`).
+    /// Runs jobs of `J`'s kind with an async function: `async fn(J, Attempt) -> Result<R, E>`. A result other than `()`
+    /// is stored with the job. The error may be a [`Failure`], a [`HandlerError`](crate::HandlerError) (to snooze or
+    /// cancel), or any `std::error::Error`: a retryable failure whose class is the error type's name. An
+    /// `anyhow::Error` has the class `Error`, unless there is a [`Failure`] in it (feature `anyhow`).
     #[must_use]
     pub fn handle<J, F, Fut, R, E>(mut self, handler: F) -> Self
     where
@@ -127,8 +127,8 @@ impl Worker {
         self
     }
 
-    /// The same with a function that blocks; it runs on threads of its own. On a timeout its attempt is cancelled, but
-    /// only the function itself can stop.
+    /// Like [`Worker::handle`], with a blocking function that runs on its own threads. A timeout cancels the attempt,
+    /// but only the function itself can stop its work.
     #[must_use]
     pub fn handle_blocking<J, F, R, E>(mut self, handler: F) -> Self
     where
@@ -141,8 +141,8 @@ impl Worker {
         self
     }
 
-    /// Looks at every failure of `J`'s kind before the policy does (timeouts and panics included) and may make
-    /// something else of it: custom retry logic.
+    /// Passes every failure of `J`'s kind, timeouts and panics included, to a function that may change it before the
+    /// policy decides. Use it for custom retry logic.
     #[must_use]
     pub fn rewrite_failures<J: JobKind>(
         mut self,
@@ -152,10 +152,10 @@ impl Worker {
         self
     }
 
-    /// Runs every attempt of the handlers inside `middleware`: for logs, traces, metrics, context. The first one added is the
-    /// outermost. It sees panics as failures of the class `Panic`; a timeout drops it together with the handler; what it
-    /// returns is what [`Worker::rewrite_failures`] and the retry policy then look at. Jobs of kinds without a handler and
-    /// jobs that call URLs do not come by.
+    /// Runs every attempt of the handlers inside `middleware`: for logs, traces, metrics, context. The first one added
+    /// is the outermost. It sees panics as failures of the class `Panic`. A timeout drops it together with the handler.
+    /// [`Worker::rewrite_failures`] and the retry policy see what it returns. Jobs of kinds without a handler and HTTP
+    /// jobs do not pass through it.
     ///
     /// ```
     /// # use windlass::{Attempt, Failure, JobKind, Windlass, Worker};
@@ -184,14 +184,14 @@ impl Worker {
         self
     }
 
-    /// Runs jobs that call URLs with this executor.
+    /// Runs HTTP jobs with this executor.
     #[must_use]
     pub fn http(mut self, executor: impl Execute) -> Self {
         self.http = Some(Arc::new(executor));
         self
     }
 
-    /// Gives handlers a value, found again with `Attempt::state`.
+    /// Gives handlers a value, which they read with `Attempt::state`.
     #[must_use]
     pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.put(value);
@@ -208,22 +208,23 @@ impl Worker {
         self
     }
 
-    /// Serves all queues of an executor that are not named otherwise, also those that come later, with this many jobs at a
-    /// time in all.
+    /// Serves all queues of an executor that are not named otherwise, including queues created later, with this many
+    /// jobs at a time in all.
     #[must_use]
     pub fn all_queues(mut self, executor: Executor, concurrency: u32) -> Self {
         self.subscription(Queues::Others, executor, concurrency);
         self
     }
 
-    /// The worker's name in leases and the ledger. A process that restarts under the same id frees what it held before.
+    /// The worker's name in leases and the ledger. A process that restarts under the same id frees the jobs it held
+    /// before.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// How long a lease lasts without renewal: how soon the jobs of a killed worker are found.
+    /// How long a lease lasts without renewal. This is also how soon the jobs of a killed worker are recovered.
     #[must_use]
     pub fn lease(mut self, span: impl Into<Millis>) -> Self {
         self.lease = span.into();
@@ -237,7 +238,7 @@ impl Worker {
         self
     }
 
-    /// How often to look for work that nobody told of.
+    /// How often to look for work without a wake-up.
     #[must_use]
     pub fn poll(mut self, span: impl Into<Millis>) -> Self {
         self.poll = span.into();
@@ -258,7 +259,7 @@ impl Worker {
         self
     }
 
-    /// Judges these alert rules as part of the upkeep; without, none are judged here.
+    /// Judges these alert rules as part of the upkeep. Without this, the worker judges none.
     #[must_use]
     pub fn alerts(mut self, alerts: Alerts) -> Self {
         self.alerts = Some(alerts);
@@ -281,7 +282,7 @@ impl Worker {
     /// ```
     ///
     /// # Errors
-    /// A wrong queue name, or a store that cannot be used at the start. Later trouble with the store is waited out.
+    /// A queue name is not valid, or the store cannot be used at the start. Later failures of the store are retried.
     pub async fn run<Marker>(mut self, shutdown: impl IntoShutdown<Marker>) -> Result<(), WorkerError> {
         if self.subscriptions.is_empty() {
             self = self.kinds_queues();

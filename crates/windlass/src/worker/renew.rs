@@ -1,5 +1,5 @@
-//! Renew: all leases in use, in one statement, three times as often as they last. Brings back what the store knows of
-//! them: cancels that were requested, leases that were reaped.
+//! Renew: extends all leases in use with one statement, three times per lease length. The result says which cancels
+//! were requested and which leases were reaped.
 
 use super::commit::end_leases;
 use super::dispatch::Group;
@@ -51,7 +51,7 @@ impl Renewer {
         let renewed = match renew(&self.windlass, &self.worker, leases, self.lease_for).await {
             Ok(renewed) => renewed,
             Err(error) => {
-                // Leases end when they are reaped, not when their time is over: go on, and try again soon.
+                // A lease ends when it is reaped, not when its time is over. Continue, and try again soon.
                 tracing::warn!(%error, worker = %self.worker, "leases could not be renewed");
                 return false;
             }
@@ -59,7 +59,7 @@ impl Renewer {
         for lease in renewed.lost {
             let count = self.held_leases.lose(lease);
             if count > 0 {
-                tracing::warn!(worker = %self.worker, count, "a lease was lost: its handlers were told to stop");
+                tracing::warn!(worker = %self.worker, count, "a lease was lost: its handlers were asked to stop");
             }
         }
         self.held_leases.request_cancel(&renewed.cancel_requested);
@@ -79,7 +79,7 @@ impl Renewer {
         let result = self.windlass.store().report_worker(&report).await;
         self.windlass.record_contact(&result);
         if let Err(error) = result {
-            tracing::debug!(%error, "the worker could not report itself");
+            tracing::debug!(%error, "the worker's report could not be stored");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A worker's life: start its tasks, wait for the shutdown, drain in reverse.
+//! A worker's life: starts its tasks, waits for the shutdown, and drains the tasks in reverse order.
 
 use super::commit::{Committer, Writer};
 use super::dispatch::{DispatchContext, Group};
@@ -25,9 +25,9 @@ use tokio_util::task::TaskTracker;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{Executor, Millis};
 
-/// How long handlers get to react once they were told to stop, before they are dropped.
+/// How long handlers get to react once they were asked to stop, before they are dropped.
 const LAST_CALL: Millis = Millis::from_secs(1);
-/// How long a stopping worker waits for a store that is away.
+/// How long a stopping worker waits for an unreachable store.
 const LAST_COMMIT: Millis = Millis::from_secs(10);
 
 /// The tasks of a running worker.
@@ -48,7 +48,7 @@ struct Running {
 
 pub(super) async fn run(worker: Worker, shutdown: impl Future<Output = ()>) -> Result<(), WorkerError> {
     let mut shutdown = std::pin::pin!(shutdown);
-    // A start may take as long as the store is away; what is dropped then has claimed nothing yet.
+    // Starting may take as long as the store is unreachable. A start that is dropped has claimed nothing yet.
     let running = tokio::select! {
         biased;
         running = start(worker) => running?,
@@ -71,7 +71,7 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
     let windlass = worker.windlass.clone();
     let identity = Identity::take(&windlass, worker.id.as_deref()).await?;
     for subscription in &worker.subscriptions {
-        // So that the first job of a queue wakes a worker that knows it.
+        // Registers the queues, so that the first job of a queue wakes a worker that knows it.
         if let Queues::Named(name) = &subscription.queues {
             let (store, tenant) = (windlass.store(), Tenant::default());
             let register = || store.register_queue(&tenant, name, subscription.executor);
@@ -177,7 +177,7 @@ impl Running {
             group.release_waiting();
         }
         let finish = async {
-            // A claim under way is awaited: what it brings is ours to give back.
+            // Waits for a claim that is under way, because its jobs must be released.
             while self.fetch.join_next().await.is_some() {}
             self.slot_tasks.wait().await;
         };

@@ -1,21 +1,21 @@
-//! What tells a worker to stop.
+//! The signal that stops a worker.
 
 use std::future::Future;
 use tokio_util::sync::CancellationToken;
 
-/// What can tell a worker to stop: any future, when it completes, or a [`CancellationToken`], when it is cancelled.
+/// The signal that stops a worker: any future, when it completes, or a [`CancellationToken`], when it is cancelled.
 ///
-/// `Marker` only tells the two apart; callers never name it.
+/// `Marker` only distinguishes the two; callers never name it.
 pub trait IntoShutdown<Marker> {
-    /// Completes when the worker is to stop.
+    /// Completes when the worker should stop.
     fn into_shutdown(self) -> impl Future<Output = ()>;
 }
 
-/// Marks what is a future.
+/// Marks a future.
 #[derive(Debug, Clone, Copy)]
 pub struct OfFuture;
 
-/// Marks what is a [`CancellationToken`].
+/// Marks a [`CancellationToken`].
 #[derive(Debug, Clone, Copy)]
 pub struct OfToken;
 

@@ -16,12 +16,12 @@ pub(crate) struct Subscription {
 pub(crate) enum Queues {
     /// The queues of this name, of all tenants.
     Named(QueueName),
-    /// All that no other wish names.
+    /// All queues that no other subscription names.
     Others,
 }
 
 impl Subscription {
-    /// The wish that covers a queue: by name before all others.
+    /// The subscription that covers a queue. A subscription by name takes precedence.
     pub(crate) fn find(subscriptions: &[Self], queue: &Queue) -> Option<usize> {
         let named = |subscription: &Self| {
             subscription.executor == queue.executor && subscription.queues == Queues::Named(queue.name.clone())

@@ -1,4 +1,4 @@
-//! Alerts: which conditions hold now, and which have held.
+//! Alerts: which conditions hold now, and which held before.
 
 use crate::client::windlass::Windlass;
 use crate::store::{Alert, StoreError};

@@ -1,10 +1,10 @@
-//! The store itself: whether it can be used, its schema, a copy of it.
+//! The store itself: its health, its schema, a backup of it.
 
 use crate::client::windlass::{Backend, Windlass};
 use crate::store::{Health, StoreError};
 
 impl Windlass {
-    /// Whether the store can be written to, and what an operator should know about it.
+    /// Whether the store can be written to, with warnings for the operator.
     ///
     /// ```
     /// use windlass::Windlass;
@@ -32,7 +32,7 @@ impl Windlass {
         self.store().migrate().await
     }
 
-    /// Copies a SQLite store to a new file while it is in use. The copy is a store as it was at one moment.
+    /// Copies a SQLite store to a new file while it is in use. The copy is consistent: the store at one moment.
     ///
     /// # Errors
     /// The store is not a SQLite file opened by its URL, or the copy could not be made.

@@ -1,4 +1,4 @@
-//! What belongs to the installation, not to one job: workers, alerts, audit, tokens, settings, and the store's health.
+//! The installation as a whole: workers, alerts, audit, tokens, settings, and the store's health.
 
 mod alerts;
 mod audit;

@@ -39,7 +39,7 @@ impl Settings<'_> {
         self.windlass.store().settings().await
     }
 
-    /// Stores a setting; jobs enqueued here from now on follow it, elsewhere within seconds.
+    /// Stores a setting. Jobs enqueued by this process follow it from now on, others within seconds.
     ///
     /// # Errors
     /// The store cannot be written to.

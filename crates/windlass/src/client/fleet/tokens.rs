@@ -1,4 +1,4 @@
-//! Tokens of the HTTP API, as hashes. What a token's text looks like is the server's business.
+//! Tokens of the HTTP API, stored as hashes. The server defines a token's format.
 
 use crate::client::windlass::Windlass;
 use crate::store::{StoreError, Token};
@@ -29,7 +29,7 @@ impl Windlass {
 }
 
 impl Tokens<'_> {
-    /// All tokens, revoked ones too.
+    /// All tokens, including revoked ones.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -45,7 +45,7 @@ impl Tokens<'_> {
         self.windlass.store().put_token(token).await
     }
 
-    /// Revokes a token by its id. Returns whether there was one that was not revoked.
+    /// Revokes a token by its id. Returns whether an unrevoked one existed.
     ///
     /// # Errors
     /// The store cannot be written to.

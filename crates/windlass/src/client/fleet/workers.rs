@@ -1,4 +1,4 @@
-//! Workers: who was seen lately, and what they run.
+//! Workers: which were seen recently, and what they run.
 
 use crate::client::windlass::Windlass;
 use crate::store::{StoreError, WorkerReport};
@@ -30,7 +30,7 @@ impl Windlass {
 }
 
 impl Workers<'_> {
-    /// Workers that reported themselves within this time. They do so every few seconds.
+    /// Workers that reported within this time. They report every few seconds.
     ///
     /// # Errors
     /// The store cannot be read.

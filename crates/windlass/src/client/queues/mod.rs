@@ -22,7 +22,7 @@ pub struct Queues<'a> {
 }
 
 impl Windlass {
-    /// The queues. A queue exists from its first job on, or from the first worker that asks for its jobs.
+    /// The queues. A queue is created by its first job, or by the first worker that serves it.
     ///
     /// ```
     /// use windlass::Windlass;

@@ -1,4 +1,4 @@
-//! Purge: cancel the waiting jobs of a queue, all of them or some at a time.
+//! Purge: cancels the waiting jobs of a queue, all of them or some at a time.
 
 use super::Queues;
 use crate::store::{Cancelled, JobFilter, Page, StoreError};
@@ -16,11 +16,11 @@ const BATCH: u32 = 1000;
 pub struct Purged {
     /// Waiting jobs that were cancelled. Running ones are left alone.
     pub cancelled: u64,
-    /// Where to go on; `None` when nothing is left. Only a purge with a limit stops before that.
+    /// Where to continue; `None` when nothing is left. Only a purge with a limit stops earlier.
     pub next: Option<PurgeCursor>,
 }
 
-/// Where a purge goes on. Producers may be faster than a purge, so it ends with the jobs that waited when it began.
+/// Where a purge continues. Producers may be faster than a purge, so it covers only the jobs that waited when it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PurgeCursor {
     after: Option<JobId>,
@@ -28,7 +28,7 @@ pub struct PurgeCursor {
 }
 
 impl Queues<'_> {
-    /// Cancels every job of the queues of this name that waits now.
+    /// Cancels every waiting job of the queues of this name.
     ///
     /// # Errors
     /// The store cannot be read or written to.
@@ -36,7 +36,7 @@ impl Queues<'_> {
         self.purge_some(name, u32::MAX, None).await
     }
 
-    /// Cancels up to `most` of those jobs; and again from the cursor that the last call returned.
+    /// Cancels up to `most` of those jobs. To continue, pass the cursor that the last call returned.
     ///
     /// # Errors
     /// The store cannot be read or written to.

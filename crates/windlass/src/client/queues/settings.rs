@@ -10,7 +10,7 @@ use windlass_core::job::{QueueName, Tenant};
 use windlass_core::policy::Role;
 use windlass_core::{Retention, RetentionLevel};
 
-/// The settings of a queue. What is `None` is left to the setting for all tenants, then to the default.
+/// The settings of a queue. A field of `None` falls back to the setting for all tenants, then to the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QueueSettings {
     /// The policy of jobs that set none: a name or line as text, or an object of fields.
@@ -31,11 +31,11 @@ impl Queues<'_> {
         Ok(text.map_or_else(QueueSettings::default, QueueSettings::read))
     }
 
-    /// Replaces the settings of a queue: of the tenant this handle is narrowed to, else those for all tenants. Jobs stored before
-    /// keep the policy they were stored with; retention applies to all jobs that finish from now on.
+    /// Replaces the settings of a queue: of the tenant this handle is narrowed to, else those for all tenants. Jobs
+    /// stored before keep the policy they were stored with; retention applies to all jobs that finish from now on.
     ///
     /// # Errors
-    /// The policy is wrong or makes no whole policy, or the store cannot be written to.
+    /// The policy is wrong or incomplete, or the store cannot be written to.
     pub async fn set(&self, name: &QueueName, settings: &QueueSettings) -> Result<(), PolicyFault> {
         if let Some(policy) = &settings.policy {
             self.check_policy(name, policy).await?;
@@ -47,7 +47,7 @@ impl Queues<'_> {
         Ok(self.record("set queue", 1, format!("queue {name} of {of}: {text}")).await?)
     }
 
-    /// Whether a policy can be a queue's: jobs that set nothing themselves get a whole policy from it.
+    /// Checks whether a policy can be a queue's: jobs that set nothing themselves must get a complete policy from it.
     ///
     /// # Errors
     /// The field that is wrong and what would be accepted, or a store that cannot be read.
@@ -114,7 +114,8 @@ impl Queues<'_> {
 }
 
 impl QueueSettings {
-    /// The settings as they are stored: `{"policy":…,"retention":{"succeeded":"7d",…}}`, without what is left out.
+    /// The settings as they are stored: `{"policy":…,"retention":{"succeeded":"7d",…}}`, without fields that are not
+    /// set.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
@@ -129,7 +130,7 @@ impl QueueSettings {
         Value::Object(object)
     }
 
-    /// What is missing or unreadable is left out.
+    /// Missing or unreadable fields are left out.
     fn read(text: &str) -> Self {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let policy = value.get("policy").filter(|policy| !policy.is_null()).cloned();

@@ -1,4 +1,4 @@
-//! What is shown of a queue: one entry per tenant and name, whatever its executors.
+//! The status of a queue: one entry per tenant and name, whatever its executors.
 
 use crate::client::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
@@ -11,20 +11,20 @@ use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Role};
 use windlass_core::{Executor, Millis, Policy, Timestamp};
 
-/// What rates are measured over.
+/// The window of rates.
 const WINDOW: Millis = Millis::from_secs(300);
 
 /// A queue of one tenant.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct QueueStatus {
-    /// Whose it is.
+    /// Its owner.
     pub tenant: Tenant,
     /// Its name.
     pub name: QueueName,
-    /// Who carries out its jobs: workers, Windlass itself, or both.
+    /// Who runs its jobs: workers, Windlass itself, or both.
     pub executors: Vec<Executor>,
-    /// Whether its jobs are kept from starting.
+    /// Whether it is paused.
     pub paused: bool,
     /// Jobs that are due and wait for a worker.
     pub due: u64,
@@ -40,7 +40,7 @@ pub struct QueueStatus {
     pub rates: QueueRates,
     /// The policy that was set for it: the tenant's own, else the one for all tenants.
     pub policy: Option<Value>,
-    /// The whole policy of a job that sets none itself and whose kind has none. `None` if the settings contradict each other.
+    /// The complete policy of a job without its own or its kind's policy. `None` if the settings contradict each other.
     pub effective_policy: Option<Policy>,
     /// How long its finished jobs are kept.
     pub retention: Retention,

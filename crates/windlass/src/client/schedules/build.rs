@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use std::future::IntoFuture;
 use windlass_core::{Cadence, CadenceError, JobId, Millis, Timestamp};
 
-/// Why a schedule was not made or changed. In every case but [`StoreError::Unknown`] nothing happened.
+/// Why a schedule was not created or changed. In every case but [`StoreError::Unknown`] nothing happened.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// The cron line, interval or time zone is wrong.
@@ -27,12 +27,12 @@ pub enum ScheduleError {
     Store(#[from] StoreError),
 }
 
-/// A schedule about to be made or changed; awaiting it does so and gives the schedule.
+/// A schedule about to be created or changed. Awaiting it does so and returns the schedule.
 #[derive(Debug)]
 #[must_use = "a schedule is made or changed when its builder is awaited"]
 pub struct ScheduleBuilder<'a> {
     schedules: Schedules<'a>,
-    /// The schedule to change; `None` makes a new one.
+    /// The schedule to change; `None` creates a new one.
     id: Option<JobId>,
     cadence: Option<String>,
     zone: Option<String>,
@@ -70,7 +70,7 @@ impl<'a> ScheduleBuilder<'a> {
         Self { cadence: Some(line.to_owned()), ..self }
     }
 
-    /// Fires at an interval of at least a second, counted from when the schedule was made.
+    /// Fires at an interval of at least a second, counted from when the schedule was created.
     pub fn every(self, interval: impl Into<Millis>) -> Self {
         Self { cadence: Some(Cadence::interval_text(interval.into())), ..self }
     }
@@ -85,17 +85,17 @@ impl<'a> ScheduleBuilder<'a> {
         self.recurrence(Recurrence::OneShot)
     }
 
-    /// Whether it goes on after its first firing; it does if not set.
+    /// Whether it continues after its first firing; it does if not set.
     pub fn recurrence(self, recurrence: Recurrence) -> Self {
         Self { recurrence: Some(recurrence), ..self }
     }
 
-    /// What to do when the last run is still live; the firing is skipped if not set.
+    /// What to do when the last run is still live. By default the firing is skipped.
     pub fn overlap(self, overlap: Overlap) -> Self {
         Self { overlap: Some(overlap), ..self }
     }
 
-    /// What to do with firings while no node was up; one run makes up for all of them if not set.
+    /// What to do with firings that were missed while no node was up. By default, one run replaces all of them.
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed: Some(missed), ..self }
     }
@@ -122,13 +122,14 @@ impl<'a> ScheduleBuilder<'a> {
         self.template(template)
     }
 
-    /// Each firing enqueues what this builder would: `windlass.enqueue(job).queue("reports").retry("full-jitter")`. A firing sets
-    /// the time itself, so the builder may set no time and no idempotency key. The schedule belongs to the job's tenant.
+    /// Each firing enqueues the job of this builder: `windlass.enqueue(job).queue("reports").retry("full-jitter")`. The
+    /// firing sets the time, so the builder may set neither a time nor an idempotency key. The schedule belongs to the
+    /// job's tenant.
     pub fn template(self, job: Enqueue<'a>) -> Self {
         Self { template: Some(Template::Enqueue(Box::new(job))), ..self }
     }
 
-    /// Each firing enqueues this job, which is complete already.
+    /// Each firing enqueues this complete job.
     #[doc(hidden)]
     pub fn complete_template(self, job: NewJob) -> Self {
         Self { template: Some(Template::Complete(Box::new(job))), ..self }
@@ -182,7 +183,7 @@ impl<'a> ScheduleBuilder<'a> {
         changed.ok_or(ScheduleError::NotFound(id))
     }
 
-    /// The cadence's text and time zone, checked and tidied.
+    /// The cadence's text and time zone, checked and normalised.
     fn read_cadence(&self, old: Option<&ScheduleSpec>, anchor: Timestamp) -> Result<(String, String), ScheduleError> {
         let text = self.cadence.as_deref().or(old.map(|spec| spec.cadence.as_str()));
         let text = text.ok_or_else(|| DraftError::new("cron", "is needed: a cron line, or an interval"))?;
@@ -215,7 +216,7 @@ impl Template<'_> {
     }
 }
 
-/// What completing a job can fail with; nothing is stored yet.
+/// Errors of completing a job, before anything is stored.
 fn refused(error: EnqueueError) -> ScheduleError {
     match error {
         EnqueueError::Draft(error) => error.into(),

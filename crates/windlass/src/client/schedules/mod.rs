@@ -1,5 +1,5 @@
-//! Schedules: make, look at, change, pause, resume, trigger, preview and remove them. When one fires next is core's rule
-//! ([`windlass_core::Timing`]); firing due ones is `upkeep`'s work.
+//! Schedules: create, read, change, pause, resume, trigger, preview and remove them. Core decides when one fires next
+//! ([`windlass_core::Timing`]); `upkeep` fires the due ones.
 
 mod build;
 
@@ -43,7 +43,7 @@ impl Windlass {
     ///     .await?;
     /// assert!(daily.next_at.is_some());
     ///
-    /// // All that a job can have is said by the builder that enqueues one.
+    /// // The builder that enqueues a job sets everything a job can have.
     /// let slow = windlass.enqueue(Report { of: "stock".into() }).queue("slow").retry("full-jitter");
     /// let hourly = windlass.schedules().every(Duration::from_secs(3600)).template(slow).await?;
     ///
@@ -66,22 +66,23 @@ impl<'a> Schedules<'a> {
         Self { scope: scope.clone(), ..self }
     }
 
-    /// A new schedule that fires by a cron line of 5 fields, or 6 (seconds first). Made when the builder is awaited.
+    /// A new schedule that fires by a cron line of 5 fields, or 6 (seconds first). Created when the builder is awaited.
     pub fn cron(&self, line: &str) -> ScheduleBuilder<'a> {
         self.create().cron(line)
     }
 
-    /// A new schedule that fires at an interval of at least a second, counted from now. Made when the builder is awaited.
+    /// A new schedule that fires at an interval of at least a second, counted from now. Created when the builder is
+    /// awaited.
     pub fn every(&self, interval: impl Into<Millis>) -> ScheduleBuilder<'a> {
         self.create().every(interval)
     }
 
-    /// A new schedule, to which the builder adds everything. Made when the builder is awaited.
+    /// A new schedule; set everything on the builder. Created when the builder is awaited.
     pub fn create(&self) -> ScheduleBuilder<'a> {
         ScheduleBuilder::new(self.clone(), None)
     }
 
-    /// A change of a schedule: whatever the builder does not set stays as it is. Made when the builder is awaited.
+    /// A change of a schedule. Fields that the builder does not set stay as they are. Made when the builder is awaited.
     pub fn change(&self, id: JobId) -> ScheduleBuilder<'a> {
         ScheduleBuilder::new(self.clone(), Some(id))
     }
@@ -110,8 +111,8 @@ impl<'a> Schedules<'a> {
         self.set_paused(id, true).await
     }
 
-    /// Resumes a schedule at its next firing after now: firings that fell into the pause are not made up for. `None` if there is
-    /// no such schedule.
+    /// Resumes a schedule at its next firing after now. Firings during the pause are skipped. `None` if there is no
+    /// such schedule.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -119,7 +120,7 @@ impl<'a> Schedules<'a> {
         self.set_paused(id, false).await
     }
 
-    /// Removes a schedule; its runs stay. Returns whether there was one.
+    /// Removes a schedule; its runs stay. Returns whether it existed.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -127,8 +128,8 @@ impl<'a> Schedules<'a> {
         self.windlass.store().remove_schedule(&self.scope, id).await
     }
 
-    /// Fires a schedule now, paused or not, also while its last run is live. Returns the run, or `None` if there is no such
-    /// schedule.
+    /// Fires a schedule now, even if it is paused or its last run is live. Returns the run, or `None` if there is no
+    /// such schedule.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -157,8 +158,8 @@ impl<'a> Schedules<'a> {
         Ok(Some(cadence.next_n(self.windlass.clock().now(), count)))
     }
 
-    /// The latest attempts of all runs of a schedule, oldest first, with the job of each. Also of a one-shot schedule that is
-    /// gone: its run stays.
+    /// The latest attempts of all runs of a schedule, oldest first, with the job of each. Also works for a one-shot
+    /// schedule that was removed, because its run stays.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -181,8 +182,8 @@ impl<'a> Schedules<'a> {
         self.apply(&schedule, None, Some(paused)).await
     }
 
-    /// Stores a new schedule. One that starts paused gets its next firing together with the pause, so that it cannot fire in
-    /// between.
+    /// Stores a new schedule. A schedule that starts paused gets its next firing and the pause in one write, so that it
+    /// cannot fire in between.
     async fn add(&self, spec: ScheduleSpec, paused: bool) -> Result<Schedule, StoreError> {
         let now = self.windlass.clock().now();
         let first = timing(&spec, now, paused, None).first(now);

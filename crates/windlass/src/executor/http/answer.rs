@@ -1,5 +1,5 @@
-//! Answer: what a response means. The status alone decides; of a failing response's body the beginning is kept for
-//! people. However long or slow a body is, little of it is read.
+//! Answer: what a response means. Only the status decides. The beginning of a failing response's body is kept for
+//! operators. However long or slow a body is, little of it is read.
 
 use super::fault::PROTOCOL_ERROR;
 use super::limit::within;
@@ -13,11 +13,11 @@ use windlass_core::{Failure, Millis};
 
 /// How much of a failing response is kept.
 pub const KEPT_BYTES: usize = 4 * 1024;
-/// How much of a response is read. Reading to its end lets the connection serve the next call; past this, a new
+/// How much of a response is read. Reading to its end lets the connection serve the next call. Beyond this size, a new
 /// connection is cheaper.
 const READ_BYTES: usize = 64 * 1024;
-/// How long a body may take once the status is known: the call is decided, a slow rest must not hold its slot.
-const BODY_PATIENCE: Millis = Millis::from_secs(2);
+/// How long a body may take once the status is known. The outcome is decided, so a slow body must not hold the slot.
+const BODY_TIMEOUT: Millis = Millis::from_secs(2);
 
 /// The class of a status; none for success.
 pub(super) fn class(status: StatusCode) -> Option<&'static str> {
@@ -36,10 +36,10 @@ pub(super) fn class(status: StatusCode) -> Option<&'static str> {
     })
 }
 
-/// Reads a response as far as it matters, for no longer than is `left` of the call's time. `None` is success.
+/// Reads the relevant part of a response, within the time `left` of the call. `None` is success.
 pub(super) async fn judge(response: Response<Incoming>, left: Millis, clock: &Clock) -> Option<Failure> {
     let (head, body) = response.into_parts();
-    let kept = read(body, left.min(BODY_PATIENCE), clock).await;
+    let kept = read(body, left.min(BODY_TIMEOUT), clock).await;
     let class = class(head.status)?;
     let status = head.status.as_u16();
     let text = clean(&kept);
@@ -56,7 +56,7 @@ pub(super) async fn judge(response: Response<Incoming>, left: Millis, clock: &Cl
     })
 }
 
-/// Reads up to the bounds and keeps the beginning. A body that stalls or breaks off has still had its status.
+/// Reads up to the limits and keeps the beginning. If the body stalls or breaks off, the status still counts.
 async fn read(mut body: Incoming, reconnect: Millis, clock: &Clock) -> Vec<u8> {
     let mut kept = Vec::new();
     let reading = async {
@@ -75,7 +75,8 @@ async fn read(mut body: Incoming, reconnect: Millis, clock: &Clock) -> Vec<u8> {
     kept
 }
 
-/// Text for people, on one line: whatever could forge a log line, steer a terminal or break a database is a blank.
+/// Text for display on one line: characters that could forge a log line, control a terminal or break a database become
+/// blanks.
 pub(super) fn clean(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let is_hostile = |c: char| c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

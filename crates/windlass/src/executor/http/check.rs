@@ -1,4 +1,4 @@
-//! Check: is this a call that can be made? For the edge, so that a wrong one is refused before it is stored.
+//! Check: whether a call can be made. Used before a job is stored, so that an invalid call is refused early.
 
 use super::headers::{self, MAX_HEADER_BYTES, MAX_HEADERS};
 use super::target::Target;
@@ -23,7 +23,7 @@ impl CallError {
     }
 }
 
-/// Checks a call's form. Whether its target may be reached is [`super::HttpExecutor::check_target`]'s question.
+/// Checks a call's form. [`super::HttpExecutor::check_target`] checks whether its target may be reached.
 ///
 /// # Errors
 /// The first field that is wrong, and how.

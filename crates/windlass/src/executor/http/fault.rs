@@ -1,11 +1,11 @@
-//! Fault: why a call got no answer, and the failure it becomes. No message names an address that a name resolved
-//! to: callers could map the operator's network by it.
+//! Fault: why a call got no response, and the failure it becomes. No message names an address that a name resolved to:
+//! callers could map the operator's network with it.
 
 use super::target::Denied;
 use windlass_core::failure::TIMEOUT;
 use windlass_core::{Advice, Failure, Millis};
 
-/// Class of a call to an address that outgoing calls may not reach. Permanent: trying again cannot help.
+/// Class of a call to an address that outgoing calls may not reach. Permanent, because a retry cannot help.
 pub const EGRESS_DENIED: &str = "EgressDenied";
 /// Class of a job whose call cannot be made as it is stored. Permanent.
 pub const BAD_CALL: &str = "BadCall";
@@ -38,7 +38,7 @@ pub(super) enum Fault {
     Protocol(String),
 }
 
-/// What a call was doing.
+/// The phase of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Resolve,
@@ -77,7 +77,7 @@ impl Fault {
         Failure { advice, ..Failure::new(self.to_string()).class(class) }
     }
 
-    /// Finds what went wrong in the client's chain of errors: the connector's own fault, or the protocol's.
+    /// Finds the cause in the client's chain of errors: the connector's own fault, or a protocol error.
     pub(super) fn from_client(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut next = Some(error);
         while let Some(cause) = next {

@@ -1,4 +1,4 @@
-//! Headers: which ones a job may set, and which values are shown to whoever reads the job.
+//! Headers: which ones a job may set, and which values are shown to readers of the job.
 
 use http::{HeaderName, HeaderValue};
 
@@ -6,10 +6,10 @@ use http::{HeaderName, HeaderValue};
 pub const MAX_HEADERS: usize = 64;
 /// Most bytes that a job's headers may have, names and values together.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// What a secret value reads as.
+/// What replaces a secret value.
 pub const MASK: &str = "***";
 
-/// Set by the connection, or by Windlass; a job's own would smuggle requests or forge a signature.
+/// Set by the connection or by Windlass. If a job could set them, it could smuggle requests or forge a signature.
 const FORBIDDEN: &[&str] = &[
     "accept-encoding", // Answers are not decompressed.
     "connection",
@@ -23,14 +23,14 @@ const FORBIDDEN: &[&str] = &[
     "transfer-encoding",
     "upgrade",
     "via",
-    // What metadata services ask for, to be sure that nobody was tricked into calling them.
+    // Metadata services require these, as proof that the caller was not tricked.
     "metadata",
     "metadata-flavor",
     "x-google-metadata-request",
 ];
 const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "webhook-", "windlass-", "x-aws-ec2-metadata-token"];
 
-/// Parts of names whose values are secrets.
+/// Parts of header names whose values are secrets.
 const SECRET_PARTS: &[&str] = &[
     "auth",
     "cookie",
@@ -47,22 +47,22 @@ const SECRET_PARTS: &[&str] = &[
     "signature",
     "token",
 ];
-/// Beginnings of values that are secrets under any name.
+/// Prefixes of values that are secrets under any name.
 const SECRET_VALUES: &[&str] = &["basic ", "bearer ", "digest ", "whsec_", "token "];
 /// Named like a secret, but known not to be one.
 const OPEN_NAMES: &[&str] = &["idempotency-key"];
 
-/// Reads one header of a job.
+/// Parses one header of a job.
 ///
 /// # Errors
-/// What is wrong with it. The value is not repeated: it may be a secret.
+/// What is wrong with it. The value is left out, because it may be a secret.
 pub(super) fn parse(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String> {
     let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{shown}` is not a header name"))?;
     if is_forbidden(parsed.as_str()) {
         return Err(format!("the header `{shown}` cannot be set by a job"));
     }
-    // Tabs are legal in values, but no receiver agrees on what they mean.
+    // Tabs are legal in values, but receivers interpret them differently.
     let clean = !value.chars().any(char::is_control);
     let value = HeaderValue::from_bytes(value.as_bytes())
         .ok()
@@ -75,7 +75,7 @@ fn is_forbidden(name: &str) -> bool {
     FORBIDDEN.contains(&name) || FORBIDDEN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The headers as everybody may read them: values that look like secrets are masked.
+/// The headers for display: values that look like secrets are masked.
 #[must_use]
 pub fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     let mask = |(name, value): &(String, String)| {
@@ -85,14 +85,15 @@ pub fn mask_headers(headers: &[(String, String)]) -> Vec<(String, String)> {
     headers.iter().map(mask).collect()
 }
 
-/// Shorter values are more likely to be part of ordinary words than to be secrets worth hiding.
+/// Shorter values are more likely parts of ordinary words than secrets worth hiding.
 const SHORTEST_SECRET: usize = 6;
 
-/// A receiver's answer without the secrets it was sent: one that echoes its request must not put them on record.
+/// A receiver's response without the secrets it was sent. A receiver that echoes its request must not put them on
+/// record.
 pub(super) fn mask_echoes(answer: &str, headers: &[(String, String)]) -> String {
     let mut masked = answer.to_owned();
     for (_, value) in headers.iter().filter(|(name, value)| is_secret(name, value)) {
-        // `Bearer abc` may come back whole or without its scheme.
+        // `Bearer abc` may be echoed with or without its scheme.
         for secret in [value.as_str(), value.rsplit(' ').next().unwrap_or_default()] {
             if secret.len() >= SHORTEST_SECRET {
                 masked = masked.replace(secret, MASK);

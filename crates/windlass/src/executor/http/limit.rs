@@ -1,5 +1,5 @@
-//! Limit: how long a phase of a call may take. On the machine's clock this is the runtime's timer, which no
-//! correction of the time of day can stretch; a test's clock is turned by hand.
+//! Limit: how long a phase of a call may take. With the system clock this uses the runtime's timer, which corrections
+//! of the time of day do not affect. A test moves its own clock.
 
 use crate::clock::Clock;
 use windlass_core::Millis;
@@ -11,7 +11,7 @@ pub(super) struct Elapsed;
 /// Runs `work` for at most `span`; then drops it.
 pub(super) async fn within<T>(clock: &Clock, span: Millis, work: impl Future<Output = T>) -> Result<T, Elapsed> {
     tokio::select! {
-        biased; // What is done in time counts, even if the time is up as well.
+        biased; // A finished call counts, even if the time is up as well.
         done = work => Ok(done),
         () = pass(clock, span) => Err(Elapsed),
     }

@@ -4,25 +4,26 @@
 //!
 //! | file | step |
 //! |---|---|
-//! | [`check`](check_call) | at the edge: is this a call that can be made? |
+//! | [`check`](check_call) | before storing: can this call be made? |
 //! | `slots` | wait for a slot: calls per host and in all are capped |
 //! | `request` | method, headers, body; the signature of a signed call |
-//! | `connect` | the guarded connector: resolve, judge, dial, compare the peer, secure |
+//! | `connect` | the guarded connector: resolve, check, dial, compare the peer, start TLS |
 //! | `answer` | status → success or failure class; `Retry-After`; the first 4 KiB of a failing body |
 //! | `fault` | no answer: timeout, refused, broken, denied → failure class |
 //!
 //! # What it promises
-//! - **Nothing reaches a denied address.** Every connection is opened by the guarded connector, which judges the very
-//!   address it dials; see [`Egress`] for the rules. Redirects are not followed, proxies in the environment are not
-//!   used, a connection is never shared between executors (and so between egress rules).
-//! - **Bounded.** Resolving, connecting and securing take at most 5 s each, a whole call at most its timeout, waiting
-//!   for a slot at most [`HttpOptions::reconnect`] (after which the job is snoozed, which counts against nothing). Of an
-//!   answer at most 64 KiB are read, within 2 s of its head; nothing is decompressed. Heads are limited to 64 KiB.
-//! - **The status decides.** 2xx is success, even if the body stalls or breaks off afterwards: the receiver has said so.
-//! - **The same on every try:** body, `Idempotency-Key`, `webhook-id`. `webhook-timestamp` and `webhook-signature` are
-//!   the try's own.
-//! - **HTTP/1.1** with connection reuse. One connection carries one call at a time, so that a stalled receiver stalls
-//!   nobody else.
+//! - **Nothing reaches a denied address.** Every connection is opened by the guarded connector, which checks the
+//!   address that it dials; see [`Egress`] for the rules. Redirects are not followed, proxies in the environment are
+//!   not used, a connection is never shared between executors (and so between egress rules).
+//! - **Bounded.** Resolving, connecting and the TLS handshake take at most 5 s each, a whole call at most its timeout,
+//!   waiting for a slot at most [`HttpOptions::reconnect`] (after which the job is snoozed, which counts as no
+//!   failure). At most 64 KiB of a response are read, within 2 s of its head; nothing is decompressed. Heads are
+//!   limited to 64 KiB.
+//! - **The status decides.** 2xx is success, even if the body stalls or breaks off afterwards.
+//! - **The same on every attempt:** body, `Idempotency-Key`, `webhook-id`. `webhook-timestamp` and `webhook-signature`
+//!   are made for each attempt.
+//! - **HTTP/1.1** with connection reuse. One connection carries one call at a time, so that a stalled receiver does not
+//!   delay other calls.
 //! - Dropping the future of a call drops its connection.
 
 mod answer;
@@ -68,14 +69,14 @@ use std::time::Duration;
 use target::Target;
 use windlass_core::{Delivery, Failure, Millis, Outcome, Progress};
 
-/// How long an idle connection waits for its next call: less than the 5 s after which common servers hang up, so that
-/// a call is seldom sent into a connection that is just being closed.
+/// How long an idle connection waits for its next call. Common servers hang up after 5 s. A shorter time makes it
+/// unlikely that a call uses a connection that is being closed.
 const IDLE_LIMIT: Duration = Duration::from_secs(4);
 /// Most bytes of a response's head.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Most headers of a response.
 const MAX_ANSWER_HEADERS: usize = 128;
-/// How long a job that got no slot stays away, so that calls to other hosts come first.
+/// How long a job that got no slot is snoozed, so that calls to other hosts come first.
 const BUSY_SNOOZE: Millis = Millis::from_secs(5);
 
 /// Makes the calls of HTTP jobs and webhook deliveries. Cheap to clone; clones share connections and slots.
@@ -91,10 +92,10 @@ struct Inner {
     clock: Clock,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
-    /// What the attempt comes to.
+    /// The outcome of the attempt.
     pub outcome: Outcome,
     /// `HTTP 200`: the status, if there was an answer.
     pub note: Option<String>,
@@ -119,7 +120,8 @@ impl HttpExecutor {
 
     /// Makes the call of one attempt. Never panics; bounded in time and memory. Dropping the future aborts the call.
     ///
-    /// The call's timeout is kept in here and starts when the call has its slot: put no other around it.
+    /// The executor enforces the call's timeout, which starts when the call has its slot. Do not wrap it in another
+    /// timeout.
     pub async fn call(&self, job: &Job) -> Called {
         match self.0.answer(job).await {
             Ok(called) => called,
@@ -127,8 +129,8 @@ impl HttpExecutor {
         }
     }
 
-    /// Whether a URL's target may be reached, as far as its spelling tells: addresses and internal names are judged
-    /// here, what other names resolve to only when they are called.
+    /// Whether a URL's target may be reached, as far as the URL itself shows. Addresses and internal names are checked
+    /// here. Other names are checked when they are resolved for a call.
     ///
     /// # Errors
     /// The URL is wrong, or its target is denied.
@@ -143,7 +145,7 @@ impl Inner {
     async fn answer(&self, job: &Job) -> Result<Called, Fault> {
         let call = job.http.as_deref().ok_or_else(|| Fault::bad_call("the job has nothing to call"))?;
         let target = check::parse_url(&call.url).map_err(|error| Fault::bad_call(error.to_string()))?;
-        // A target that is denied by its spelling need not wait for a slot; the connector judges again.
+        // A target that the URL itself shows to be denied need not wait for a slot. The connector checks again.
         target.check(&self.options.egress, &self.options.deny)?;
         let waiting = self.slots.acquire(target.host_key());
         let Ok(Ok(_slot)) = within(&self.clock, self.options.reconnect, waiting).await else {
@@ -177,11 +179,11 @@ impl Inner {
     }
 }
 
-/// A job that got no slot has not started: it goes back without having counted.
+/// A job that got no slot made no call: it waits without a counted failure.
 fn busy(delivery: Delivery) -> Outcome {
     match delivery {
         Delivery::AtLeastOnce => Outcome::Snoozed(BUSY_SNOOZE),
-        // Snoozing means having started, which this job may do only once.
+        // A snoozed attempt counts as started, and this job may start only once.
         Delivery::AtMostOnce => Outcome::Released(Progress::NotStarted),
     }
 }

@@ -9,13 +9,13 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use windlass_core::Millis;
 
-/// Calls under way to one host: enough to keep it busy, too few to knock it over.
+/// Calls under way to one host: enough to keep it busy, too few to overload it.
 pub const DEFAULT_CALLS_PER_HOST: usize = 32;
 /// Calls under way in all.
 pub const DEFAULT_CALLS: usize = 512;
 /// Longest that a call may take, from connecting to the end of the answer.
 pub const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
-/// Longest that a call waits for its slot before it makes room for others.
+/// Longest that a call waits for its slot. After that, other calls are served first.
 pub const DEFAULT_PATIENCE: Millis = Millis::from_secs(30);
 
 /// How outgoing calls are made.
@@ -33,9 +33,9 @@ pub struct HttpOptions {
     pub default_timeout: Millis,
     /// Longest wait for a slot; not part of the call's timeout.
     pub reconnect: Millis,
-    /// Who we say we are.
+    /// The `User-Agent` of calls.
     pub user_agent: String,
-    /// Certificate authorities trusted besides the public ones.
+    /// Certificate authorities trusted in addition to the public ones.
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// Looks names up; the operating system by default.
     pub resolver: Arc<dyn Resolve>,
@@ -61,7 +61,7 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Trusts the certificate authorities in a PEM file, and says how many there were.
+    /// Trusts the certificate authorities in a PEM file. Returns how many there were.
     ///
     /// # Errors
     /// The text is not PEM, or holds no certificate.
@@ -84,6 +84,6 @@ pub enum RootsError {
     #[error("the certificates are not in PEM form")]
     NotPem,
     /// There is no certificate in it.
-    #[error("there is no certificate in it")]
+    #[error("the PEM text holds no certificate")]
     Empty,
 }

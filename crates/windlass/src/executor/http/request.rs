@@ -1,5 +1,5 @@
-//! Request: what is sent for one attempt of a job. The body is the payload, byte for byte, on every try; the
-//! signature is made anew, because it holds the time.
+//! Request: what is sent for one attempt of a job. The body is the payload, byte for byte, on every attempt. The
+//! signature is made each time, because it covers the time.
 
 use super::check::{check_headers, parse_method};
 use super::fault::Fault;
@@ -54,13 +54,13 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Methods that carry no body by nature send one only if the job has something to say.
+/// Methods that usually carry no body send none if the payload is `null`.
 fn body(method: &Method, payload: &str) -> Option<Bytes> {
     let bodiless = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS].contains(method);
     if bodiless && payload.trim() == "null" { None } else { Some(Bytes::copy_from_slice(payload.as_bytes())) }
 }
 
-/// What is sent unless the job's own headers say otherwise.
+/// Default headers, which the job's own headers override.
 fn add_defaults(headers: &mut HeaderMap, job: &Job, user_agent: &str, body: Option<&Bytes>) {
     let mut default = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
@@ -77,7 +77,7 @@ fn add_defaults(headers: &mut HeaderMap, job: &Job, user_agent: &str, body: Opti
     }
 }
 
-/// Which job this is, and how often it has been tried.
+/// Which job this is, and how many attempts it has had.
 fn add_facts(headers: &mut HeaderMap, job: &Job) {
     headers.insert("windlass-job-id", HeaderValue::from(job.id.0));
     headers.insert("windlass-attempt", HeaderValue::from(job.attempt));
@@ -85,7 +85,7 @@ fn add_facts(headers: &mut HeaderMap, job: &Job) {
     headers.insert("windlass-kind", text(job.kind.as_str()));
 }
 
-/// Standard Webhooks: the id is the same on every try, time and signature are this try's.
+/// Standard Webhooks: the id is the same on every attempt; time and signature belong to this attempt.
 fn sign(headers: &mut HeaderMap, job: &Job, call: &HttpCall, body: &Bytes, now: Timestamp) -> Result<(), Fault> {
     if call.secret.is_none() && call.webhook_id.is_none() {
         return Ok(());
@@ -105,8 +105,8 @@ fn sign(headers: &mut HeaderMap, job: &Job, call: &HttpCall, body: &Bytes, now: 
     Ok(())
 }
 
-/// A text as a header's value; what a header cannot hold is percent-encoded, so that the same text always gives the
-/// same value.
+/// A text as a header value. Characters that a header cannot hold are percent-encoded, so that the same text always
+/// gives the same value.
 fn text(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) && text.trim() == text;
     let value = if plain { HeaderValue::from_str(text) } else { HeaderValue::from_str(&encode(text)) };
@@ -117,7 +117,7 @@ fn encode(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// `version-trace-parent-flags` in lower-case hexadecimal, as version 00 of the W3C's trace context has it.
+/// `version-trace-parent-flags` in lower-case hexadecimal, as version 00 of the W3C trace context defines it.
 fn is_traceparent(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let [version, trace, parent, flags] = parts[..] else { return false };

@@ -5,7 +5,8 @@ use http::header::RETRY_AFTER;
 use std::time::UNIX_EPOCH;
 use windlass_core::{Advice, Millis, Timestamp};
 
-/// What the answer's headers ask of the policy, which bounds it. Nonsense, the past and zero ask for nothing.
+/// The delay that the response's headers ask for; the policy bounds it. Invalid values, past dates and zero are
+/// ignored.
 pub(super) fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
     let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| span(text.trim(), now));
     asked.filter(|span| !span.is_zero()).map_or(Advice::None, Advice::RetryAfter)
@@ -13,7 +14,7 @@ pub(super) fn advice(headers: &HeaderMap, now: Timestamp) -> Advice {
 
 fn span(text: &str, now: Timestamp) -> Option<Millis> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More seconds than a number can hold are still seconds.
+        // A number of seconds that is too large counts as the largest one.
         return Some(Millis::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = httpdate::parse_http_date(text).ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -1,5 +1,5 @@
-//! Target: a URL that has been read once, the way browsers read it, so that every spelling of an address has
-//! become one before anybody judges it.
+//! Target: a URL parsed once, the way browsers parse it, so that every spelling of an address is normalised before it
+//! is checked.
 
 use super::network::address::{Egress, is_listed};
 use ipnet::IpNet;
@@ -26,7 +26,7 @@ pub(super) enum Scheme {
     Https,
 }
 
-/// A host in its one form: an address, or a name in lower case without its trailing dot.
+/// A normalised host: an address, or a name in lower case without its trailing dot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TargetHost {
     Address(IpAddr),
@@ -34,15 +34,15 @@ pub(super) enum TargetHost {
 }
 
 impl Target {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it. The URL is not repeated: it may hold secrets.
+    /// A sentence that says what is wrong with it. The URL is left out, because it may contain secrets.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         if text.len() > MAX_URL_BYTES {
             return Err("the URL is longer than 8 KiB");
         }
-        // The parser would drop these without a word, and a reader would not see where the call goes.
+        // The parser would silently drop these, and a reader would not see where the call goes.
         if text.bytes().any(|byte| byte.is_ascii_control()) {
             return Err("the URL holds control characters");
         }
@@ -65,7 +65,7 @@ impl Target {
         Ok(Self { uri, scheme, host, port })
     }
 
-    /// Whether the egress rules let this call out, as far as can be told without looking a name up.
+    /// Whether the egress rules allow this call, as far as can be known without resolving a name.
     pub(super) fn check(&self, egress: &Egress, deny: &[IpNet]) -> Result<(), Denied> {
         let permitted = match &self.host {
             TargetHost::Address(address) => permits(egress, deny, *address),
@@ -74,7 +74,7 @@ impl Target {
         if permitted { Ok(()) } else { Err(Denied) }
     }
 
-    /// What calls are counted by.
+    /// The key by which calls per host are counted.
     pub(super) fn host_key(&self) -> String {
         match &self.host {
             TargetHost::Address(address) => address.to_string(),
@@ -83,8 +83,8 @@ impl Target {
     }
 }
 
-/// The target is one that outgoing calls may not reach. Says nothing about what it resolved to: that would turn
-/// Windlass into a map of the operator's network.
+/// Outgoing calls may not reach this target. The message does not say what it resolved to: callers could map the
+/// operator's network with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the target is not a public address, and the operator has not allowed it")]
 pub(super) struct Denied;

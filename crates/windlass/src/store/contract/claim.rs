@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 use windlass_core::{Millis, Timestamp};
 
-/// The name a worker goes by in leases and the ledger.
+/// The name of a worker in leases and the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkerId(pub Arc<str>);
 
 impl WorkerId {
-    /// Makes one.
+    /// Creates an id.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self(name.into())
@@ -32,12 +32,12 @@ pub struct Claim {
     pub leases: Leases,
     /// How long the leases last without renewal.
     pub lease_for: Millis,
-    /// The queues to take from, in this order: whoever asks rotates it, so that none starves another.
+    /// The queues to take from, in this order. Callers rotate it, so that no queue starves another.
     pub shares: Vec<Share>,
     /// At most this many jobs in all.
     pub limit: u32,
-    /// At most this many jobs that have lost a worker before (`crashes > 0`): what kills one process must
-    /// not take other suspects with it.
+    /// At most this many jobs that have lost a worker before (`crashes > 0`), because a job that kills its process must
+    /// not affect other suspects.
     pub suspects: u32,
 }
 
@@ -55,26 +55,26 @@ pub enum Leases {
 pub struct Share {
     /// Which queue.
     pub queue: QueueId,
-    /// Free slots: the first this many jobs of the turn start at once. An at-most-once job further back is passed over.
+    /// Free slots: the first this many jobs of the share start at once. An at-most-once job beyond them is skipped.
     pub slots: u32,
     /// How many more to take ahead of free slots.
     pub ahead: u32,
 }
 
-/// What a claim brought.
+/// The result of a claim.
 #[derive(Debug, Clone, Default)]
 pub struct Claimed {
-    /// Running jobs, turn by turn; within a queue by priority, then due time, then id.
+    /// Running jobs, one share after another; within a queue by priority, then due time, then id.
     pub jobs: Vec<ClaimedJob>,
-    /// The earliest moment after now at which a waiting job falls due in those of the (unpaused) queues whose turn was not
-    /// filled: until then, or until a wake-up, there is nothing more to take from them.
+    /// The earliest time after now at which a waiting job falls due, in those (unpaused) queues whose share was not
+    /// filled. Until then, or until a wake-up, there is nothing more to take from them.
     pub next_due: Option<Timestamp>,
 }
 
-/// What became of a worker's leases when it renewed them.
+/// The result of renewing a worker's leases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Renewed {
-    /// Leases that no longer exist: reaped. Their jobs are somebody else's.
+    /// Leases that no longer exist because they were reaped. Other workers may run their jobs.
     pub lost: Vec<LeaseId>,
     /// Running jobs under these leases whose cancel was requested.
     pub cancel_requested: Vec<windlass_core::JobId>,

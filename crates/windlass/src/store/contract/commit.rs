@@ -39,12 +39,12 @@ pub struct Commit {
     pub note: Option<String>,
     /// The JSON text that the handler returned.
     pub result: Option<Payload>,
-    /// Jobs that exist exactly if this commit happened: the webhook delivery.
+    /// Jobs that exist only if this commit happened: the webhook delivery.
     pub follow_ups: Vec<NewJob>,
 }
 
 impl Commit {
-    /// A commit of `transition` for a claimed job; the caller adds what the attempt left behind.
+    /// A commit of `transition` for a claimed job. The caller adds what the attempt produced.
     #[must_use]
     pub fn new(
         job: &ClaimedJob,
@@ -74,8 +74,8 @@ impl Commit {
         }
     }
 
-    /// Whether this is a success that leaves nothing with the job but its attempt. Most commits are: stores have a short way for
-    /// them.
+    /// Whether this is a success that stores nothing with the job but its attempt. Most commits are, so stores have a
+    /// fast path for them.
     pub(crate) fn is_plain(&self) -> bool {
         let is_success = match self.transition.next {
             Next::Succeeded => true,
@@ -89,7 +89,7 @@ impl Commit {
             && self.result.is_none()
     }
 
-    /// Whether a cancel request that its decider did not know of changes nothing about this transition.
+    /// Whether this transition stands even if a cancel was requested that its decider did not know of.
     #[must_use]
     pub fn stands_despite_cancel(&self) -> bool {
         match self.transition.next {
@@ -99,16 +99,16 @@ impl Commit {
     }
 }
 
-/// What became of one commit.
+/// The result of one commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Committed {
     /// Applied now; the ids of its follow-ups in order.
     Applied(Vec<JobId>),
-    /// This very result had been applied before (same attempt, lease and status): nothing changed now.
+    /// The same result had been applied before (same attempt, lease and status): nothing changed now.
     Repeated,
-    /// The attempt is no longer the caller's, or ended otherwise: nothing changed.
+    /// The caller no longer holds the attempt, or it ended otherwise: nothing changed.
     Stale,
-    /// A cancel was requested that the transition does not honour: nothing changed; decide again.
+    /// A cancel was requested that the transition does not honour: nothing changed. Decide again.
     CancelRequested,
 }
 

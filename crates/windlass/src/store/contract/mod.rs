@@ -1,4 +1,4 @@
-//! What every store promises: three small traits, and the words they are said in.
+//! The contract of every store: three small traits and their types.
 
 mod claim;
 mod commit;

@@ -1,23 +1,23 @@
-//! What people and their tools do to jobs, and what is kept about them: verbs, tokens, workers, alerts, audit.
+//! What operators and their tools do to jobs, and what is kept about it: actions, tokens, workers, alerts, audit.
 
 use crate::job::NewJob;
 use windlass_core::job::Tenant;
 use windlass_core::{JobId, State, Timestamp};
 
-/// What cancelling one job came to.
+/// The result of cancelling one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancelled {
-    /// It was waiting and has ended.
+    /// It was waiting and has been cancelled.
     Now,
     /// It is running and was asked to stop.
     Requested,
-    /// It had finished before, in this state: nothing changed.
+    /// It had already finished, in this state: nothing changed.
     Finished(State),
     /// There is no such job.
     NotFound,
 }
 
-/// Dead letters declared dealt with.
+/// Dead letters to be declared dealt with.
 #[derive(Debug, Clone)]
 pub struct Discard {
     /// Which jobs.
@@ -28,10 +28,10 @@ pub struct Discard {
     pub by: String,
 }
 
-/// What became of one job to discard.
+/// The result of discarding one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Discarded {
-    /// Now, or before: repeating is harmless and keeps the first reason.
+    /// It is discarded, now or before: repeating is harmless and keeps the first reason.
     Done,
     /// Not a failed job.
     NotDead,
@@ -39,18 +39,18 @@ pub enum Discarded {
     NotFound,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amended {
     /// It was changed.
     Done,
-    /// Not waiting: running, or finished.
+    /// It is not waiting: running, or finished.
     NotWaiting(State),
     /// There is no such job.
     NotFound,
 }
 
-/// An API token, as stored: never the secret itself.
+/// An API token, as stored, without the secret itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// Public part, by which it is looked up.
@@ -69,7 +69,7 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// A worker as it last reported itself.
+/// A worker as it last reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerReport {
     /// The worker's id.
@@ -78,7 +78,7 @@ pub struct WorkerReport {
     pub host: String,
     /// The version of the program.
     pub version: String,
-    /// Queue names with their concurrency, for people.
+    /// Queue names with their concurrency, for display.
     pub queues: Vec<(String, u32)>,
     /// How many run now.
     pub running: u32,
@@ -88,7 +88,7 @@ pub struct WorkerReport {
     pub seen_at: Timestamp,
 }
 
-/// One alert rule on one subject, over the whole fleet.
+/// One alert rule on one subject, across the whole fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alert {
     /// The name of the rule.
@@ -99,29 +99,29 @@ pub struct Alert {
     pub status: AlertStatus,
     /// Grows by one with each incident.
     pub incident: i64,
-    /// When the condition began to hold, or to be clear.
+    /// When the condition began to hold, or ceased to.
     pub since: Timestamp,
     /// When it began to fire.
     pub fired_at: Option<Timestamp>,
     /// When it was resolved.
     pub resolved_at: Option<Timestamp>,
-    /// What was measured, for people.
+    /// What was measured, for display.
     pub detail: String,
 }
 
-/// Where an alert stands.
+/// The status of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertStatus {
     /// The condition holds, but not long enough yet.
     Pending,
-    /// The rule has been broken for long enough.
+    /// The condition has held for long enough.
     Firing,
-    /// The rule holds again.
+    /// The condition no longer holds.
     Resolved,
 }
 
 impl AlertStatus {
-    /// The word for it.
+    /// The name of the status.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -131,14 +131,14 @@ impl AlertStatus {
         }
     }
 
-    /// What the word stands for.
+    /// Parses a name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Pending, Self::Firing, Self::Resolved].into_iter().find(|s| s.as_str() == word)
     }
 }
 
-/// A change of an alert, made by exactly one node: it happens only if the alert is still as `before` says.
+/// A change of an alert, made by exactly one node: it is applied only if the alert still matches `before`.
 #[derive(Debug, Clone)]
 pub struct AlertChange {
     /// Status and incident as read; `None`: no such alert yet.
@@ -149,7 +149,7 @@ pub struct AlertChange {
     pub notices: Vec<NewJob>,
 }
 
-/// One line of the audit: what a person did.
+/// One entry of the audit: what an operator did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audit {
     /// When it happened.
@@ -160,6 +160,6 @@ pub struct Audit {
     pub action: String,
     /// How many.
     pub count: u64,
-    /// More about it.
+    /// Details.
     pub detail: String,
 }

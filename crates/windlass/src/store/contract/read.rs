@@ -3,7 +3,7 @@
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, State, Timestamp};
 
-/// Whose rows a caller may see and touch. Everything outside it does not exist.
+/// The rows a caller may see and change. Rows outside it do not exist for the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// All tenants.
@@ -13,7 +13,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Whether this tenant is within it.
+    /// Whether it includes this tenant.
     #[must_use]
     pub fn covers(&self, tenant: &Tenant) -> bool {
         match self {
@@ -26,7 +26,7 @@ impl Scope {
 /// Which jobs to list. Empty lists and `None` filter nothing.
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
-    /// In one of these states; all if there is none.
+    /// In one of these states; all states if empty.
     pub states: Vec<State>,
     /// Its queue.
     pub queue: Option<QueueName>,
@@ -36,21 +36,21 @@ pub struct JobFilter {
     pub kind: Option<Kind>,
     /// Class of the last failure.
     pub error_class: Option<String>,
-    /// Created (live jobs) or finished (archived ones) at or after.
+    /// Created (live jobs) or finished (archived jobs) at or after this time.
     pub since: Option<Timestamp>,
     /// The schedule it is a run of.
     pub schedule: Option<JobId>,
-    /// The job whose end this delivery reports.
+    /// The job whose completion this delivery reports.
     pub parent: Option<JobId>,
     /// Who carries out its attempts.
     pub executor: Option<Executor>,
-    /// Only failed jobs that no person has dealt with. Implies the state `failed`.
+    /// Only failed jobs that no operator has dealt with. Implies the state `failed`.
     pub dead_letters: bool,
     /// Only dead letters of this failure fingerprint.
     pub fingerprint: Option<String>,
 }
 
-/// In which order ids are listed.
+/// The order in which ids are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// The newest first.
@@ -60,15 +60,15 @@ pub enum Order {
     OldestFirst,
 }
 
-/// A page by keyset: ids strictly beyond `after`, in `order`. Stable under writes: no row twice, none skipped
-/// that existed throughout.
+/// A page by keyset: ids strictly beyond `after`, in `order`. Stable under writes: rows that existed throughout are
+/// neither repeated nor skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     /// Start after this job.
     pub after: Option<JobId>,
     /// The most rows.
     pub limit: u32,
-    /// Which come first.
+    /// The order of the rows.
     pub order: Order,
 }
 
@@ -86,10 +86,10 @@ impl Page {
     }
 }
 
-/// Dead letters that failed alike.
+/// Dead letters with similar failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadGroup {
-    /// What the errors have in common.
+    /// The fingerprint that they share.
     pub fingerprint: String,
     /// Its owner.
     pub tenant: Tenant,
@@ -107,7 +107,7 @@ pub struct DeadGroup {
     pub first_seen: Timestamp,
     /// When the last of them failed.
     pub last_seen: Timestamp,
-    /// One of them, to look at: the latest.
+    /// An example: the latest one.
     pub example: JobId,
 }
 

@@ -1,4 +1,4 @@
-//! What a store answers about jobs and counts. Reads change nothing.
+//! Reads of jobs and counts. Reads change nothing.
 
 use super::*;
 use crate::job::Job;
@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use windlass_core::job::Kind;
 use windlass_core::{Attempt, JobId, Timestamp};
 
-/// What a store answers about jobs and counts. Reads change nothing.
+/// Reads of jobs and counts. Reads change nothing.
 #[async_trait]
 pub trait Reads: std::fmt::Debug + Send + Sync {
     /// A job, live or archived.
     async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>>;
 
-    /// Those of these jobs that are there, live or archived, in any order.
+    /// The jobs with these ids that exist, live or archived, in any order.
     async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
@@ -37,11 +37,11 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
     /// How full each queue is.
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>>;
 
-    /// Sums by queue and kind of what was counted since the second a moment lies in, or ever. What was counted long ago is known
-    /// to the minute, then to the hour, and counts if its span began then or later (see the module `tally`).
+    /// Sums by queue and kind of what was counted since the second that contains a moment, or ever. Old counts are kept
+    /// per minute, then per hour, and are included if their span began then or later (see the module `tally`).
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>>;
 
-    /// The same for several moments, each window for itself, in their order; in one look, if the store can.
+    /// The same for several moments, each window by itself, in their order; in one read, if the store can.
     async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
         let mut windows = Vec::with_capacity(since.len());
         for moment in since {

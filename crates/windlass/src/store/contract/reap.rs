@@ -6,7 +6,7 @@ use windlass_core::Millis;
 /// Whose leases to reap.
 #[derive(Debug, Clone)]
 pub enum Reap {
-    /// Leases that have run out, but for those the reaper spares. The time until the store comes to it is one more silence.
+    /// Expired leases, except those the reaper spares. Waiting for the store counts as lost contact.
     Expired {
         /// Leases that are not reaped now.
         spared: Spared,
@@ -16,7 +16,7 @@ pub enum Reap {
 }
 
 impl Reap {
-    /// The same, by a store that comes to it only now, some time after it was asked.
+    /// The same request, executed by the store some time after it was made.
     #[must_use]
     pub fn late(mut self, by: Millis) -> Self {
         match &mut self {
@@ -27,8 +27,8 @@ impl Reap {
     }
 }
 
-/// Lease lengths that a reaper spares because it was out of touch with the store too recently: the store may have been away, and
-/// whoever holds such a lease must first get the chance to renew.
+/// Lease lengths that a reaper spares because it lost contact with the store too recently. The store may have been
+/// unreachable, so holders of such leases must first get the chance to renew.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spared(Vec<Span>);
 
@@ -40,29 +40,29 @@ struct Span {
 }
 
 impl Spared {
-    /// A silence no longer than this never counts: nodes at rest look at the store every second.
+    /// A silence no longer than this never counts, because idle nodes contact the store every second.
     pub const SHORT: Millis = Millis::new(1500);
 
-    /// The reaper has always been in touch.
+    /// The reaper was always in contact.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The reaper is not in touch.
+    /// The reaper is not in contact.
     #[must_use]
     pub fn all() -> Self {
         Self::beyond(Millis::ZERO)
     }
 
-    /// The reaper has been in touch for this long.
+    /// The reaper has been in contact for this long.
     #[must_use]
     pub fn beyond(store_contact: Millis) -> Self {
         Self(vec![Span { from: store_contact, to: Millis::MAX }])
     }
 
-    /// The reaper heard nothing for the length of a `silence` that ended some time `ago`. A worker renews three times per
-    /// lease: an outage of half a lease leaves it the time to.
+    /// The reaper had no contact during a `silence` that ended some time `ago`. A worker renews three times per lease,
+    /// so after an outage of half a lease it still has time to renew.
     pub fn after(&mut self, silence: Millis, ago: Millis) {
         let to = silence + silence;
         if silence > Self::SHORT && ago < to {
@@ -76,7 +76,7 @@ impl Spared {
         self.0.iter().any(|span| span.from < length && length < span.to)
     }
 
-    /// The bounds, for a database: lengths between a lower and the upper one beside it, both excluded, are spared.
+    /// The bounds, for a database. Lengths between a lower bound and its upper bound, both excluded, are spared.
     #[cfg(feature = "postgres")]
     pub(crate) fn bounds(&self) -> (Vec<i64>, Vec<i64>) {
         let bound = |millis: Millis| i64::try_from(millis.get()).unwrap_or(i64::MAX);

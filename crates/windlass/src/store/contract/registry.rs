@@ -1,4 +1,5 @@
-//! What a store keeps besides jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store itself.
+//! What a store keeps in addition to jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store
+//! itself.
 
 use super::*;
 use crate::clock::Clock;
@@ -8,22 +9,24 @@ use async_trait::async_trait;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{Executor, JobId, Timestamp};
 
-/// What a store keeps besides jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store itself.
+/// What a store keeps in addition to jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store
+/// itself.
 #[async_trait]
 pub trait Registry: std::fmt::Debug + Send + Sync {
     /// All queues.
     async fn queues(&self) -> Result<Vec<Queue>>;
 
-    /// The queue's row, made if it is not there.
+    /// The queue's row, created if it does not exist.
     async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue>;
 
-    /// Pauses or resumes every queue of this name in the tenant, whatever its executor. Answers how many there are.
+    /// Pauses or resumes every queue of this name in the tenant, whatever its executor. Returns how many there are.
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64>;
 
     /// All settings. Their values are JSON text.
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>>;
 
-    /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within seconds.
+    /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within
+    /// seconds.
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()>;
 
     /// Stores a schedule.
@@ -35,10 +38,10 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// A page of schedules.
     async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>>;
 
-    /// `None` if there is no such schedule in scope.
+    /// Changes a schedule. `None` if there is no such schedule in scope.
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>>;
 
-    /// Whether there was one. Its runs stay.
+    /// Removes a schedule; its runs stay. Returns whether it existed.
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool>;
 
     /// Stores or changes a token.
@@ -47,13 +50,13 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// All tokens.
     async fn tokens(&self) -> Result<Vec<Token>>;
 
-    /// Whether there was an unrevoked one.
+    /// Revokes a token. Returns whether an unrevoked one existed.
     async fn revoke_token(&self, id: &str) -> Result<bool>;
 
     /// Takes the lock of a worker id for as long as the guard lives, or `None` if another process holds it.
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>>;
 
-    /// Records what a worker says of itself.
+    /// Records a worker's report.
     async fn report_worker(&self, report: &WorkerReport) -> Result<()>;
 
     /// Workers seen at or after `since`.
@@ -62,7 +65,7 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// All alerts.
     async fn alerts(&self) -> Result<Vec<Alert>>;
 
-    /// Whether this call made the change: of several nodes, one does.
+    /// Changes an alert. Returns whether this call made the change: only one of several nodes does.
     async fn change_alert(&self, change: AlertChange) -> Result<bool>;
 
     /// Records what an operator did.
@@ -74,12 +77,12 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// Brings the schema up to date. Repeating it changes nothing.
     async fn migrate(&self) -> Result<()>;
 
-    /// Whether the store can be written to, with what a person would want to know.
+    /// Whether the store can be written to, with warnings for the operator.
     async fn health(&self) -> Result<Health>;
 
     /// The store's clock.
     fn clock(&self) -> &Clock;
 
-    /// Rings when work may have become due: a hint, never a promise.
+    /// Signalled when work may have become due. A hint, without a guarantee.
     fn wake(&self) -> &Wake;
 }

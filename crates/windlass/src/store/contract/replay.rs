@@ -1,11 +1,11 @@
-//! Replay: jobs sent again, all at once or one after another.
+//! Replay: jobs sent again, all at once or spaced in time.
 
 use super::{Audit, ReplayOnly};
 use windlass_core::{JobId, Millis, Timestamp};
 
-/// The audit's word for it.
+/// The action's name in the audit.
 pub(crate) const ACTION: &str = "replay";
-/// Between what was asked for and where a repetition goes on, in the audit.
+/// The separator in the audit between the request and where a repetition continues.
 const GOES_ON: &str = ", goes on at ";
 
 /// Jobs to send again.
@@ -21,26 +21,27 @@ pub struct Replay {
     pub from: Option<Timestamp>,
     /// Who asked, for the audit.
     pub by: String,
-    /// What was asked for, in words, for the audit.
+    /// A description of the request, for the audit.
     pub what: String,
 }
 
-/// What replaying one job came to.
+/// The result of replaying one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replayed {
     /// Back in `queued` under its own id, with a fresh allowance.
     Queued,
-    /// It was waiting: due now or, of dead letters alone, left as it is.
+    /// It was waiting. It is due now, or unchanged in a replay of dead letters only.
     AlreadyLive,
-    /// It runs now, and is left alone.
+    /// It is running and unchanged.
     Running,
-    /// Of dead letters alone: it has finished and is none, or one no longer. Left as it is.
+    /// In a replay of dead letters only: it has finished and is not, or no longer, a dead letter. Unchanged.
     NotDead,
     /// There is no such job.
     NotFound,
 }
 
-/// How far apart replayed jobs become due. In microseconds: at 300 a second, whole milliseconds would be 333.
+/// How far apart replayed jobs become due. In microseconds, because whole milliseconds would turn 300 a second into
+/// 333.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spacing(u64);
 
@@ -51,13 +52,13 @@ impl Replay {
         Self { ids, only, spacing: Spacing::NONE, from: None, by: by.into(), what: String::new() }
     }
 
-    /// When the job is due that `before` others were sent again before.
+    /// When a job is due if `before` jobs were sent again ahead of it.
     #[must_use]
     pub fn due_at(&self, before: u64, now: Timestamp) -> Timestamp {
         self.from.map_or(now, |from| from.max(now)) + self.spacing.times(before)
     }
 
-    /// What the audit says about a replay that sent `count` jobs again; [`goes_on_at`] reads it.
+    /// The audit's detail of a replay that sent `count` jobs again; [`goes_on_at`] parses it.
     pub(crate) fn detail(&self, count: u64, now: Timestamp) -> String {
         match self.spacing {
             Spacing::NONE => self.what.clone(),
@@ -66,8 +67,8 @@ impl Replay {
     }
 }
 
-/// Where a repetition of a spaced replay goes on: after the last job of the latest such replay. The audit is written in the
-/// commit that sends the jobs again, so this holds whatever was interrupted.
+/// Where a repetition of a spaced replay continues: after the last job of the latest such replay. The audit is written
+/// in the commit that sends the jobs again, so this is correct after any interruption.
 pub(crate) fn goes_on_at(what: &str, newest_first: &[Audit]) -> Option<Timestamp> {
     let mut replays = newest_first.iter().filter(|audit| audit.action == ACTION);
     replays.find_map(|audit| {
@@ -80,7 +81,7 @@ impl Spacing {
     /// All at once.
     pub const NONE: Self = Self(0);
 
-    /// Never more than this many a second.
+    /// At most this many per second.
     #[must_use]
     pub const fn per_second(rate: std::num::NonZeroU32) -> Self {
         Self(1_000_000_u64.div_ceil(rate.get() as u64))
@@ -92,7 +93,7 @@ impl Spacing {
         Self(span.get().saturating_mul(1000))
     }
 
-    /// The distance between the first job and the one that comes `n` after it.
+    /// The time between the first job and the `n`th one after it.
     #[must_use]
     pub const fn times(self, n: u64) -> Millis {
         Millis::new(self.0.saturating_mul(n).div_ceil(1000))

@@ -1,4 +1,4 @@
-//! Schedules as a store keeps them. When they fire is core's arithmetic; that they fire once is the store's promise.
+//! Schedules as a store keeps them. Core computes when they fire; the store ensures that each firing happens once.
 
 use crate::job::NewJob;
 use windlass_core::job::Tenant;
@@ -7,9 +7,9 @@ use windlass_core::{JobId, Timestamp};
 /// A schedule: a cadence and the job it enqueues.
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// Drawn from the same sequence as jobs.
+    /// Its id, drawn from the same sequence as job ids.
     pub id: JobId,
-    /// What was asked for.
+    /// What the caller asked for.
     pub spec: ScheduleSpec,
     /// Whether it is paused.
     pub paused: bool,
@@ -23,7 +23,7 @@ pub struct Schedule {
     pub created_at: Timestamp,
 }
 
-/// What a caller says of a schedule.
+/// What a caller specifies for a schedule.
 #[derive(Debug, Clone)]
 pub struct ScheduleSpec {
     /// Its owner.
@@ -34,45 +34,45 @@ pub struct ScheduleSpec {
     pub zone: String,
     /// When it fires.
     pub recurrence: Recurrence,
-    /// What happens when the run before has not ended.
+    /// What happens when the previous run has not ended.
     pub overlap: Overlap,
-    /// What happens to times that were missed.
+    /// What happens to missed firings.
     pub missed: Missed,
     /// The job each firing enqueues. Its `run_at`, `schedule` and idempotency key are set by the firing.
     pub template: NewJob,
 }
 
-/// Whether a schedule goes on after its first firing.
+/// Whether a schedule continues after its first firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recurrence {
-    /// At times that repeat.
+    /// It fires repeatedly.
     Recurring,
-    /// Removed when its run has ended; the run stays in history.
+    /// It is removed when its run has ended; the run stays in history.
     OneShot,
 }
 
 /// What to do when the last run is still live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overlap {
-    /// It is left out.
+    /// The firing is skipped.
     Skip,
     /// Both run.
     Allow,
 }
 
-/// What to do with firings that nobody was up for.
+/// What to do with firings that were missed because no node was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
-    /// One run for all of them.
+    /// One run replaces all of them.
     One,
-    /// They are left out.
+    /// They are skipped.
     Skip,
 }
 
 macro_rules! word_pair {
     ($type:ident, $a:ident = $wa:literal, $b:ident = $wb:literal) => {
         impl $type {
-            /// The word for it.
+            /// The name of the value.
             #[must_use]
             pub const fn as_str(self) -> &'static str {
                 match self {
@@ -81,7 +81,7 @@ macro_rules! word_pair {
                 }
             }
 
-            /// What the word stands for.
+            /// Parses a name.
             #[must_use]
             pub fn parse(word: &str) -> Option<Self> {
                 match word {
@@ -111,23 +111,24 @@ pub struct Firing {
 /// What made a schedule fire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// The cadence: happens only if the schedule's `next_at` is still `nominal` and it is not paused; then sets `next_at`.
+    /// The cadence. Fires only if the schedule's `next_at` is still `nominal` and it is not paused; then sets
+    /// `next_at`.
     Due {
         /// The time it was due for.
         nominal: Timestamp,
         /// When it fires next.
         next_at: Option<Timestamp>,
     },
-    /// A person: now, whatever the cadence says, paused or not, overlapping or not.
+    /// An operator. Fires now, whatever the cadence says, even if the schedule is paused or its last run is live.
     Operator,
 }
 
-/// What became of a firing.
+/// The result of a firing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fired {
     /// A job was stored.
     Enqueued(JobId),
-    /// The firing is used up, but no run was enqueued: the last one is live, or the firing was to be skipped.
+    /// The firing is used up, but no run was enqueued: the last run is live, or the firing was to be skipped.
     Skipped,
     /// Another node fired it, or it was changed, paused or removed meanwhile: nothing happened.
     NotOurs,

@@ -4,7 +4,7 @@ use crate::job::QueueId;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{Executor, Timestamp};
 
-/// A queue's row: what claims walk.
+/// A queue's row, as claims read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
     /// Its id.
@@ -15,13 +15,13 @@ pub struct Queue {
     pub name: QueueName,
     /// Who carries out its attempts.
     pub executor: Executor,
-    /// Whether its jobs are held back.
+    /// Whether it is paused.
     pub paused: bool,
     /// When it was stored.
     pub created_at: Timestamp,
 }
 
-/// What a setting is about. `tenant` of `None` means every tenant.
+/// The subject of a setting. `tenant` of `None` means every tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SettingKey {
     /// A queue's setting.
@@ -46,7 +46,7 @@ pub enum SettingKey {
         /// Its name.
         name: Tenant,
     },
-    /// Anything of the server's that must be one for the fleet.
+    /// A server setting that must be the same for the whole fleet.
     Server {
         /// Its name.
         name: String,
@@ -66,7 +66,7 @@ impl SettingKey {
         }
     }
 
-    /// Reads back what [`SettingKey::parts`] wrote.
+    /// Parses the output of [`SettingKey::parts`].
     #[must_use]
     pub fn from_parts(scope: &str, tenant: &str, name: &str) -> Option<Self> {
         let name_owned = name.to_owned();

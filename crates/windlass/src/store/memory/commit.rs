@@ -1,4 +1,4 @@
-//! Commit, reap and expire: transitions, the ledger and what follows.
+//! Commit, reap and expire: transitions, the ledger and follow-up jobs.
 
 use super::super::{Commit, Committed, Reap, Transitioned};
 use super::state::{Line, State};
@@ -15,7 +15,7 @@ impl State {
             let lease = commit.lease;
             let result = self.commit_one(commit, now);
             if result == Committed::CancelRequested {
-                // The job still runs under its lease: without it, nobody would miss a worker that dies now.
+                // The job still runs under its lease. Without the lease, a worker that dies now would go unnoticed.
                 kept.push(lease);
             }
             committed.push(result);
@@ -51,7 +51,7 @@ impl State {
         if job.state.is_live() { self.put(job) } else { self.finish(job) }
     }
 
-    /// The attempt is not running under this lease: did this very result end it before?
+    /// The attempt is not running under this lease. Checks whether the same result ended it before.
     fn unheld(&self, commit: &Commit) -> Committed {
         let lines = self.ledger.get(&commit.job).map_or(&[][..], Vec::as_slice);
         let same = |line: &&Line| {

@@ -18,7 +18,7 @@ impl State {
         jobs.iter().map(|job| self.known(job, now).unwrap_or_else(|| self.store(job, now))).collect()
     }
 
-    /// Stores a job unasked: its key, if any, is free.
+    /// Stores a job without checks: its key, if any, is free.
     pub(super) fn store(&mut self, new: &NewJob, now: Timestamp) -> Enqueued {
         let id = self.draw_id();
         let due_at = new.run_at.moment(now);
@@ -35,7 +35,7 @@ impl State {
         Enqueued::Created { id, created_at: now, due_at }
     }
 
-    /// What the job's key stands for already, if it does.
+    /// The job that already has this idempotency key, if any.
     fn known(&self, new: &NewJob, now: Timestamp) -> Option<Enqueued> {
         let key = &new.idempotency.as_ref()?.key;
         let held = self.keys.get(&(new.tenant.clone(), key.clone()))?;

@@ -1,5 +1,5 @@
-//! The reference model: plain maps over the core's rules. What it does is what the other stores must do; it keeps
-//! nothing past its process. Tests run on it.
+//! The reference model: plain maps over the core's rules. It defines how the other stores must behave. Its data is lost
+//! when the process ends. Tests run on it.
 
 mod claim;
 mod commit;
@@ -37,7 +37,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Makes one.
+    /// Creates an empty store.
     #[must_use]
     pub fn new(options: Options) -> Arc<Self> {
         let state = Mutex::new(State::new(options.random));
@@ -52,7 +52,7 @@ impl MemoryStore {
         self.clock.now()
     }
 
-    /// For verbs that may make work due.
+    /// Wakes workers after a call that may make work due.
     fn ringing<T>(&self, done: T) -> Result<T> {
         self.wake.ring();
         Ok(done)

@@ -143,7 +143,7 @@ impl State {
         true
     }
 
-    /// An audit line, unless nothing was done.
+    /// Adds an audit entry, unless nothing was done.
     fn note(&mut self, at: Timestamp, by: &str, action: &str, count: u64, detail: &str) {
         if count > 0 {
             self.audits.push(Audit { at, by: by.into(), action: action.into(), count, detail: detail.into() });

@@ -1,4 +1,4 @@
-//! What the reference model keeps, and the few moves that keep its maps in step with one another.
+//! The state of the reference model, and the few operations that keep its maps consistent.
 
 use super::super::{Alert, Audit, Queue, Schedule, Scope, SettingKey, Token, WorkerId, WorkerReport, json};
 use crate::job::{Job, LeaseId, QueueId};
@@ -105,7 +105,7 @@ impl State {
         self.queues.iter().any(|q| q.id == id && q.paused)
     }
 
-    /// Puts a live job in its place. Every change of a live job goes through here.
+    /// Stores a live job at its place. Every change of a live job goes through here.
     pub(super) fn put(&mut self, job: Job) {
         if let Some(before) = self.live.get(&job.id) {
             self.waiting.remove(&place(before));
@@ -116,7 +116,7 @@ impl State {
         self.live.insert(job.id, job);
     }
 
-    /// Moves a job that has finished to the archive, or away if its queue keeps none.
+    /// Moves a finished job to the archive, or removes it if its queue keeps none.
     pub(super) fn finish(&mut self, job: Job) {
         if let Some(before) = self.live.remove(&job.id) {
             self.waiting.remove(&place(&before));

@@ -1,4 +1,4 @@
-//! Prune: what is past its retention goes.
+//! Prune: removes what is past its retention.
 
 use super::state::State;
 use crate::job::Job;
@@ -21,7 +21,7 @@ impl State {
         past.len() as u64
     }
 
-    /// Old counts become counts of minutes, and then of hours, as in a database.
+    /// Folds old counts into minutes and then hours, as a database does.
     fn fold(&mut self, now: Timestamp) {
         let minutes_before = fold_before(now, DELTAS_FOR, MINUTE);
         let hours_before = fold_before(now, MINUTES_FOR, HOUR);

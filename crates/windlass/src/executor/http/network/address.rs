@@ -1,5 +1,5 @@
-//! Addresses: which ones no caller may reach through Windlass unless the operator says so. Pure tables; the
-//! connector asks them about every address it is about to dial.
+//! Addresses: which ones no call may reach unless the operator allows them. Pure tables. The connector checks every
+//! address before it dials.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -28,7 +28,7 @@ impl Egress {
         }
     }
 
-    /// Whether a name may be looked up at all. Where private networks are open, only the addresses behind it count.
+    /// Whether a name may be looked up at all. If private networks are allowed, only its addresses matter.
     pub(in crate::executor::http) fn permits_name(&self, name: &str) -> bool {
         match self {
             Self::Public => !is_internal_name(name),
@@ -37,7 +37,7 @@ impl Egress {
     }
 }
 
-/// Never public: own host, private, link-local, shared, documentation, benchmark, multicast, reserved.
+/// Never public: the host itself, private, link-local, shared, documentation, benchmark, multicast, reserved.
 const DENIED_V4: &[Ipv4Net] = &[
     v4([0, 0, 0, 0], 8),
     v4([10, 0, 0, 0], 8),
@@ -57,12 +57,12 @@ const DENIED_V4: &[Ipv4Net] = &[
     v4([240, 0, 0, 0], 4),
 ];
 
-/// The only IPv6 that is public at all. Outside lie the unspecified address, loopback, `::a.b.c.d`, locally used
-/// NAT64, discard-only, segment routing, private (`fc00::/7`), link-local, site-local and multicast addresses.
+/// The only public IPv6 range. It does not contain the unspecified address, loopback, `::a.b.c.d`, locally used NAT64,
+/// discard-only, segment routing, private (`fc00::/7`), link-local, site-local and multicast addresses.
 const GLOBAL_V6: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// Not public, though inside. Wrappings of IPv4 that no public service is reached by are denied whole, whatever
-/// they wrap.
+/// Not public, although inside the public range. Encodings of IPv4 that no public service uses are denied entirely,
+/// whatever address they contain.
 const DENIED_V6: &[Ipv6Net] = &[
     v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), // Teredo and other protocol assignments
     v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32),
@@ -70,7 +70,7 @@ const DENIED_V6: &[Ipv6Net] = &[
     v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20),
 ];
 
-/// What [`Egress::AllowPrivate`] opens.
+/// What [`Egress::AllowPrivate`] allows.
 const PRIVATE_V4: &[Ipv4Net] = &[
     v4([10, 0, 0, 0], 8),
     v4([100, 64, 0, 0], 10),
@@ -80,12 +80,12 @@ const PRIVATE_V4: &[Ipv4Net] = &[
 ];
 const PRIVATE_V6: &[Ipv6Net] = &[v6([0, 0, 0, 0, 0, 0, 0, 1], 128), v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7)];
 
-/// Metadata services that hide inside private networks: they hand out the machine's credentials.
+/// Metadata services inside private networks: they hand out the machine's credentials.
 const METADATA_V4: &[Ipv4Addr] = &[Ipv4Addr::new(100, 100, 100, 200)];
 const METADATA_V6: &[Ipv6Addr] =
     &[Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)];
 
-/// NAT64: the last four bytes are the address that is really reached.
+/// NAT64: the last four bytes are the address that is actually reached.
 const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
 const INTERNAL_NAMES: &[&str] = &["localhost", "internal", "local", "localdomain", "metadata", "instance-data"];
@@ -118,7 +118,7 @@ pub(in crate::executor::http) fn is_listed(networks: &[IpNet], address: IpAddr) 
     networks.iter().any(|net| net.contains(&dialled) || net.contains(&reached))
 }
 
-/// The address that a connection ends at: IPv4 behind its mapped and NAT64 forms.
+/// The address that a connection ends at: the IPv4 address inside its mapped and NAT64 forms.
 fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) if NAT64.contains(&v6) => {

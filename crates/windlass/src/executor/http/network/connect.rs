@@ -1,6 +1,6 @@
-//! The guarded connector: the one way out. A name is resolved once, every answer is judged, only judged addresses
-//! are dialled, and the peer is compared with the one dialled. There is nothing between check and connect for a
-//! name server to change its mind in.
+//! The guarded connector: every outgoing connection goes through it. A name is resolved once, every address is checked,
+//! only checked addresses are dialled, and the peer is compared with the dialled address. A name server cannot change
+//! its answer between check and connect.
 
 use crate::clock::Clock;
 use crate::executor::http::fault::{Fault, Phase};
@@ -30,7 +30,7 @@ pub(in crate::executor::http) const RESOLVE_LIMIT: Millis = Millis::from_secs(5)
 pub(in crate::executor::http) const CONNECT_LIMIT: Millis = Millis::from_secs(5);
 /// Longest that the TLS handshake may take.
 pub(in crate::executor::http) const SECURE_LIMIT: Millis = Millis::from_secs(5);
-/// How many of a name's addresses are tried. All of them are judged.
+/// How many of a name's addresses are tried. All of them are checked.
 const MAX_DIALS: usize = 4;
 
 /// Opens connections to permitted targets only. Cheap to clone.
@@ -88,8 +88,8 @@ impl Guard {
         Ok(Wire::new(stream, &self.gauge))
     }
 
-    /// The addresses that may be dialled. One denied answer denies them all: a name that mixes public and private
-    /// addresses is an attack or a mistake, and in neither case is it ours to pick.
+    /// The addresses that may be dialled. One denied address denies them all: a name that mixes public and private
+    /// addresses is an attack or a mistake.
     async fn judged(&self, target: &Target) -> Result<Vec<IpAddr>, Fault> {
         target.check(&self.egress, &self.deny)?;
         let addresses = match &target.host {
@@ -119,8 +119,8 @@ impl Guard {
         }
     }
 
-    /// Tries one address after the other; each gets an even share of the time, so that a dead one cannot use up
-    /// its neighbours'.
+    /// Tries one address after the other. Each gets an equal share of the time, so that a dead address cannot use up
+    /// the time of the others.
     async fn dial(&self, addresses: &[IpAddr], port: u16) -> Result<TcpStream, Fault> {
         let tried = &addresses[..addresses.len().min(MAX_DIALS)];
         let share = Millis::new(CONNECT_LIMIT.get() / tried.len().max(1) as u64);
@@ -149,13 +149,13 @@ impl Guard {
     }
 }
 
-/// What was connected to must be what was judged; a rule of the host's own network may say otherwise.
+/// The peer must be the checked address. Rules of the host's network may redirect a connection.
 fn peer_is(address: SocketAddr, stream: TcpStream) -> Result<TcpStream, Fault> {
     let peer = stream.peer_addr().map_err(|error| Fault::Connect(error.kind().to_string()))?;
     if peer.ip().to_canonical() == address.ip() && peer.port() == address.port() {
         Ok(stream)
     } else {
-        tracing::warn!(%address, %peer, "outgoing call reached another address than was dialled");
+        tracing::warn!(%address, %peer, "outgoing call reached a different address than the one dialled");
         Err(Denied.into())
     }
 }

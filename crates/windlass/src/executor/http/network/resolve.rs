@@ -1,4 +1,4 @@
-//! Resolve: from a name to addresses. Behind a trait, so that tests can answer like a hostile name server.
+//! Resolve: looks up the addresses of a name. Behind a trait, so that tests can answer like a hostile name server.
 
 use async_trait::async_trait;
 use std::io;
@@ -6,8 +6,8 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Lookups at one time. One that hangs keeps its thread even after its call has timed out, so they are counted
-/// until they really end: a dead name server must not use up the threads that everything else needs.
+/// Lookups at one time. A lookup that hangs keeps its thread even after its call has timed out, so lookups are counted
+/// until they end. A dead name server must not use up the threads that other work needs.
 const MAX_LOOKUPS: usize = 64;
 
 /// Looks names up.

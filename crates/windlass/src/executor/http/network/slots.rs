@@ -1,5 +1,5 @@
-//! Slots: how many calls may be under way, to one host and in all. A host's lane exists only while somebody calls
-//! it or waits for it, so there are never more lanes than callers.
+//! Slots: how many calls may be under way, to one host and in all. A host's entry exists only while a call to it runs
+//! or waits, so there are never more entries than callers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ pub(in crate::executor::http) struct Slot {
     _ticket: Ticket,
 }
 
-/// Keeps a host's lane in the map; dropped, also by a caller that stops waiting, it takes the lane out with the last.
+/// Keeps a host's entry in the map. Dropping the last ticket removes the entry, also when a caller stops waiting.
 #[derive(Debug)]
 struct Ticket {
     slots: Arc<Slots>,
@@ -43,7 +43,8 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot. The host's comes first: who waits for a busy host takes nothing away from the others.
+    /// Waits for a slot. The host's slot comes first, so that calls waiting for a busy host do not block calls to other
+    /// hosts.
     pub(in crate::executor::http) async fn acquire(self: &Arc<Self>, host: String) -> Result<Slot, AcquireError> {
         let (ticket, host_slots) = self.join(host);
         let host = host_slots.acquire_owned().await?;

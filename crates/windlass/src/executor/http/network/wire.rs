@@ -1,4 +1,4 @@
-//! Wire: an open connection, plain or secured, that counts itself for as long as it is open.
+//! Wire: an open connection, plain or TLS, counted for as long as it is open.
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io::{self, IoSlice};
@@ -54,7 +54,7 @@ impl Connection for Wire {
     }
 }
 
-/// Passes a poll on to whichever stream it is.
+/// Forwards a poll to the underlying stream.
 macro_rules! pass {
     ($wire:expr, $method:ident $(, $argument:expr)*) => {
         match &mut $wire.get_mut().stream {

@@ -1,4 +1,4 @@
-//! What each answer means, and each way of getting none.
+//! What each response means, and each way of getting none.
 
 use super::receiver::AUTHORITY;
 use super::stand_ins::Script;
@@ -181,7 +181,7 @@ async fn a_secured_receiver_is_reached_if_its_authority_is_trusted() {
     }
     let other_name = failure(trusting.call(&post(format!("https://other.example:{port}/"))).await);
     assert_eq!(other_name.class, TLS_ERROR);
-    // A secured receiver spoken to plainly, and a plain one spoken to securely.
+    // A TLS receiver called without TLS, and a plain receiver called with TLS.
     let plain = Receiver::always(Reply::status(200)).await;
     let url = format!("https://127.0.0.1:{}/", plain.address.port());
     let handshake = tokio::spawn(async move { trusting.call(&post(url)).await });

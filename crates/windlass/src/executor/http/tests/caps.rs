@@ -1,4 +1,4 @@
-//! How many calls may be under way, and what waits for the others.
+//! How many calls may be under way, and how the others wait.
 
 use super::stand_ins::Script;
 use super::*;

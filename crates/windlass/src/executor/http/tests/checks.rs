@@ -1,4 +1,4 @@
-//! Calls refused at the edge, and headers as they are shown.
+//! Calls refused before they are stored, and headers as they are shown.
 
 use super::*;
 

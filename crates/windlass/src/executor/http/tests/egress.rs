@@ -6,10 +6,10 @@ use super::*;
 use proptest::prelude::*;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// More than 150 spellings of targets that nobody may reach. Every name in it resolves to loopback.
+/// More than 150 spellings of targets that no call may reach. Every name in it resolves to loopback.
 const DENIED_URLS: &str = include_str!("denied_urls.txt");
 
-/// An executor with the default rules on a watched network where nobody answers.
+/// An executor with the default rules on a recorded network where no connection is accepted.
 fn watched(answers: &[&[&str]]) -> (HttpExecutor, Arc<Spy>, Arc<Script>) {
     watched_with(HttpOptions::default(), answers)
 }
@@ -193,7 +193,7 @@ fn open_private_networks_keep_metadata_and_nonsense_out() {
 
 #[test]
 fn the_table_is_tight_at_both_ends_of_every_range() {
-    // First and last address denied, and the public ones that come right before and after.
+    // First and last denied address of each range, and the public addresses right before and after it.
     for (before, first, last, after) in [
         ("", "0.0.0.0", "0.255.255.255", "1.0.0.0"),
         ("9.255.255.255", "10.0.0.0", "10.255.255.255", "11.0.0.0"),
@@ -232,7 +232,7 @@ fn the_table_is_tight_at_both_ends_of_every_range() {
     }
 }
 
-/// A second opinion on public IPv4, written as arithmetic instead of a table.
+/// An independent check of public IPv4, written as arithmetic instead of a table.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, d] = address.octets();
     !(a == 0

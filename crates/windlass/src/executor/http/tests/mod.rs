@@ -1,4 +1,4 @@
-//! Calls over real sockets on loopback. Time stands still unless a test turns the clock.
+//! Calls over real sockets on loopback. Time stands still unless a test moves the clock.
 
 mod answers;
 mod caps;
@@ -23,7 +23,7 @@ fn private() -> HttpOptions {
     HttpOptions { egress: Egress::AllowPrivate, ..HttpOptions::default() }
 }
 
-/// An executor that may call loopback, and its clock, which stands at noon.
+/// An executor that may call loopback, and its clock, which starts at noon.
 fn executor(options: HttpOptions) -> (HttpExecutor, Clock) {
     let clock = Clock::manual(NOON);
     (HttpExecutor::new(options, clock.clone()), clock)
@@ -91,7 +91,7 @@ fn failure(called: Called) -> Failure {
     }
 }
 
-/// Waits, without sleeping, until something is so.
+/// Waits, without sleeping, until a condition holds.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     for _ in 0..2_000_000 {
         if so() {

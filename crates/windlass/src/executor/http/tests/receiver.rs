@@ -1,4 +1,4 @@
-//! A receiver on loopback that reads requests and answers, stalls or hangs up as it is told.
+//! A receiver on loopback that reads requests and then answers, stalls or hangs up as the test chose.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// The authority that signed the receiver's certificate, which is for `hooks.example` and 127.0.0.1.
+/// The authority that signed the receiver's certificate, which is valid for `hooks.example` and 127.0.0.1.
 pub(super) const AUTHORITY: &[u8] = include_bytes!("certificates/authority.pem");
 
 /// What the receiver does with a request.
@@ -21,11 +21,11 @@ pub(super) const AUTHORITY: &[u8] = include_bytes!("certificates/authority.pem")
 pub(super) enum Reply {
     /// Answers and keeps the connection.
     Send(Vec<u8>),
-    /// Answers with what may be half an answer, and hangs up.
+    /// Sends these bytes, possibly a partial response, and hangs up.
     SendAndClose(Vec<u8>),
-    /// Answers with half an answer and says no more.
+    /// Sends a partial response and then nothing more.
     SendAndStall(Vec<u8>),
-    /// Hangs up hard after reading.
+    /// Resets the connection after reading.
     Reset,
     /// Answers 200 once [`Receiver::release`] allows it.
     Hold,
@@ -36,14 +36,14 @@ impl Reply {
         Self::with(status, "", "")
     }
 
-    /// `headers` are whole lines, each with its end.
+    /// `headers` are whole lines, each with its line end.
     pub(super) fn with(status: u16, headers: &str, body: &str) -> Self {
         let length = body.len();
         Self::Send(format!("HTTP/1.1 {status} So\r\nContent-Length: {length}\r\n{headers}\r\n{body}").into_bytes())
     }
 }
 
-/// A request as it came in.
+/// A request as it was received.
 #[derive(Debug, Clone)]
 pub(super) struct Received {
     pub(super) line: String,

@@ -1,4 +1,4 @@
-//! What is sent: headers, body, signature; and that it is the same on every try.
+//! What is sent: headers, body, signature. And that it is the same on every attempt.
 
 use super::*;
 use windlass_core::signature::Secret;

@@ -1,4 +1,4 @@
-//! Name servers and networks as tests need them: scripted, counted, stalled.
+//! Name servers and networks for tests: scripted, counted, stalled.
 
 use super::super::{Dial, Resolve};
 use async_trait::async_trait;
@@ -52,7 +52,7 @@ impl Resolve for Silence {
     }
 }
 
-/// Writes down every address that is dialled, and then does as told.
+/// Records every address that is dialled, and then does what the test chose.
 #[derive(Debug)]
 pub(super) struct Spy {
     dialled: Mutex<Vec<SocketAddr>>,
@@ -61,15 +61,15 @@ pub(super) struct Spy {
 
 #[derive(Debug)]
 pub(super) enum Then {
-    /// Nobody there.
+    /// The connection is refused.
     Refuse,
-    /// Packets vanish.
+    /// Packets are lost.
     Stall,
-    /// Packets to this address vanish, others arrive.
+    /// Packets to this address are lost, others arrive.
     StallAt(IpAddr),
-    /// Connects where it was told to.
+    /// Connects to the requested address.
     Connect,
-    /// Connects, but somewhere else, as a network's address translation might.
+    /// Connects to another address, as network address translation might.
     Detour(SocketAddr),
 }
 

@@ -1,11 +1,11 @@
-//! Timeouts at each phase, on a clock turned by hand.
+//! Timeouts at each phase, on a manual clock.
 
 use super::stand_ins::{Script, Silence, Spy, Then};
 use super::*;
 use std::sync::atomic::Ordering;
 use windlass_core::failure::TIMEOUT;
 
-/// Starts a call, waits until it hangs where it should, turns the clock to just before the limit and past it.
+/// Starts a call, waits until it hangs where it should, and moves the clock to just before the limit and past it.
 async fn times_out(
     executor: &HttpExecutor,
     clock: &Clock,
@@ -63,7 +63,7 @@ async fn a_dead_address_leaves_time_for_its_neighbours() {
 
 #[tokio::test]
 async fn a_handshake_that_is_never_answered_times_out() {
-    // A plain receiver waits for a request's end that the handshake never brings.
+    // A plain receiver waits for the end of a request, which a TLS handshake never sends.
     let receiver = Receiver::always(Reply::status(200)).await;
     let (executor, clock) = executor(private());
     let job = post(format!("https://{}/", receiver.address));
@@ -101,14 +101,15 @@ async fn a_body_that_stalls_has_still_had_its_status() {
         let job = post(receiver.url());
         let call = tokio::spawn(async move { executor.call(&job).await });
         until("asked", || receiver.requests().len() == 1).await;
-        // The body's patience is shorter than the call's timeout: turning less than that ends the call.
-        let mut turned = 0;
-        while !call.is_finished() && turned < 29_000 {
+        // The body's timeout is shorter than the call's timeout: advancing by less than the call's timeout ends the
+        // call.
+        let mut advanced = 0;
+        while !call.is_finished() && advanced < 29_000 {
             for _ in 0..1000 {
                 tokio::task::yield_now().await;
             }
             clock.advance(Millis::new(500));
-            turned += 500;
+            advanced += 500;
         }
         let called = call.await.unwrap();
         assert_eq!(called.note, Some(format!("HTTP {status}")));
