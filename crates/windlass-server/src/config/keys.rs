@@ -132,7 +132,7 @@ impl Form {
 
     fn reported(self) -> String {
         match self {
-            Self::Text | Self::Secret | Self::Url => "must be a text".into(),
+            Self::Text | Self::Secret | Self::Url => "must be a string".into(),
             Self::Address => "must be an address and port, such as 127.0.0.1:9463".into(),
             Self::Flag => "must be true or false".into(),
             Self::Whole => "must be a whole number above 0".into(),

@@ -29,7 +29,8 @@ use Foreign::{NotAsked, NotFound};
 const JOB: &str = r#"{"kind":"a"}"#;
 const RESULTS: &str = r#"{"worker":"w","results":[]}"#;
 
-/// Method, path, body, scope, and what another tenant finds (`{id}` is our job, `{schedule}` our schedule, `{dead}` our dead letter).
+/// Method, path, body, scope, and what another tenant finds (`{id}` is our job, `{schedule}` our schedule, `{dead}` our
+/// dead letter).
 const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/jobs", "", Scope("read"), NotAsked),
     ("POST", "/api/v1/jobs", JOB, Scope("enqueue"), NotAsked),

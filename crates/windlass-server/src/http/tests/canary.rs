@@ -1,4 +1,5 @@
-//! Secrets and payloads stay where they belong: a run full of marked ones, after which logs, metrics and answers are searched.
+//! Secrets and payloads stay where they belong: a run full of marked ones, after which logs, metrics and answers are
+//! searched.
 
 use super::world::World;
 use crate::logs::{Format, subscriber};
@@ -42,8 +43,8 @@ impl std::io::Write for Log {
     }
 }
 
-/// Logs everything there is. For the whole process: a scoped subscriber may miss lines that other tests, without one, came by
-/// first.
+/// Logs everything there is. For the whole process: a scoped subscriber may miss lines that other tests, without one,
+/// came by first.
 fn log_everything() {
     let all = subscriber(Format::Json, "trace", AttemptLog::On, || Log).unwrap();
     set_global_default(all).expect("no other test logs for the whole process");
