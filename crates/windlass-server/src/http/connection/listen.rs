@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_has_asked_outlives_the_time_for_the_first_header() {
+    async fn a_connection_with_a_request_outlives_the_header_timeout() {
         // While a blocking task runs, the paused clock moves only when the test advances it.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let holder = tokio::task::spawn_blocking(move || held.recv());

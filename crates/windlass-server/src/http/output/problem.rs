@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn reported(self) -> (StatusCode, &'static str, &'static str) {
+    const fn parts(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::MalformedJson => (StatusCode::BAD_REQUEST, "malformed-json", "The body is not JSON"),
             Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The request has wrong fields"),
@@ -116,7 +116,7 @@ impl Problem {
     /// A problem with several wrong fields of a body.
     pub(crate) fn invalid(mut faults: Vec<Fault>) -> Self {
         faults.truncate(MAX_FAULTS);
-        Self { detail: reported(&faults), faults, ..Self::new(Kind::Invalid, "") }
+        Self { detail: described(&faults), faults, ..Self::new(Kind::Invalid, "") }
     }
 
     /// A problem with one wrong field of a body.
@@ -127,7 +127,7 @@ impl Problem {
     /// A problem with a query parameter.
     pub(crate) fn query(name: &str, detail: impl Into<String>) -> Self {
         let faults = vec![Fault { pointer: format!("?{name}"), detail: detail.into() }];
-        Self { detail: reported(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
+        Self { detail: described(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
     }
 
     pub(crate) fn with_allow(mut self, methods: Option<HeaderValue>) -> Self {
@@ -141,7 +141,7 @@ impl Problem {
 
     /// The complete answer.
     pub(crate) fn render(&self, instance: &str, request_id: &str) -> Response {
-        let (status, name, title) = self.kind.reported();
+        let (status, name, title) = self.kind.parts();
         let body = ProblemBody {
             r#type: format!("urn:windlass:problem:{name}"),
             title,
@@ -168,7 +168,7 @@ impl Problem {
     }
 }
 
-fn reported(faults: &[Fault]) -> String {
+fn described(faults: &[Fault]) -> String {
     match faults {
         [] => "a field is wrong".into(),
         [one] => one.described(),
@@ -186,7 +186,7 @@ impl Fault {
 /// The outermost layer renders the problem, because it knows the path and the request's id.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = self.kind.reported().0.into_response();
+        let mut response = self.kind.parts().0.into_response();
         response.extensions_mut().insert(self);
         response
     }
