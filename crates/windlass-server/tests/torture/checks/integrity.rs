@@ -1,4 +1,4 @@
-//! Whether the database itself is whole, and what `windlass doctor` says of it.
+//! Checks that the database itself is intact, and that `windlass doctor` finds no problems.
 
 use crate::checks::stored::query;
 use crate::setup::place::Place;
@@ -36,7 +36,7 @@ fn indexes(place: &Place) -> Vec<String> {
     Vec::new()
 }
 
-/// Leases that are left. One whose end could not be stored stays, without jobs, until it is reaped.
+/// The number of leases left. A lease whose end could not be stored stays, without jobs, until it is reaped.
 pub fn leases(place: &Place) -> u64 {
     let count: i64 = if place.is_postgres() {
         query(place, &format!("SELECT count(*) FROM {}.leases", place.schema))[0].get(0)
@@ -47,7 +47,7 @@ pub fn leases(place: &Place) -> u64 {
     count as u64
 }
 
-/// What the doctor finds wrong. Torture fails jobs on purpose, which alerts rightly tell.
+/// The problems that the doctor finds. Alerts do not count: these tests fail jobs on purpose.
 fn doctor(place: &Place) -> Vec<String> {
     let reported = place.command(&["doctor", "--json"]).output().unwrap();
     let text = String::from_utf8_lossy(&reported.stdout);
