@@ -1,8 +1,8 @@
 //! Helpers: wait for conditions, draw random numbers by seed, read numbers from the environment.
 
 use std::time::Duration;
-use windlass::clock::Stopwatch;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::low_level::clock::Stopwatch;
 
 /// A wait without progress for this long has failed.
 pub const HANG: Duration = Duration::from_secs(180);

@@ -17,7 +17,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::{DeadGroup, JobFilter};
+use windlass::client::{DeadGroup, JobFilter};
 
 /// The default number of groups shown.
 const DEFAULT_GROUPS: u32 = 50;

@@ -4,7 +4,7 @@ use crate::tools::below;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use windlass::random::Random;
+use windlass::Random;
 
 /// How many ports are tried: a port that seems free may be in use by the time the server binds it.
 const TRIES: u32 = 10;

@@ -4,7 +4,7 @@ use crate::model::message::{Answer, Call};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use windlass::core::{JobId, Millis};
-use windlass::job::NewJob;
+use windlass::low_level::job::NewJob;
 
 /// A life of a node: what an earlier life planned does not happen to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
