@@ -70,11 +70,11 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
         draining: app.draining().clone(),
         streams,
     };
-    let reported = stream::unfold(stream, |mut stream| async move {
+    let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((Ok::<Sse, Infallible>(event), stream))
     });
-    Ok(axum::response::Sse::new(reported).keep_alive(KeepAlive::default()).into_response())
+    Ok(axum::response::Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
 impl Stream {
@@ -85,7 +85,7 @@ impl Stream {
                 () = self.draining.cancelled() => return None,
             };
             match received {
-                Ok(event) if self.is_wanted(&event) => return Some(reported(&event)),
+                Ok(event) if self.is_wanted(&event) => return Some(sse(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     return Some(Sse::default().event("lagged").data(json!({ "missed": missed }).to_string()));
@@ -102,7 +102,7 @@ impl Stream {
     }
 }
 
-fn reported(event: &Event) -> Sse {
+fn sse(event: &Event) -> Sse {
     let (name, detail) = match &event.event_kind {
         EventKind::Queued => ("queued", json!({})),
         EventKind::Started { waited } => ("started", json!({ "waitedMs": waited.get() })),

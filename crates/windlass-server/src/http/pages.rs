@@ -114,8 +114,8 @@ fn render_operation(body: &mut String, document: &Value, method: &str, path: &st
         let _ = write!(body, "<h4>Body</h4>{}", render_schema(document, schema));
     }
     for (status, response) in operation.get("responses").and_then(Value::as_object).into_iter().flatten() {
-        let reported = response.get("description").and_then(Value::as_str).unwrap_or_default();
-        let _ = write!(body, "<h4>{} {}</h4>", escape(status), escape(reported));
+        let description = response.get("description").and_then(Value::as_str).unwrap_or_default();
+        let _ = write!(body, "<h4>{} {}</h4>", escape(status), escape(description));
         if let Some(schema) = response.pointer("/content/application~1json/schema") {
             body.push_str(&render_schema(document, schema));
         }

@@ -34,9 +34,9 @@ fn configure(place: &Place, operator: &Receiver, rules: &str) {
 }
 
 /// The notices that an operator received, such as `fired first 1`, in the order of arrival, without repetitions.
-fn reported(operator: &Receiver) -> Vec<String> {
+fn notices(operator: &Receiver) -> Vec<String> {
     let mut seen = BTreeMap::new();
-    let mut reported = Vec::new();
+    let mut notices = Vec::new();
     for (head, body) in operator.got.lock().unwrap().iter() {
         let (id, at) = (header(head, "webhook-id").unwrap(), header(head, "webhook-timestamp").unwrap());
         let at: i64 = at.parse().unwrap();
@@ -47,12 +47,12 @@ fn reported(operator: &Receiver) -> Vec<String> {
         let notice: Value = serde_json::from_str(body).unwrap();
         let word = notice["type"].as_str().unwrap().trim_start_matches("alert.");
         let line = format!("{word} {} {}", notice["data"]["subject"].as_str().unwrap(), notice["data"]["incident"]);
-        if !reported.contains(&line) {
-            reported.push(line);
+        if !notices.contains(&line) {
+            notices.push(line);
         }
     }
-    assert_eq!(seen.len(), reported.len(), "two ids for one change");
-    reported
+    assert_eq!(seen.len(), notices.len(), "two ids for one change");
+    notices
 }
 
 fn delays(history: &Value) -> Vec<Option<u64>> {
@@ -111,12 +111,12 @@ fn a_job_and_its_webhook_fail_step_by_step_alert_once_and_are_replayed(place: &P
     assert!(shown(&["jobs", "--parent", &id.to_string()]).contains(&delivery_id.to_string()));
 
     // The alert fires once, and is resolved once after the replay.
-    eventually("the operator gets the alert", || reported(&operator) == ["fired  1"]);
+    eventually("the operator gets the alert", || notices(&operator) == ["fired  1"]);
     target_health.store(200, Ordering::SeqCst);
     hook_health.store(204, Ordering::SeqCst);
     let replayed = node.client.post("/api/v1/dead-letters/replay", r#"{"filter":{}}"#).is(200);
     assert_eq!(replayed["done"], 2);
-    eventually("the operator gets the end of the alert", || reported(&operator) == ["fired  1", "resolved  1"]);
+    eventually("the operator gets the end of the alert", || notices(&operator) == ["fired  1", "resolved  1"]);
     eventually("both deliveries arrive", || {
         job = node.client.get(&path).is(200);
         let states: Vec<_> = job["deliveries"].as_array().unwrap().iter().map(|d| d["state"].clone()).collect();
@@ -143,7 +143,7 @@ fn several_nodes_send_an_alert_once_across_restarts(place: &Place) {
     let start = |name: &str| place.serve(&["--allow-private-targets", "--worker", name]);
     let (mut a, mut b) = (start("a"), start("b"));
     die(&a, "first", &target);
-    eventually("it fires", || reported(&operator) == ["fired first 1"]);
+    eventually("it fires", || notices(&operator) == ["fired first 1"]);
     let mut lines = a.logged("alert dead_letters fires") + b.logged("alert dead_letters fires");
 
     // Both nodes restart while the alert fires, one after the other: one is killed, one is stopped. No second notice is
@@ -154,8 +154,8 @@ fn several_nodes_send_an_alert_once_across_restarts(place: &Place) {
     b.ended();
     b = start("b");
     die(&a, "gauge", &target);
-    eventually("the gauge fires", || reported(&operator).len() > 1);
-    assert_eq!(reported(&operator), ["fired first 1", "fired gauge 1"]);
+    eventually("the gauge fires", || notices(&operator).len() > 1);
+    assert_eq!(notices(&operator), ["fired first 1", "fired gauge 1"]);
     let seen = b.client.get("/api/v1/alerts").is(200);
     let of =
         |name: &str| seen["items"].as_array().unwrap().iter().find(|alert| alert["subject"] == name).unwrap().clone();
@@ -165,17 +165,17 @@ fn several_nodes_send_an_alert_once_across_restarts(place: &Place) {
     health.store(200, Ordering::SeqCst);
     let replayed = b.client.post("/api/v1/dead-letters/replay", r#"{"filter":{"queue":"first"}}"#).is(200);
     assert_eq!(replayed["done"], 1);
-    eventually("it is resolved", || reported(&operator).len() == 3);
+    eventually("it is resolved", || notices(&operator).len() == 3);
     b.client.post("/api/v1/dead-letters/discard", r#"{"filter":{"queue":"gauge"},"reason":"a test"}"#).is(200);
-    eventually("the gauge is resolved", || reported(&operator).len() > 3);
+    eventually("the gauge is resolved", || notices(&operator).len() > 3);
     let all = ["fired first 1", "fired gauge 1", "resolved first 1", "resolved gauge 1"];
-    assert_eq!(reported(&operator), all);
+    assert_eq!(notices(&operator), all);
 
     // It fires again: a new incident.
     health.store(500, Ordering::SeqCst);
     die(&b, "first", &target);
-    eventually("it fires again", || reported(&operator).len() > 4);
-    assert_eq!(reported(&operator)[4..], ["fired first 2"]);
+    eventually("it fires again", || notices(&operator).len() > 4);
+    assert_eq!(notices(&operator)[4..], ["fired first 2"]);
     lines += a.logged("alert dead_letters fires") + b.logged("alert dead_letters fires");
     assert_eq!(lines, 3, "one line in all logs for each incident");
 }

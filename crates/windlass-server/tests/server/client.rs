@@ -128,10 +128,10 @@ impl Receiver {
                     kept.len()
                 };
                 let status = status(number);
-                let reported = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 if status > 0 {
                     // The caller may have been killed.
-                    let _ = (&stream).write_all(reported.as_bytes());
+                    let _ = (&stream).write_all(answer.as_bytes());
                 }
             }
         });

@@ -99,8 +99,8 @@ impl Node {
     }
 
     pub fn signal(&self, name: &str) {
-        let reported = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
-        assert!(reported.success());
+        let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
+        assert!(status.success());
     }
 
     pub fn kill(&mut self) {

@@ -109,7 +109,7 @@ async fn replay_ids(
         done: replayed.results.iter().filter(|result| **result == Replayed::Queued).count() as u64,
         more: false,
         last_due_at: moment(replayed.last_due),
-        results: reported(&ids, replayed.results.iter().map(word)),
+        results: id_results(&ids, replayed.results.iter().map(word)),
     }))
 }
 
@@ -152,11 +152,11 @@ pub(crate) async fn discard(
         Discarded::NotDead => "not_dead",
         Discarded::NotFound => "not_found",
     };
-    let results = reported(&ids, discarded.iter().map(word));
+    let results = id_results(&ids, discarded.iter().map(word));
     Ok(Json(BulkResult { done, more: false, last_due_at: None, results }))
 }
 
-fn reported(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
+fn id_results(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
     ids.iter().zip(words).map(|(id, result)| IdResult { id: id.0, result }).collect()
 }
 

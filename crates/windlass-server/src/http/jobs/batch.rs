@@ -90,7 +90,7 @@ pub(crate) async fn batch(
     if atomicity == Atomicity::All {
         refuse_conflicts(&stored)?;
     }
-    let mut results: Vec<ItemResult> = stored.into_iter().map(reported).collect();
+    let mut results: Vec<ItemResult> = stored.into_iter().map(item_result).collect();
     for (index, problem) in wrong {
         results.insert(index, refused(problem));
     }
@@ -158,7 +158,7 @@ fn refuse_conflicts(stored: &[Enqueued]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn reported(stored: Enqueued) -> ItemResult {
+fn item_result(stored: Enqueued) -> ItemResult {
     let item = |result, id, detail| ItemResult { result, id, next_run_at: None, detail, errors: Vec::new() };
     match stored {
         Enqueued::Created { id, due_at, .. } => {

@@ -15,8 +15,8 @@ fn file(place: &Place) -> Vec<String> {
     let file = rusqlite::Connection::open(place.file()).unwrap();
     let ask = |pragma: &str| -> Vec<String> {
         let mut asked = file.prepare(&format!("PRAGMA {pragma}")).unwrap();
-        let reported = asked.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        reported.map(|line| line.unwrap_or_else(|error| error.to_string())).collect()
+        let lines = asked.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        lines.map(|line| line.unwrap_or_else(|error| error.to_string())).collect()
     };
     let mut faults = ask("foreign_key_check");
     faults.extend(ask("integrity_check").into_iter().filter(|line| line != "ok"));
@@ -49,10 +49,10 @@ pub fn leases(place: &Place) -> u64 {
 
 /// The problems that the doctor finds. Alerts do not count: these tests fail jobs on purpose.
 fn doctor(place: &Place) -> Vec<String> {
-    let reported = place.command(&["doctor", "--json"]).output().unwrap();
-    let text = String::from_utf8_lossy(&reported.stdout);
+    let output = place.command(&["doctor", "--json"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
     let Ok(report) = serde_json::from_str::<Value>(&text) else {
-        return vec![format!("the doctor says {text}{}", String::from_utf8_lossy(&reported.stderr))];
+        return vec![format!("the doctor says {text}{}", String::from_utf8_lossy(&output.stderr))];
     };
     let checks = report["checks"].as_array().cloned().unwrap_or_default();
     let is_wrong = |check: &&Value| check["verdict"] == "wrong" && check["check"] != "alert";

@@ -12,7 +12,7 @@ use windlass::Random;
 
 /// Retries in the short version.
 const HERD: u64 = 2000;
-/// Jobs stored, leased or reported by one request.
+/// Jobs stored, leased or answer by one request.
 const STEP: u64 = 1000;
 /// How many threads complete jobs at once.
 const WORKERS: usize = 3;
@@ -72,9 +72,9 @@ fn report(fleet: &Fleet, random: &Random, action: &str, jobs: &[Value], more: im
     };
     let results: Vec<Value> = jobs.iter().map(result).collect();
     let body = json!({"worker": "herder", "results": results}).to_string();
-    let reported =
+    let answer =
         fleet.call(random, "POST", &format!("/api/v1/leases/{action}"), &body).expect("the node is there").is(200);
-    assert!(reported["results"].as_array().unwrap().iter().all(|result| result["result"] == "ok"), "{reported}");
+    assert!(answer["results"].as_array().unwrap().iter().all(|result| result["result"] == "ok"), "{answer}");
 }
 
 /// Leases and completes jobs until none are left.

@@ -122,9 +122,9 @@ fn report(
             continue;
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
-        for reported in answer.json()["results"].as_array().unwrap() {
-            if reported["result"] == "ok" {
-                counted.push((reported["id"].as_i64().unwrap(), reported["attempt"].as_u64().unwrap() as u32));
+        for result in answer.json()["results"].as_array().unwrap() {
+            if result["result"] == "ok" {
+                counted.push((result["id"].as_i64().unwrap(), result["attempt"].as_u64().unwrap() as u32));
             } else {
                 shared.history.record().stale += 1;
             }
