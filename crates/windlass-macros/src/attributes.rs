@@ -1,4 +1,4 @@
-//! What `#[job(…)]` says.
+//! Reads the attribute `#[job(…)]`.
 
 use syn::spanned::Spanned;
 use syn::{DeriveInput, LitStr, Path, Result};
@@ -43,7 +43,7 @@ impl Attributes {
                 } else if meta.path.is_ident("crate") {
                     set(&mut attributes.crate_path, value(&meta)?.parse()?, "crate")
                 } else {
-                    Err(meta.error(format!("not an attribute of a job; those are {KEYS}")))
+                    Err(meta.error(format!("not a job attribute; the job attributes are {KEYS}")))
                 }
             })?;
         }
@@ -59,7 +59,7 @@ fn set<T: Spanned>(place: &mut Option<T>, value: T, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// The rule of names in `windlass-core`, checked where the mistake is made.
+/// Checks a name by the rule of `windlass-core`, so that a wrong name is a compile error.
 pub(crate) fn check_name(text: &LitStr, what: &str, form: &str, also: &dyn Fn(char) -> bool) -> Result<()> {
     let name = text.value();
     let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

@@ -1,4 +1,4 @@
-//! The implementation that the derive macro writes.
+//! Generates the implementation of the derive macro.
 
 use crate::attributes::Attributes;
 use crate::kebab::kebab;
@@ -14,7 +14,8 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
         return Err(Error::new(data.union_token.span, message));
     }
     if let Some(parameter) = input.generics.params.first() {
-        let message = "the type of a job has no parameters: a kind names one payload, and its handler owns it";
+        let message =
+            "the type of a job cannot have parameters: a kind has one payload type, and its handler owns the value";
         return Err(Error::new(parameter.span(), message));
     }
     let attributes = Attributes::read(input)?;
@@ -44,7 +45,7 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The type's name in kebab-case, where that is a name.
+/// The type's name in kebab-case, if that is a valid name.
 fn kind_of(input: &DeriveInput) -> Result<LitStr> {
     let name = kebab(&input.ident.unraw().to_string());
     if name.is_ascii() && !name.is_empty() && name.len() <= 64 {
@@ -93,7 +94,7 @@ mod tests {
         let error = refused(&parse_quote! { #[job(queue = "Email")] struct A; });
         assert_eq!(error, "`Email` is not the name of a queue; names match [a-z0-9][a-z0-9._-]{0,63}");
         let error = refused(&parse_quote! { #[job(name = "email")] struct A; });
-        assert_eq!(error, "not an attribute of a job; those are kind, queue, retry and crate");
+        assert_eq!(error, "not a job attribute; the job attributes are kind, queue, retry and crate");
         assert_eq!(refused(&parse_quote! { #[job(kind = "a", kind = "b")] struct A; }), "`kind` is given twice");
         assert!(refused(&parse_quote! { #[job(retry = "")] struct A; }).contains("full-jitter"));
         assert!(refused(&parse_quote! { #[job(kind = 1)] struct A; }).contains("string literal"));
@@ -101,8 +102,8 @@ mod tests {
 
     #[test]
     fn only_a_type_without_parameters_that_is_no_union_can_be_a_job() {
-        assert!(refused(&parse_quote! { struct A<T>(T); }).contains("has no parameters"));
-        assert!(refused(&parse_quote! { struct A<'a>(&'a str); }).contains("has no parameters"));
+        assert!(refused(&parse_quote! { struct A<T>(T); }).contains("cannot have parameters"));
+        assert!(refused(&parse_quote! { struct A<'a>(&'a str); }).contains("cannot have parameters"));
         assert!(refused(&parse_quote! { union A { a: u8 } }).contains("union"));
         assert!(refused(&parse_quote! { struct Größe; }).contains("#[job(kind"));
     }

@@ -1,4 +1,4 @@
-//! Kebab-case: the kind of a type that names none.
+//! Kebab-case: the default kind of a type.
 
 /// `SendEmail` as `send-email`, `HTTPCall` as `http-call`, `Sha256Sum` as `sha256-sum`.
 pub(crate) fn kebab(name: &str) -> String {

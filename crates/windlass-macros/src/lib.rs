@@ -17,11 +17,12 @@ use syn::{DeriveInput, parse_macro_input};
 /// struct SendEmail { to: String }
 /// ```
 ///
-/// - `kind`: the name that chooses a handler. Without it, the type's name in kebab-case: `SendEmail` becomes `send-email`.
-///   Name the kind of jobs that are kept in a database: renaming the type then leaves stored jobs alone.
-/// - `queue`: the queue of these jobs, unless the builder names another. Without it, `default`.
-/// - `retry`: their retry policy, unless the builder gives another: the name of a policy or a line, as in `Enqueue::retry`.
-/// - `crate`: the path of the `windlass` crate where it has another name: `crate = "jobs::windlass"`.
+/// - `kind`: the name that chooses a handler. The default is the type's name in kebab-case: `SendEmail` becomes
+///   `send-email`. Set the kind if jobs are stored in a database: then renaming the type does not affect stored jobs.
+/// - `queue`: the queue of these jobs, unless the builder names another. The default is `default`.
+/// - `retry`: their retry policy, unless the builder gives another. It is the name of a policy or a line, as in
+///   `Enqueue::retry`.
+/// - `crate`: the path of the `windlass` crate, if it has another name: `crate = "jobs::windlass"`.
 ///
 /// Names are checked when the program is compiled.
 #[proc_macro_derive(JobKind, attributes(job))]

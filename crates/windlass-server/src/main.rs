@@ -1,4 +1,4 @@
-//! The `windlass` binary. Everything it does is a verb under `cli`.
+//! The `windlass` binary. Everything it does is a command under `cli`.
 
 mod bench;
 mod cli;

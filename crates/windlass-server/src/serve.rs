@@ -1,4 +1,5 @@
-//! A node: the API, HTTP jobs, schedules and upkeep on one store; or the same without the API. Any number of them, none special.
+//! A node runs the API, HTTP jobs, schedules and upkeep on one store, or the same without the API. Any number of nodes
+//! can share a store; none of them is special.
 
 use crate::config::{Config, Source, write_to_store};
 use crate::http::{self, Access, App};
@@ -22,10 +23,10 @@ pub(crate) enum Api {
     Off,
 }
 
-/// The exit code of a process that was told to stop twice.
+/// The exit code of a process that received a second stop signal.
 const STOPPED_AT_ONCE: i32 = 130;
 
-/// Runs a node until it is told to stop.
+/// Runs a node until it receives a stop signal.
 ///
 /// # Errors
 /// The store cannot be used, the address is taken, or the listener would be open to everyone.
@@ -52,7 +53,7 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
 /// Opens the configured store.
 ///
 /// # Errors
-/// It cannot be used.
+/// The store cannot be used.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Windlass> {
     let url = config.text("store");
     let options = Options {
@@ -83,7 +84,7 @@ async fn work(
         worker = worker.id(config.text("worker"));
     }
     let worked = worker.run(stop.clone().cancelled_owned()).await;
-    // Without its worker a node is of no use: the rest stops too, and whoever watches the process starts it again.
+    // A node without its worker is useless. The whole process stops, so that its supervisor restarts it.
     stop.cancel();
     worked.context("the worker stopped")
 }
@@ -113,7 +114,7 @@ async fn answer(
     app.remote().drained().await;
 }
 
-/// Binds the address, unless that would let anyone in.
+/// Binds the address, unless that would give access to everyone.
 async fn listen(config: &Config, windlass: &Windlass) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let address: SocketAddr = config.text("listen").parse().context("listen")?;
     if !address.ip().is_loopback() && windlass.tokens().list().await?.is_empty() {
@@ -146,7 +147,7 @@ fn http_options(config: &Config) -> anyhow::Result<HttpOptions> {
     Ok(HttpOptions { egress, deny: networks("egress.deny")?, calls_per_host, ..HttpOptions::default() })
 }
 
-/// Says what the node does and where.
+/// Logs what the node does and where.
 async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windlass) {
     let store = crate::config::without_password(config.text("store"));
     let version = env!("CARGO_PKG_VERSION");
@@ -167,9 +168,7 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
     }
     let has_no_token = windlass.tokens().list().await.is_ok_and(|tokens| tokens.is_empty());
     if address.is_some() && has_no_token {
-        tracing::info!(
-            "there is no token, so anyone on this machine may call the API, and nobody else can: it listens on loopback only"
-        );
+        tracing::info!("there is no token: anyone on this machine may call the API; it listens only on loopback");
     }
     if config.flag("egress.allowPrivateTargets") {
         let from = config.source("egress.allowPrivateTargets");
@@ -183,11 +182,11 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
     }
 }
 
-/// Says what will keep operators from hearing, or trusting, an alert: the alert would be a bad moment to find out.
+/// Warns at start about settings that would keep alert notices from arriving or from being trusted.
 fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
     let operators = config.alerts().operators;
     if operators.iter().any(|operator| operator.secret.is_none()) {
-        tracing::warn!("alerts.urls are told without a signature; set alerts.secret to sign what is sent to them");
+        tracing::warn!("alert notices to alerts.urls are not signed; set alerts.secret to sign them");
     }
     for operator in operators {
         if let Err(error) = executor.check_target(&operator.url) {
@@ -198,17 +197,19 @@ fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
     }
 }
 
-/// Cancelled by the first signal; the second ends the process at once.
+/// A token that the first signal cancels. The second signal ends the process at once.
 fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let stop = CancellationToken::new();
-    let reported = stop.clone();
-    // Lives as long as the process: a second signal must work however stuck everything else is.
+    let signalled = stop.clone();
+    // Runs as long as the process: a second signal must work even if everything else hangs.
     tokio::spawn(async move {
         let mut next = async || tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} };
         next().await;
-        tracing::info!("stopping: no new work; what is under way may finish (a second signal stops at once)");
-        reported.cancel();
+        tracing::info!(
+            "stopping: no new work starts; running jobs and requests may finish (a second signal stops at once)"
+        );
+        signalled.cancel();
         next().await;
         std::process::exit(STOPPED_AT_ONCE);
     });

@@ -1,4 +1,4 @@
-//! API tokens: `wl_<id>_<secret>`. The id is public and names the token; of the secret only a hash is kept.
+//! API tokens: `wl_<id>_<secret>`. The id is public and names the token. Only a hash of the secret is stored.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use windlass_core::job::Tenant;
 /// Every token starts with this, so that leaked ones can be searched for.
 const PREFIX: &str = "wl_";
 
-/// A new token and the one text that proves it, to be shown once.
+/// A new token and its full text, which is shown only once.
 pub(crate) fn mint(
     random: &Random,
     name: &str,
@@ -26,13 +26,13 @@ pub(crate) fn mint(
     (Token { id, name: name.into(), hash, scopes, tenant, created_at: now, revoked_at: None }, shown)
 }
 
-/// Id and secret of a token's text.
+/// The id and secret in a token's text.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
     (!id.is_empty() && !secret.is_empty()).then_some((id, secret))
 }
 
-/// Whether the secret is the hashed one; takes the same time whatever it is.
+/// Whether the secret matches the hash; takes the same time for every secret.
 pub(crate) fn matches(secret: &str, kept: &[u8; 32]) -> bool {
     hash(secret).ct_eq(kept).into()
 }

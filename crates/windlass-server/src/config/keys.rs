@@ -102,9 +102,9 @@ impl Form {
             (Self::Whole, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::Duration, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::List, Value::Array(items)) if items.iter().all(Value::is_string) => Ok(value.clone()),
-            (Self::Flag | Self::Whole | Self::List, _) => Err(self.reported()),
+            (Self::Flag | Self::Whole | Self::List, _) => Err(self.expected()),
             (_, Value::String(text)) => self.parse(text),
-            (_, _) => Err(self.reported()),
+            (_, _) => Err(self.expected()),
         }
     }
 
@@ -127,12 +127,12 @@ impl Form {
             Self::List => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()),
             Self::Word(words) => words.contains(&text).then(|| json!(text)),
         };
-        read.ok_or_else(|| self.reported())
+        read.ok_or_else(|| self.expected())
     }
 
-    fn reported(self) -> String {
+    fn expected(self) -> String {
         match self {
-            Self::Text | Self::Secret | Self::Url => "must be a text".into(),
+            Self::Text | Self::Secret | Self::Url => "must be a string".into(),
             Self::Address => "must be an address and port, such as 127.0.0.1:9463".into(),
             Self::Flag => "must be true or false".into(),
             Self::Whole => "must be a whole number above 0".into(),

@@ -1,4 +1,4 @@
-//! What every handler shares: the store, and short-lived copies of what it says about tokens and settings.
+//! The state shared by all handlers: the store, and short-lived copies of its tokens and settings.
 
 use super::cached::Cached;
 use super::events::Streams;
@@ -13,15 +13,15 @@ use windlass::remote::Remote;
 use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};
 
-/// Copies older than this are fetched anew, by one caller while the others go on with the old one.
+/// A copy older than this is loaded again by one caller; the others use the old copy in the meantime.
 const REFRESH_AFTER: Millis = Millis::from_secs(1);
-/// No copy older than this is used: a revoked token is refused everywhere within this time.
+/// A copy older than this is not used. A revoked token is therefore refused everywhere within this time.
 const STALE_AFTER: Millis = Millis::from_secs(5);
 
 /// Who may call without a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Anyone, until the first token is made: the server listens on loopback.
+    /// Anyone, until the first token is created: the server listens on loopback.
     OpenUntilFirstToken,
     /// Nobody.
     TokensOnly,
@@ -43,7 +43,7 @@ struct Shared {
     draining: CancellationToken,
 }
 
-/// The tokens there are.
+/// All existing tokens.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     all: Vec<Token>,
@@ -51,8 +51,8 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// Whether anyone may call. One token, even a revoked one, ends that for good: revoking the last token must not open
-    /// the door.
+    /// Whether anyone may call. This ends with the first token, even if it is revoked later: revoking the last token
+    /// must not give access to everyone.
     pub(crate) fn is_open(&self) -> bool {
         self.access == Access::OpenUntilFirstToken && self.all.is_empty()
     }
@@ -107,21 +107,21 @@ impl App {
         &self.0.metrics
     }
 
-    /// Cancelled when the server stops: waiting requests end at once.
+    /// Cancelled when the server stops, so that waiting requests end at once.
     pub(crate) fn draining(&self) -> &CancellationToken {
         &self.0.draining
     }
 
     /// # Errors
-    /// The store cannot be asked.
+    /// The store cannot be read.
     pub(crate) async fn tokens(&self) -> Result<Arc<Tokens>, Problem> {
         self.0.tokens.get(async || self.load_tokens().await).await
     }
 
-    /// The tokens as they are now, for a caller with one that is not known yet.
+    /// The current tokens, for a caller whose token is not in the copy yet.
     ///
     /// # Errors
-    /// The store cannot be asked.
+    /// The store cannot be read.
     pub(crate) async fn newest_tokens(&self) -> Result<Arc<Tokens>, Problem> {
         self.0.tokens.newest(async || self.load_tokens().await).await
     }
@@ -131,7 +131,7 @@ impl App {
     }
 
     /// # Errors
-    /// The store cannot be asked.
+    /// The store cannot be read.
     pub(crate) async fn catalogue(&self) -> Result<Arc<Catalogue>, Problem> {
         Ok(self.windlass().catalogue().await?)
     }

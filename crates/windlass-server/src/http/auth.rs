@@ -1,5 +1,5 @@
-//! Who is calling: bearer tokens with scopes, for one tenant or all, kept hashed. A handler states the scope it needs in its
-//! signature, so none can be forgotten.
+//! Authentication: bearer tokens with scopes, for one tenant or all, stored as hashes. A handler states the scope it
+//! needs in its signature, so that no check can be forgotten.
 
 use super::app::App;
 use super::output::problem::{Kind, Problem};
@@ -39,7 +39,7 @@ impl Scope {
     }
 }
 
-/// Whoever sent a request.
+/// The sender of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     /// For the audit: the token's name and id.
@@ -54,7 +54,8 @@ impl Caller {
         Self { by: "local".into(), scopes: vec![Scope::Admin], tenant: None }
     }
 
-    /// Whoever works straight on a store: the command line puts it beside its requests, which never cross a network.
+    /// The command line when it works directly on a store. It attaches this caller to its requests, which never cross a
+    /// network.
     pub(crate) fn operator() -> Self {
         Self { by: "command line".into(), ..Self::local() }
     }
@@ -63,27 +64,27 @@ impl Caller {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
 
-    /// Whose rows the caller may see and touch.
+    /// The tenants whose data the caller may read and change.
     pub(crate) fn tenants(&self) -> Tenants {
         self.tenant.clone().map_or(Tenants::All, Tenants::Tenant)
     }
 
-    /// Whose jobs the caller's workers may run.
+    /// The tenants whose jobs the caller's workers may run.
     pub(crate) fn work_scope(&self) -> WorkScope {
         WorkScope { tenant: self.tenant.clone(), queues: None }
     }
 
-    /// The tenant of what the caller makes: the token's own; a caller for all tenants may name one.
+    /// The tenant of what the caller creates: the token's tenant. A caller for all tenants may name one.
     ///
     /// # Errors
-    /// Another tenant than the token's.
+    /// The tenant is not the token's.
     pub(crate) fn tenant(&self, named: Option<Tenant>) -> Result<Tenant, Problem> {
         match (&self.tenant, named) {
             (None, named) => Ok(named.unwrap_or_default()),
             (Some(own), None) => Ok(own.clone()),
             (Some(own), Some(named)) if *own == named => Ok(named),
             (Some(own), Some(_)) => {
-                Err(Problem::new(Kind::WrongTenant, format!("this token is for the tenant `{own}` alone")))
+                Err(Problem::new(Kind::WrongTenant, format!("this token is only for the tenant `{own}`")))
             }
         }
     }
@@ -91,13 +92,13 @@ impl Caller {
     /// The tenant a list is narrowed to, if any.
     ///
     /// # Errors
-    /// Another tenant than the token's.
+    /// The tenant is not the token's.
     pub(crate) fn narrowed(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
         named.map(|tenant| self.tenant(Some(tenant))).transpose()
     }
 
     /// # Errors
-    /// The token is for one tenant, and this is about all of them.
+    /// The token is for one tenant, and this needs a token for all tenants.
     pub(crate) fn for_all_tenants(&self) -> Result<(), Problem> {
         match self.tenant {
             None => Ok(()),
@@ -124,7 +125,7 @@ macro_rules! needs {
 }
 needs!(Enqueue, Work, Read, Admin);
 
-/// A caller who may do what `N` names.
+/// A caller who has the scope `N`.
 #[derive(Debug)]
 pub(crate) struct May<N>(pub(crate) Caller, PhantomData<N>);
 
@@ -164,7 +165,7 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
         return Err(refused());
     }
     let (id, secret) = token::split(given.trim()).ok_or_else(refused)?;
-    // Made a moment ago, perhaps: whoever has just been given a token uses it at once.
+    // The token may be newer than the copy: clients use a new token at once.
     let known = if known.find(id).is_some() { known } else { app.newest_tokens().await? };
     let token = known.find(id).filter(|t| token::matches(secret, &t.hash) && t.revoked_at.is_none());
     let token = token.ok_or_else(refused)?;

@@ -1,4 +1,4 @@
-//! A copy of something the store holds, renewed by whoever finds it old.
+//! A cached copy of stored data. A caller that finds it old loads it again.
 
 use super::output::problem::Problem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,15 +13,15 @@ pub(crate) struct Cached<T> {
     stale_after: Millis,
     copy: Mutex<Option<Copy<T>>>,
     refreshing: AtomicBool,
-    /// Loads that have begun.
+    /// The number of loads that have begun.
     begun: AtomicU64,
-    /// One at a time looks for what the copy lacks.
+    /// Only one caller at a time loads what the copy does not contain.
     looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct Copy<T> {
-    /// When its load began, and which one it was.
+    /// When its load began, and the number of that load.
     loaded_at: Millis,
     number: u64,
     value: Arc<T>,
@@ -40,10 +40,11 @@ impl<T> Cached<T> {
         }
     }
 
-    /// The copy, not older than `stale_after`. One caller renews it ahead of that while the others go on with the old one.
+    /// The copy, not older than `stale_after`. One caller renews it before that time; the others use the old copy
+    /// meanwhile.
     ///
     /// # Errors
-    /// What `load` says.
+    /// The error of `load`.
     pub(crate) async fn get(&self, load: impl AsyncFnOnce() -> Result<T, Problem>) -> Result<Arc<T>, Problem> {
         let now = self.clock.monotonic();
         let held = self.copy().as_ref().map(|copy| (now - copy.loaded_at, copy.value.clone()));
@@ -60,11 +61,11 @@ impl<T> Cached<T> {
         self.renew(load).await
     }
 
-    /// A copy whose load began after this call: whatever was stored before it is there. Callers that come while one loads share
-    /// the next load, so however many they are, the store is asked by one at a time.
+    /// A copy whose load began after this call, so it contains everything stored before. Callers that arrive during a
+    /// load share the next one, so that only one caller at a time reads the store.
     ///
     /// # Errors
-    /// What `load` says.
+    /// The error of `load`.
     pub(crate) async fn newest(&self, load: impl AsyncFnOnce() -> Result<T, Problem>) -> Result<Arc<T>, Problem> {
         let before = self.begun.load(Ordering::Acquire);
         let _turn = self.looking.lock().await;
@@ -80,7 +81,7 @@ impl<T> Cached<T> {
         let loaded_at = self.clock.monotonic();
         let value = Arc::new(load().await?);
         let mut copy = self.copy();
-        // A load that began later may have ended sooner.
+        // A load that began later may have ended first.
         if copy.as_ref().is_none_or(|copy| copy.number < number) {
             *copy = Some(Copy { loaded_at, number, value: value.clone() });
         }
@@ -92,7 +93,7 @@ impl<T> Cached<T> {
     }
 }
 
-/// Gives the turn to renew back, even if the one who has it is dropped.
+/// Allows the next renewal when dropped, even if the caller that renews is cancelled.
 struct Share<'a>(&'a AtomicBool);
 
 impl Drop for Share<'_> {

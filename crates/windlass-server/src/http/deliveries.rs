@@ -1,4 +1,4 @@
-//! Deliveries as their job shows them: who was told how it ended, and every try of it.
+//! The deliveries of a job as the API shows them: where each webhook goes, and its attempts.
 
 use super::app::App;
 use super::output::view::{AttemptView, JobView, moment};
@@ -9,15 +9,15 @@ use windlass::StoreError;
 use windlass::client::Scope;
 use windlass_core::{Attempt, Reason, State};
 
-/// Attempts shown of each.
+/// The most attempts shown for each delivery.
 const SHOWN_ATTEMPTS: u32 = 20;
 
-/// A job with the deliveries that tell about it.
+/// A job with its webhook deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobWithDeliveries {
     #[serde(flatten)]
     pub(crate) job: JobView,
-    /// Oldest first, the latest 20. Each is a job of its own.
+    /// The latest 20 deliveries, oldest first. Each one is a separate job.
     pub(crate) deliveries: Vec<DeliveryView>,
 }
 
@@ -26,11 +26,11 @@ pub(crate) struct JobWithDeliveries {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Delivery)]
 pub(crate) struct DeliveryView {
-    /// The delivery is a job: `/api/v1/jobs/{id}` shows all of it.
+    /// The delivery is a job: `/api/v1/jobs/{id}` shows all its fields.
     id: i64,
     state: &'static str,
     url: Option<String>,
-    /// The header `webhook-id`, the same on every try.
+    /// The header `webhook-id`, the same for every attempt.
     webhook_id: Option<String>,
     attempt: u32,
     max_attempts: u32,
@@ -43,7 +43,7 @@ pub(crate) struct DeliveryView {
     history: Vec<AttemptView>,
 }
 
-/// The deliveries that tell about a job, with their attempts.
+/// The webhook deliveries of a job, with their attempts.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,5 +1,5 @@
-//! GET /events: what happens to jobs, as server-sent events. A hint for people and pages, not a ledger: what happens in other
-//! processes, or while nobody listens, is not told.
+//! GET /events: job events as server-sent events. They are for live views and are not a complete record: events of
+//! other processes, and events while no client is connected, are missing.
 
 use super::app::App;
 use super::auth::{May, Read};
@@ -21,14 +21,14 @@ use windlass::{Event, EventKind};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Millis};
 
-/// The most streams at once.
+/// The most open streams.
 const MAX_STREAMS: usize = 256;
 
-/// How many streams there are.
+/// The number of open streams.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Streams(Arc<AtomicUsize>);
 
-/// One stream; counted while it lives.
+/// One stream; counted until it is dropped.
 struct Stream {
     events: Receiver<Event>,
     scope: Scope,
@@ -46,8 +46,8 @@ impl Drop for Stream {
 
 /// State changes as they happen in this process (server-sent events).
 ///
-/// Each event's name is what happened (queued, started, succeeded, retried, `gave_up`, cancelled, postponed); its data is JSON. A
-/// reader that is too slow is told `lagged` and how many it missed.
+/// The name of an event says what happened (queued, started, succeeded, retried, `gave_up`, cancelled, postponed); its
+/// data is JSON. A client that reads too slowly gets the event `lagged` with the number of events it missed.
 #[utoipa::path(get, path = "/api/v1/events", tag = "events",
     params(("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("job" = Option<i64>, Query)),
     responses((status = 200, content_type = "text/event-stream", body = String),
@@ -60,7 +60,7 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
     let streams = app.streams().clone();
     if streams.0.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
         streams.0.fetch_sub(1, Ordering::AcqRel);
-        return Err(Problem::new(Kind::TooMany, format!("there are {MAX_STREAMS} streams already")));
+        return Err(Problem::new(Kind::TooMany, format!("there are already {MAX_STREAMS} streams")));
     }
     let stream = Stream {
         events: app.windlass().events().subscribe(),
@@ -70,11 +70,11 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
         draining: app.draining().clone(),
         streams,
     };
-    let reported = stream::unfold(stream, |mut stream| async move {
+    let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((Ok::<Sse, Infallible>(event), stream))
     });
-    Ok(axum::response::Sse::new(reported).keep_alive(KeepAlive::default()).into_response())
+    Ok(axum::response::Sse::new(events).keep_alive(KeepAlive::default()).into_response())
 }
 
 impl Stream {
@@ -85,7 +85,7 @@ impl Stream {
                 () = self.draining.cancelled() => return None,
             };
             match received {
-                Ok(event) if self.is_wanted(&event) => return Some(reported(&event)),
+                Ok(event) if self.is_wanted(&event) => return Some(sse(&event)),
                 Ok(_) => {}
                 Err(RecvError::Lagged(missed)) => {
                     return Some(Sse::default().event("lagged").data(json!({ "missed": missed }).to_string()));
@@ -102,7 +102,7 @@ impl Stream {
     }
 }
 
-fn reported(event: &Event) -> Sse {
+fn sse(event: &Event) -> Sse {
     let name = event.event_kind.name();
     let detail = match &event.event_kind {
         EventKind::Started { waited } => json!({ "waitedMs": waited.get() }),

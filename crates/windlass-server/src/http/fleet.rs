@@ -1,5 +1,4 @@
-//! Workers, alerts and the audit: what the fleet is made of, what is wrong with it, and what people did. For callers for all
-//! tenants.
+//! Workers, alerts and the audit log. Only for callers for all tenants.
 
 use super::app::App;
 use super::auth::{May, Read};
@@ -14,9 +13,9 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use windlass_core::Millis;
 
-/// Lines of the audit shown when no limit is asked for.
+/// The default number of audit entries shown.
 const DEFAULT_AUDIT: u32 = 50;
-/// Workers seen within this time are shown.
+/// Only workers that reported within this time are shown.
 const SEEN_WITHIN: Millis = Millis::from_secs(60);
 
 /// A worker as it last reported itself.
@@ -34,7 +33,7 @@ pub(crate) struct WorkerView {
     seen_at: String,
 }
 
-/// An alert rule on one subject.
+/// The state of an alert rule for one subject.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Alert)]
@@ -50,20 +49,20 @@ pub(crate) struct AlertView {
     detail: String,
 }
 
-/// What a person did: replayed, discarded, paused, ….
+/// An action of an operator: replayed, discarded, paused, ….
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Audit)]
 pub(crate) struct AuditView {
     at: String,
-    /// The token's name and id, or how it was done without one.
+    /// The token's name and id, or the way the action was done without a token.
     by: String,
     action: String,
-    /// How many jobs or queues it changed.
+    /// How many jobs or queues the action changed.
     count: u64,
     detail: String,
 }
 
-/// What people did, newest first.
+/// Actions of operators, newest first.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "fleet", params(("limit" = Option<u32>, Query)),
     responses((status = 200, body = Listing<AuditView>)))]
 pub(crate) async fn audit(
@@ -84,7 +83,7 @@ pub(crate) async fn audit(
     Ok(Json(Listing::whole(lines.into_iter().map(view).collect())))
 }
 
-/// Workers seen within the last minute.
+/// Workers that reported within the last minute.
 #[utoipa::path(get, path = "/api/v1/workers", tag = "fleet", responses((status = 200, body = Listing<WorkerView>)))]
 pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<WorkerView>>, Problem> {
     caller.for_all_tenants()?;

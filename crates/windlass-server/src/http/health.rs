@@ -1,4 +1,4 @@
-//! Is the server alive, and can it do its work?
+//! Health checks: whether the server is alive, and whether it is ready.
 
 use super::app::App;
 use super::auth::{May, Read};
@@ -32,7 +32,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if app.draining().is_cancelled() {
-        return Err(Problem::new(Kind::Draining, "the server takes no new work"));
+        return Err(Problem::new(Kind::Draining, "the server accepts no new work"));
     }
     let health = app.windlass().health().await?;
     Ok(Json(Health {

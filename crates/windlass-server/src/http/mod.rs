@@ -1,4 +1,4 @@
-//! The HTTP API: translates requests into calls of the library and answers into JSON. It holds no rules of its own.
+//! The HTTP API: translates requests into calls of the library and results into JSON. It contains no rules.
 
 mod app;
 mod auth;
@@ -32,7 +32,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The document's head; the rest comes from the routes.
+/// The head of the OpenAPI document; the rest comes from the routes.
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Windlass",
@@ -45,7 +45,7 @@ struct Document;
 pub(crate) fn router(app: App) -> Router {
     let (router, mut document) = routes().split_for_parts();
     secure(&mut document);
-    let text = document.to_json().expect("the document is texts");
+    let text = document.to_json().expect("the document contains only strings");
     let reference = Reference::new(text);
     let page = reference.clone();
     let router = router

@@ -1,4 +1,4 @@
-//! Pages without a browser's help: the API's reference, rendered from the OpenAPI document, and a plain status page.
+//! Pages that need no scripts: the API reference, rendered from the OpenAPI document, and a plain status page.
 
 use super::app::App;
 use axum::body::Bytes;
@@ -16,7 +16,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;ma
     td,th{border-bottom:1px solid #e4e7eb;padding:.25rem .75rem .25rem 0;text-align:left;vertical-align:top}\
     @media(prefers-color-scheme:dark){body{background:#14171a;color:#e6e8ea}pre{background:#1d2125}details,td,th{border-color:#333a41}a{color:#7ab7ff}}";
 
-/// The OpenAPI document of the routes, as text, and the page made of it.
+/// The OpenAPI document of the routes as text, and the page rendered from it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference(Arc<Texts>);
 
@@ -114,8 +114,8 @@ fn render_operation(body: &mut String, document: &Value, method: &str, path: &st
         let _ = write!(body, "<h4>Body</h4>{}", render_schema(document, schema));
     }
     for (status, response) in operation.get("responses").and_then(Value::as_object).into_iter().flatten() {
-        let reported = response.get("description").and_then(Value::as_str).unwrap_or_default();
-        let _ = write!(body, "<h4>{} {}</h4>", escape(status), escape(reported));
+        let description = response.get("description").and_then(Value::as_str).unwrap_or_default();
+        let _ = write!(body, "<h4>{} {}</h4>", escape(status), escape(description));
         if let Some(schema) = response.pointer("/content/application~1json/schema") {
             body.push_str(&render_schema(document, schema));
         }
@@ -130,7 +130,7 @@ fn render_schema(document: &Value, schema: &Value) -> String {
     format!("<p>{}</p><pre>{}</pre>", escape(name.unwrap_or_default()), escape(&text))
 }
 
-/// Escaped text with what stands between backticks as code.
+/// Escaped text, with parts between backticks as code.
 fn prose(escaped: &str) -> String {
     let mut html = String::new();
     for (index, part) in escaped.split('`').enumerate() {

@@ -1,4 +1,4 @@
-//! Policies: the presets and the operator's own, and what any policy would do.
+//! Policies: the presets, the operator's own policies, and previews of any policy.
 
 use super::app::App;
 use super::auth::{May, Read};
@@ -26,12 +26,12 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[schema(as = NamedPolicy)]
 pub(crate) struct PolicyView {
     name: String,
-    /// What it is for; of presets.
+    /// What it is for; only presets have this.
     purpose: Option<&'static str>,
     preset: bool,
     /// The whole policy in one line.
     line: String,
-    /// In words.
+    /// A description in words.
     explained: String,
     #[schema(value_type = Object)]
     policy: Value,
@@ -67,7 +67,7 @@ async fn list(State(app): State<App>, _caller: May<Read>) -> Result<Json<Listing
     Ok(Json(Listing::whole(policies.into_iter().map(PolicyView::from).collect())))
 }
 
-/// Look at one policy.
+/// Show one policy.
 #[utoipa::path(get, path = "/api/v1/policies/{name}", tag = "policies", params(("name" = String, Path)),
     responses((status = 200, body = PolicyView), (status = 404, body = ProblemBody)))]
 async fn get(
@@ -80,7 +80,7 @@ async fn get(
     policy.map(|policy| Json(policy.into())).ok_or_else(|| Problem::not_found("policy", shown))
 }
 
-/// What a policy would do: the delays, their jitter windows and totals.
+/// Preview a policy: its delays, their jitter windows and totals.
 #[utoipa::path(post, path = "/api/v1/policies/preview", tag = "policies", request_body = PreviewBody,
     responses((status = 200, body = PreviewView), (status = 422, body = ProblemBody)))]
 async fn preview_one(State(app): State<App>, _caller: May<Read>, body: Body) -> Result<Json<PreviewView>, Problem> {
@@ -113,7 +113,7 @@ fn read_preview(body: &Body, faults: &Faults) -> Result<(Option<Value>, Option<u
     Ok((value, count))
 }
 
-/// Where the fault of a body's `policy` lies: in one of its fields, or in the text as a whole.
+/// The pointer to a fault in a body's `policy`: one of its fields, or the whole text.
 pub(crate) fn policy_pointer(value: &Value, error: &PolicyError) -> String {
     let is_whole = error.field.is_empty() || value.is_string();
     if is_whole { "/policy".to_owned() } else { format!("/policy/{}", error.field) }

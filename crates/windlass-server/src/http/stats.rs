@@ -1,4 +1,5 @@
-//! Stats: what happened over 5 minutes, an hour and a day, in all and per queue, kind and tenant. Read from tallies.
+//! Stats: counts over 5 minutes, an hour and a day, in total and per queue, kind and tenant. They are read from
+//! tallies.
 
 use super::app::App;
 use super::auth::{May, Read};
@@ -33,7 +34,7 @@ pub(crate) struct WindowStats {
     tenants: BTreeMap<String, Counts>,
 }
 
-/// What happened.
+/// The counts of one window.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Counts {
@@ -44,11 +45,11 @@ pub(crate) struct Counts {
     cancelled: i64,
     /// Attempts that were retries.
     total_retries: i64,
-    /// Retries of jobs that ended well.
+    /// Retries of jobs that succeeded.
     successful_retries: i64,
-    /// 0 to 1; null while there were no retries.
+    /// 0 to 1; null if there were no retries.
     retry_success_rate: Option<f64>,
-    /// Retries for each first attempt; null while there were none.
+    /// Retries per first attempt; null if there were none.
     retry_rate: Option<f64>,
     exhausted: i64,
     lost: i64,
@@ -56,7 +57,7 @@ pub(crate) struct Counts {
     latency: Latency,
 }
 
-/// Mean times in milliseconds; null while there is nothing to measure.
+/// Mean times in milliseconds; null if there is nothing to measure.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Latency {

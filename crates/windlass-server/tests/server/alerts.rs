@@ -1,5 +1,5 @@
-//! Family A's flow on the real binary, scaled down (the exact 30, 60 and 120 seconds and five minutes are held in virtual time by
-//! the library's tests), and alerts of several nodes: told once, whoever is restarted when.
+//! The flow of family A on the real binary, scaled down (the library's tests check the exact 30, 60 and 120 seconds and
+//! five minutes in virtual time), and alerts of several nodes: each notice is sent once, even if nodes restart.
 
 use super::client::{Receiver, header};
 use super::node::{Node, Place, eventually};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use windlass_core::signature::Secret;
 
 crate::on_both_stores!(
-    a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed,
-    several_nodes_tell_an_alert_once_whoever_is_restarted,
+    a_job_and_its_webhook_fail_step_by_step_alert_once_and_are_replayed,
+    several_nodes_send_an_alert_once_across_restarts,
 );
 
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
@@ -20,11 +20,11 @@ const STEPS: &str = "steps:300ms/600ms/1200ms";
 /// A receiver whose answer can be changed.
 fn receiver(status: u16) -> (Receiver, Arc<AtomicU16>) {
     let health = Arc::new(AtomicU16::new(status));
-    let reported = health.clone();
-    (Receiver::new(move |_| reported.load(Ordering::SeqCst)), health)
+    let status = health.clone();
+    (Receiver::new(move |_| status.load(Ordering::SeqCst)), health)
 }
 
-/// A file with these rules, and an operator who is told.
+/// Writes a file with these rules and the operator's URL.
 fn configure(place: &Place, operator: &Receiver, rules: &str) {
     let url = &operator.url;
     place.write(
@@ -33,10 +33,10 @@ fn configure(place: &Place, operator: &Receiver, rules: &str) {
     );
 }
 
-/// What an operator was told: `fired first 1`, each once however often it was sent, in the order of arrival.
-fn reported(operator: &Receiver) -> Vec<String> {
+/// The notices that an operator received, such as `fired first 1`, in the order of arrival, without repetitions.
+fn notices(operator: &Receiver) -> Vec<String> {
     let mut seen = BTreeMap::new();
-    let mut reported = Vec::new();
+    let mut notices = Vec::new();
     for (head, body) in operator.got.lock().unwrap().iter() {
         let (id, at) = (header(head, "webhook-id").unwrap(), header(head, "webhook-timestamp").unwrap());
         let at: i64 = at.parse().unwrap();
@@ -47,19 +47,19 @@ fn reported(operator: &Receiver) -> Vec<String> {
         let notice: Value = serde_json::from_str(body).unwrap();
         let word = notice["type"].as_str().unwrap().trim_start_matches("alert.");
         let line = format!("{word} {} {}", notice["data"]["subject"].as_str().unwrap(), notice["data"]["incident"]);
-        if !reported.contains(&line) {
-            reported.push(line);
+        if !notices.contains(&line) {
+            notices.push(line);
         }
     }
-    assert_eq!(seen.len(), reported.len(), "two ids for one change");
-    reported
+    assert_eq!(seen.len(), notices.len(), "two ids for one change");
+    notices
 }
 
 fn delays(history: &Value) -> Vec<Option<u64>> {
     history.as_array().unwrap().iter().map(|attempt| attempt["delayMs"].as_u64()).collect()
 }
 
-fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Place) {
+fn a_job_and_its_webhook_fail_step_by_step_alert_once_and_are_replayed(place: &Place) {
     let (target, target_health) = receiver(500);
     let (hook, hook_health) = receiver(503);
     let operator = Receiver::new(|_| 204);
@@ -72,7 +72,7 @@ fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Pl
     let id = node.client.post("/api/v1/jobs", &body.to_string()).is(201)["id"].as_i64().unwrap();
     let path = format!("/api/v1/jobs/{id}");
 
-    // The job fails through its three steps into failed; the delivery that tells so does the same.
+    // The job fails after its three steps, and so does the delivery that reports on it.
     let mut job = Value::Null;
     eventually("the delivery gives up", || {
         job = node.client.get(&path).is(200);
@@ -95,7 +95,7 @@ fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Pl
     let dead: Vec<_> = dead["items"].as_array().unwrap().iter().map(|job| job["id"].as_i64().unwrap()).collect();
     assert_eq!(dead, [delivery_id, id]);
 
-    // People see the one from the other.
+    // The job shows its delivery, and the delivery shows its job.
     let shown = |args: &[&str]| {
         let output = place.command(args).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -110,13 +110,13 @@ fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Pl
     assert!(shown(&["history", &id.to_string()]).contains(&hook.url));
     assert!(shown(&["jobs", "--parent", &id.to_string()]).contains(&delivery_id.to_string()));
 
-    // The alert, once; its end after the replay, once.
-    eventually("the operator hears of it", || reported(&operator) == ["fired  1"]);
+    // The alert fires once, and is resolved once after the replay.
+    eventually("the operator gets the alert", || notices(&operator) == ["fired  1"]);
     target_health.store(200, Ordering::SeqCst);
     hook_health.store(204, Ordering::SeqCst);
     let replayed = node.client.post("/api/v1/dead-letters/replay", r#"{"filter":{}}"#).is(200);
     assert_eq!(replayed["done"], 2);
-    eventually("the operator hears that it is over", || reported(&operator) == ["fired  1", "resolved  1"]);
+    eventually("the operator gets the end of the alert", || notices(&operator) == ["fired  1", "resolved  1"]);
     eventually("both deliveries arrive", || {
         job = node.client.get(&path).is(200);
         let states: Vec<_> = job["deliveries"].as_array().unwrap().iter().map(|d| d["state"].clone()).collect();
@@ -127,54 +127,55 @@ fn a_job_and_its_webhook_fail_step_by_step_ring_once_and_are_replayed(place: &Pl
     assert_eq!(node.logged("alert dead_letters is resolved"), 1);
 }
 
-/// Stores a job that will be a dead letter of this queue at once.
+/// Stores a job that becomes a dead letter of this queue at once.
 fn die(node: &Node, queue: &str, target: &Receiver) {
     let body = json!({"http": {"url": target.url}, "queue": queue, "retry": "once"});
     node.client.post("/api/v1/jobs", &body.to_string()).is(201);
 }
 
-fn several_nodes_tell_an_alert_once_whoever_is_restarted(place: &Place) {
+fn several_nodes_send_an_alert_once_across_restarts(place: &Place) {
     let (target, health) = receiver(500);
     let operator = Receiver::new(|_| 204);
-    // The second rule is a gauge: whoever raises it has judged the first one too, and since it started.
+    // The second rule is a probe: a node that fires it has also checked the first rule since it started.
     let rules = "[alerts.rules.first]\nmeasure = \"dead_letters\"\nqueue = \"first\"\nfor = \"500ms\"\n\
                  [alerts.rules.gauge]\nmeasure = \"dead_letters\"\nqueue = \"gauge\"\nfor = \"1s\"\n";
     configure(place, &operator, rules);
     let start = |name: &str| place.serve(&["--allow-private-targets", "--worker", name]);
     let (mut a, mut b) = (start("a"), start("b"));
     die(&a, "first", &target);
-    eventually("it fires", || reported(&operator) == ["fired first 1"]);
+    eventually("it fires", || notices(&operator) == ["fired first 1"]);
     let mut lines = a.logged("alert dead_letters fires") + b.logged("alert dead_letters fires");
 
-    // Restarted while firing: one killed, one stopped, never both away at once. It is not told again.
+    // Both nodes restart while the alert fires, one after the other: one is killed, one is stopped. No second notice is
+    // sent.
     a.kill();
     a = start("a");
     b.signal("-TERM");
     b.ended();
     b = start("b");
     die(&a, "gauge", &target);
-    eventually("the gauge fires", || reported(&operator).len() > 1);
-    assert_eq!(reported(&operator), ["fired first 1", "fired gauge 1"]);
+    eventually("the gauge fires", || notices(&operator).len() > 1);
+    assert_eq!(notices(&operator), ["fired first 1", "fired gauge 1"]);
     let seen = b.client.get("/api/v1/alerts").is(200);
     let of =
         |name: &str| seen["items"].as_array().unwrap().iter().find(|alert| alert["subject"] == name).unwrap().clone();
     assert_eq!((&of("first")["status"], &of("first")["incident"]), (&json!("firing"), &json!(1)));
 
-    // Over: told once.
+    // The alert is resolved: one notice is sent.
     health.store(200, Ordering::SeqCst);
     let replayed = b.client.post("/api/v1/dead-letters/replay", r#"{"filter":{"queue":"first"}}"#).is(200);
     assert_eq!(replayed["done"], 1);
-    eventually("it is over", || reported(&operator).len() == 3);
+    eventually("it is resolved", || notices(&operator).len() == 3);
     b.client.post("/api/v1/dead-letters/discard", r#"{"filter":{"queue":"gauge"},"reason":"a test"}"#).is(200);
-    eventually("the gauge is over", || reported(&operator).len() > 3);
+    eventually("the gauge is resolved", || notices(&operator).len() > 3);
     let all = ["fired first 1", "fired gauge 1", "resolved first 1", "resolved gauge 1"];
-    assert_eq!(reported(&operator), all);
+    assert_eq!(notices(&operator), all);
 
-    // And again: a new incident.
+    // It fires again: a new incident.
     health.store(500, Ordering::SeqCst);
     die(&b, "first", &target);
-    eventually("it fires again", || reported(&operator).len() > 4);
-    assert_eq!(reported(&operator)[4..], ["fired first 2"]);
+    eventually("it fires again", || notices(&operator).len() > 4);
+    assert_eq!(notices(&operator)[4..], ["fired first 2"]);
     lines += a.logged("alert dead_letters fires") + b.logged("alert dead_letters fires");
-    assert_eq!(lines, 3, "one line in all logs for each");
+    assert_eq!(lines, 3, "one line in all logs for each incident");
 }

@@ -1,4 +1,4 @@
-//! As little of HTTP as the tests need, so that nothing is done for the server that it should do itself.
+//! A minimal HTTP client, so that it does not hide mistakes of the server.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Longest wait for an answer.
+/// The longest wait for an answer.
 const HANG: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ impl Client {
             self.address,
             body.len()
         );
-        // A server may refuse what it has seen and close: its answer counts, not that the rest could not be sent.
+        // A server may refuse a request early and close. Its answer counts, even if the rest could not be sent.
         let (head, body) = read_message(&mut BufReader::new(stream)).map_err(|error| sent.err().unwrap_or(error))?;
         let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
         let status = status.ok_or_else(|| std::io::Error::other(format!("no status in {head:?}")))?;
@@ -67,7 +67,7 @@ impl Client {
     }
 }
 
-/// Head and body of a message with a length, or until the end.
+/// The head and body of a message with a length, or until the end of the stream.
 pub fn read_message(reader: &mut impl BufRead) -> std::io::Result<(String, String)> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -105,7 +105,7 @@ fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> std::io::Result
     }
 }
 
-/// A receiver of calls that answers as it is told, and keeps what it got.
+/// A receiver of calls that answers as the test chooses, and keeps the calls.
 #[derive(Debug, Clone)]
 pub struct Receiver {
     pub url: String,
@@ -113,7 +113,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Answers the `n`th call with `status(n)`; hangs up without a word where that is 0.
+    /// Answers the `n`th call with `status(n)`; if that is 0, closes the connection without an answer.
     pub fn new(status: impl Fn(usize) -> u16 + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
         let url = format!("http://{}/hook", listener.local_addr().expect("a bound socket has an address"));
@@ -128,10 +128,10 @@ impl Receiver {
                     kept.len()
                 };
                 let status = status(number);
-                let reported = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 if status > 0 {
-                    // A caller that was killed has gone.
-                    let _ = (&stream).write_all(reported.as_bytes());
+                    // The caller may have been killed.
+                    let _ = (&stream).write_all(answer.as_bytes());
                 }
             }
         });

@@ -1,5 +1,5 @@
-//! Nodes killed between finishing jobs and telling about it, again and again: every finished job's webhook arrives, always
-//! with the same id and body; none arrives for a job that did not finish.
+//! Nodes are killed repeatedly between the end of a job and its webhook. The webhook of every finished job arrives,
+//! always with the same id and body. No webhook arrives for an unfinished job.
 
 use super::client::{Client, Receiver};
 use super::node::{Node, Place, eventually};
@@ -8,30 +8,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass::Random;
 
 crate::on_both_stores!(
-    a_killed_node_tells_about_every_finished_job_and_about_no_other,
-    whoever_is_to_be_reported_is_said_by_the_job_its_schedule_or_its_tenant,
+    a_killed_node_sends_webhooks_for_finished_jobs_only,
+    the_webhook_comes_from_the_job_its_schedule_or_its_tenant,
 );
 
 const KILLS: usize = 8;
-/// Never given up by the policy: how often a node dies is not the receiver's fault.
-const PATIENT: &str = "fixed:base=50ms,jitter=none,retries=1000,maxCrashes=1000";
+/// A policy that never gives up in this test, because each kill of a node costs an attempt.
+const MANY_RETRIES: &str = "fixed:base=50ms,jitter=none,retries=1000,maxCrashes=1000";
 
 /// When a node is killed.
 #[derive(Debug)]
 enum Moment {
-    /// As soon as the server has said that this many results count.
+    /// As soon as the server has accepted this many results.
     Finished(u64),
-    /// As soon as this many more tries have reached the receiver.
+    /// As soon as this many more attempts have reached the receiver.
     Received(u64),
 }
 
-fn a_killed_node_tells_about_every_finished_job_and_about_no_other(place: &Place) {
+fn a_killed_node_sends_webhooks_for_finished_jobs_only(place: &Place) {
     let seed = std::env::var("WINDLASS_TEST_SEED").ok().and_then(|text| text.parse().ok());
     let seed: u64 = seed.unwrap_or_else(|| Random::system().number());
     println!("seed {seed}: WINDLASS_TEST_SEED={seed} repeats it");
     let random = Random::seeded(seed);
     let pick = |below: u64| random.number() % below;
-    // Deaf, rude or well: by the number of the call, so that every delivery gets through in the end.
+    // The call's number decides whether the receiver accepts, refuses or hangs up, so every delivery succeeds in the
+    // end.
     let hook = Receiver::new(|n| [204, 503, 204, 0, 204][n % 5]);
     let target = Receiver::new(|n| if n % 3 == 0 { 500 } else { 200 });
     for _ in 0..KILLS {
@@ -43,28 +44,28 @@ fn a_killed_node_tells_about_every_finished_job_and_about_no_other(place: &Place
             Moment::Finished(count) => work(&node.client, count),
             Moment::Received(count) => {
                 work(&node.client, 6);
-                eventually("tries arrive", || hook.count() as u64 >= before + count);
+                eventually("attempts arrive", || hook.count() as u64 >= before + count);
             }
         }
         node.kill();
     }
     let node = start(place);
-    eventually("every call is made and every webhook told", || {
+    eventually("every call is made and every webhook is delivered", || {
         let live = node.client.get("/api/v1/jobs?state=queued,retrying,running&executor=http&limit=1").is(200);
         live["items"].as_array().unwrap().is_empty()
     });
     judge(&node.client, &hook);
 }
 
-/// Under one name: what the killed node held is free at once.
+/// All nodes have the same name, so that the leases of a killed node are freed at once.
 fn start(place: &Place) -> Node {
     place.serve(&["--allow-private-targets", "--worker", "n1"])
 }
 
-/// Jobs of every fate: done by a remote worker, calls that end well or not, cancelled, and never finished.
+/// Jobs that end in every way: run by a remote worker, calls that succeed or fail, cancelled, and never finished.
 fn fill(client: &Client, hook: &Receiver, target: &Receiver) {
-    let webhook = json!({"url": hook.url, "policy": PATIENT});
-    let job = |queue: &str| json!({"kind": "a", "queue": queue, "retry": PATIENT, "webhook": webhook});
+    let webhook = json!({"url": hook.url, "policy": MANY_RETRIES});
+    let job = |queue: &str| json!({"kind": "a", "queue": queue, "retry": MANY_RETRIES, "webhook": webhook});
     let call = json!({"http": {"url": target.url}, "retry": "once", "webhook": webhook});
     let later = json!({"kind": "a", "queue": "later", "delay": "1h", "webhook": webhook});
     let mut jobs = vec![job("work"); 6];
@@ -73,26 +74,26 @@ fn fill(client: &Client, hook: &Receiver, target: &Receiver) {
     let stored = client.post("/api/v1/jobs/batch", &json!({"jobs": jobs, "atomic": true}).to_string()).is(201);
     let last = stored["results"].as_array().unwrap().last().unwrap()["id"].clone();
     client.send("DELETE", &format!("/api/v1/jobs/{last}"), "").unwrap().is(200);
-    // Somebody takes these and is never heard of again.
+    // A worker takes these jobs and never reports a result.
     lease(client, "unfinished", 2);
 }
 
 fn lease(client: &Client, queue: &str, most: u64) -> Vec<Value> {
-    let subscription = json!({"worker": "w", "queues": [queue], "max": most, "waitMs": 0, "leaseMs": 600_000});
-    client.post("/api/v1/leases", &subscription.to_string()).is(200)["jobs"].as_array().unwrap().clone()
+    let request = json!({"worker": "w", "queues": [queue], "max": most, "waitMs": 0, "leaseMs": 600_000});
+    client.post("/api/v1/leases", &request.to_string()).is(200)["jobs"].as_array().unwrap().clone()
 }
 
-/// Finishes this many jobs, one by one: well, or for good.
+/// Finishes this many jobs one by one: half of them succeed, the others fail permanently.
 fn work(client: &Client, count: u64) {
     for (n, job) in lease(client, "work", count).iter().enumerate() {
-        let verb = if n % 2 == 0 { "complete" } else { "fail" };
+        let action = if n % 2 == 0 { "complete" } else { "fail" };
         let mut result = json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
-        if verb == "fail" {
+        if action == "fail" {
             result["permanent"] = json!(true);
             result["message"] = json!("no");
         }
         let body = json!({"worker": "w", "results": [result]}).to_string();
-        let answer = client.post(&format!("/api/v1/leases/{verb}"), &body).is(200);
+        let answer = client.post(&format!("/api/v1/leases/{action}"), &body).is(200);
         assert_eq!(answer["results"][0]["result"], "ok", "{answer}");
     }
 }
@@ -112,11 +113,11 @@ fn judge(client: &Client, hook: &Receiver) {
         let id = job["id"].as_i64().unwrap();
         let state = job["state"].as_str().unwrap();
         let Some(versions) = reported.remove(&id) else {
-            assert!(!matches!(state, "succeeded" | "failed" | "cancelled"), "job {id} is {state} and nobody was told");
+            assert!(!matches!(state, "succeeded" | "failed" | "cancelled"), "job {id} is {state} and has no webhook");
             unfinished += 1;
             continue;
         };
-        assert_eq!(versions.len(), 1, "job {id} was told about in {} ways", versions.len());
+        assert_eq!(versions.len(), 1, "job {id} has {} different webhooks", versions.len());
         let (_, body) = versions.first().unwrap();
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["type"], json!(format!("job.{state}")), "job {id}");
@@ -124,12 +125,15 @@ fn judge(client: &Client, hook: &Receiver) {
         assert_eq!(shown["deliveries"].as_array().unwrap().len(), 1, "job {id} has one delivery");
         finished += 1;
     }
-    assert!(reported.is_empty(), "webhooks about no job there is: {reported:?}");
-    println!("{KILLS} kills, {finished} finished jobs told in {} tries, {unfinished} unfinished ones not", tries.len());
+    assert!(reported.is_empty(), "webhooks about unknown jobs: {reported:?}");
+    println!(
+        "{KILLS} kills, {finished} finished jobs with {} webhook attempts, {unfinished} unfinished jobs without",
+        tries.len()
+    );
     assert!(finished >= KILLS * 5 && unfinished >= KILLS * 3, "{finished} finished, {unfinished} unfinished");
 }
 
-fn whoever_is_to_be_reported_is_said_by_the_job_its_schedule_or_its_tenant(place: &Place) {
+fn the_webhook_comes_from_the_job_its_schedule_or_its_tenant(place: &Place) {
     let (tenants, own) = (Receiver::new(|_| 204), Receiver::new(|_| 204));
     let target = Receiver::new(|_| 200);
     let of_tenant = format!("[tenants.acme.webhook]\nurl = {:?}\nevents = [\"succeeded\"]\n", tenants.url);
@@ -145,11 +149,11 @@ fn whoever_is_to_be_reported_is_said_by_the_job_its_schedule_or_its_tenant(place
     for schedule in [schedule_by_tenant, by_schedule] {
         node.client.post(&format!("/api/v1/schedules/{schedule}/trigger"), "").is(201);
     }
-    eventually("all four are told", || tenants.count() + own.count() == 4);
+    eventually("all four webhooks arrive", || tenants.count() + own.count() == 4);
     let reported = |receiver: &Receiver| -> BTreeSet<(Option<i64>, Option<i64>)> {
         let data = |body: &str| serde_json::from_str::<Value>(body).unwrap()["data"].take();
         let bodies = receiver.webhooks().into_iter().map(|(_, body)| data(&body));
-        // A run is known by its schedule.
+        // A run is identified by its schedule.
         bodies
             .map(|data| match data["scheduleId"].as_i64() {
                 Some(schedule) => (None, Some(schedule)),

@@ -1,4 +1,4 @@
-//! What users of the five families do first, end to end.
+//! The first steps of users of the five families, end to end.
 
 use super::client::Receiver;
 use super::node::{Place, eventually};
@@ -7,12 +7,12 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 
 crate::on_both_stores!(
-    a_url_is_called_until_it_answers_and_the_webhook_tells,
+    a_url_is_called_until_it_answers_and_a_webhook_reports_it,
     a_remote_worker_in_python_does_everything,
     limits_by_environment_archive_a_job_after_its_attempts,
 );
 
-fn a_url_is_called_until_it_answers_and_the_webhook_tells(place: &Place) {
+fn a_url_is_called_until_it_answers_and_a_webhook_reports_it(place: &Place) {
     let node = place.serve(&["--allow-private-targets"]);
     let target = Receiver::new(|n| if n < 3 { 503 } else { 200 });
     let hook = Receiver::new(|_| 204);
@@ -31,7 +31,7 @@ fn a_url_is_called_until_it_answers_and_the_webhook_tells(place: &Place) {
     assert_eq!(history["items"][0]["errorClass"], "ServerError");
     let calls = target.got.lock().unwrap().clone();
     assert!(calls.iter().all(|(_, body)| body == "{\"a\":1}"), "{calls:?}");
-    eventually("the webhook is told", || hook.count() == 1);
+    eventually("the webhook arrives", || hook.count() == 1);
     let (head, body) = hook.got.lock().unwrap()[0].clone();
     let head = head.to_ascii_lowercase();
     assert!(head.contains("webhook-signature: v1,") && head.contains("webhook-id: msg_"), "{head}");
@@ -80,8 +80,8 @@ fn limits_by_environment_archive_a_job_after_its_attempts(place: &Place) {
     for attempt in 1..=2 {
         let mut job = json!(null);
         eventually("the job is leased", || {
-            let subscription = r#"{"worker":"w","queues":["email"],"waitMs":500}"#;
-            job = node.client.post("/api/v1/leases", subscription).is(200)["jobs"]
+            let request = r#"{"worker":"w","queues":["email"],"waitMs":500}"#;
+            job = node.client.post("/api/v1/leases", request).is(200)["jobs"]
                 .as_array_mut()
                 .unwrap()
                 .pop()

@@ -1,4 +1,4 @@
-//! Killed, stopped, and stopped twice.
+//! Servers that are killed, stopped, and stopped twice.
 
 use super::node::{Place, eventually};
 use std::io::Write as _;
@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-crate::on_both_stores!(a_killed_server_loses_no_acknowledged_job, a_stopped_server_drains_and_ends_well);
+crate::on_both_stores!(a_killed_server_loses_no_acknowledged_job, a_stopped_server_drains_and_exits_with_success);
 
 fn a_killed_server_loses_no_acknowledged_job(place: &Place) {
     let mut node = place.serve(&[]);
@@ -40,11 +40,11 @@ fn a_killed_server_loses_no_acknowledged_job(place: &Place) {
     }
 }
 
-fn a_stopped_server_drains_and_ends_well(place: &Place) {
+fn a_stopped_server_drains_and_exits_with_success(place: &Place) {
     let mut node = place.serve(&["--grace", "5s"]);
     let client = node.client.clone();
     std::thread::scope(|threads| {
-        // A worker that waits for a minute is sent home at once.
+        // The poll of a worker that waits up to a minute is answered at once.
         let waiting = threads.spawn(|| client.post("/api/v1/leases", r#"{"worker":"w","waitMs":60000}"#));
         let silent = TcpStream::connect(client.address).unwrap();
         let mut stream = TcpStream::connect(client.address).unwrap();

@@ -1,5 +1,6 @@
-//! The real binary over real sockets, on both stores. Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those tests fail.
-#![allow(clippy::unwrap_used)] // Helpers of tests are tests.
+//! The real binary over real sockets, on both stores. Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those
+//! tests fail.
+#![allow(clippy::unwrap_used)] // All of this is test code.
 
 mod alerts;
 mod client;

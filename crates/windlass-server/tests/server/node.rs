@@ -1,4 +1,4 @@
-//! Processes of the real binary, and places to keep jobs in.
+//! Processes of the real binary, and the stores they use.
 
 use super::client::Client;
 use std::io::{BufRead, BufReader};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Longest wait for anything.
+/// The longest wait for a condition.
 pub(crate) const HANG: Duration = Duration::from_secs(180);
 
-/// Where jobs are kept: a file, or a schema of a database.
+/// Where jobs are stored: a file, or a schema of a database.
 #[derive(Debug)]
 pub struct Place {
     store: String,
@@ -33,7 +33,7 @@ impl Place {
         Self { store, schema, _dir: tempfile::tempdir().unwrap() }
     }
 
-    /// Puts a file where nodes are started: `windlass.toml` is read from there.
+    /// Writes a file into the directory where nodes start, from which `windlass.toml` is read.
     pub fn write(&self, name: &str, text: &str) {
         std::fs::write(self._dir.path().join(name), text).unwrap();
     }
@@ -49,12 +49,12 @@ impl Place {
         command
     }
 
-    /// A node with the API on a port of its own.
+    /// A node with the API on its own port.
     pub fn serve(&self, args: &[&str]) -> Node {
         self.serve_with(args, &[])
     }
 
-    /// The same with variables in its environment.
+    /// The same, with environment variables.
     pub fn serve_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Node {
         let mut command = self.command(&["serve"]);
         command.envs(variables.iter().copied());
@@ -82,14 +82,14 @@ impl Node {
             address
         });
         let address = address.unwrap_or_else(|| panic!("the node did not start: {seen:#?}"));
-        // Its log is read to the end, or the node would wait for a reader.
+        // Read the log to its end; otherwise the node would block on a full pipe.
         let log = Arc::new(Mutex::new(seen));
         let kept = log.clone();
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| kept.lock().unwrap().push(line)));
         Self { child, client: Client { address, token: None }, log }
     }
 
-    /// How many lines of its log hold these words.
+    /// How many lines of its log contain these words.
     pub fn logged(&self, words: &str) -> usize {
         self.log.lock().unwrap().iter().filter(|line| line.contains(words)).count()
     }
@@ -99,8 +99,8 @@ impl Node {
     }
 
     pub fn signal(&self, name: &str) {
-        let reported = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
-        assert!(reported.success());
+        let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill is there");
+        assert!(status.success());
     }
 
     pub fn kill(&mut self) {
@@ -121,7 +121,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -129,7 +129,7 @@ impl Drop for Node {
 
 /// Waits for a condition.
 #[track_caller]
-#[allow(clippy::disallowed_methods)] // Other processes live by the real clock.
+#[allow(clippy::disallowed_methods)] // Other processes use the real clock.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {

@@ -1,12 +1,12 @@
-//! Who gets in: listeners, tokens, half-open connections.
+//! Access to a server: listeners, tokens, half-open connections.
 
 use super::node::{HANG, Place, eventually};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-crate::on_both_stores!(tokens_open_and_close_the_door);
+crate::on_both_stores!(tokens_grant_and_end_access);
 
-fn tokens_open_and_close_the_door(place: &Place) {
+fn tokens_grant_and_end_access(place: &Place) {
     let refused = place.command(&["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
     let reported = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && reported.contains("windlass token create"), "{reported}");
@@ -19,7 +19,7 @@ fn tokens_open_and_close_the_door(place: &Place) {
     let node = place.serve(&[]);
     node.client.get("/api/v1/jobs").is(200);
     let made = create(&["--scope", "read", "--tenant", "acme"]);
-    eventually("the door closes", || node.client.get("/api/v1/jobs").status == 401);
+    eventually("calls without a token are refused", || node.client.get("/api/v1/jobs").status == 401);
     let mut reader = node.client.clone();
     reader.token = Some(made["token"].as_str().unwrap().to_owned());
     reader.get("/api/v1/jobs").is(200);
@@ -39,7 +39,7 @@ fn two_thousand_silent_connections_do_not_keep_a_client_out() {
     for n in 0..2000 {
         let mut stream = TcpStream::connect_timeout(&node.client.address, HANG).unwrap();
         if n % 2 == 0 {
-            // Some begin a header and never end it.
+            // Some begin a header and never complete it.
             stream.write_all(b"GET /api/v1/jobs HTTP/1.1\r\nHost: lo").unwrap();
         }
         silent.push(stream);
@@ -48,7 +48,7 @@ fn two_thousand_silent_connections_do_not_keep_a_client_out() {
         node.client.get("/readyz").is(200);
         node.client.post("/api/v1/jobs", r#"{"kind":"a"}"#).is(201);
     }
-    // The first of them is gone, or soon will be: a header must be complete within ten seconds.
+    // The first of them is closed by now, or will be soon: a header must be complete within ten seconds.
     silent[0].set_read_timeout(Some(HANG)).unwrap();
     let mut rest = Vec::new();
     let ended = silent[0].read_to_end(&mut rest);
@@ -56,7 +56,7 @@ fn two_thousand_silent_connections_do_not_keep_a_client_out() {
 }
 
 #[test]
-fn what_is_not_http_gets_an_answer_or_an_end() {
+fn input_that_is_not_http_is_answered_or_closed() {
     let node = Place::sqlite().serve(&[]);
     for bytes in [
         &b"\x16\x03\x01\x02\x00\x01\x00"[..],

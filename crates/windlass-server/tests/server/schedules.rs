@@ -1,4 +1,4 @@
-//! Schedules on several processes: one job per firing; a one-shot ends after its run.
+//! Schedules on several processes: one job per firing; a one-shot schedule ends after its run.
 
 use super::client::Receiver;
 use super::node::{Node, Place, eventually};

@@ -1,11 +1,11 @@
-//! Clients that take and never give back: others still get in.
+//! Clients that hold connections and do not read: other clients are still served.
 
 use super::node::{Node, Place};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Few slots, so that a test can take them all.
+/// Few slots, so that a test can use them all.
 const SLOTS: usize = 32;
 
 fn small_node() -> Node {
@@ -20,13 +20,13 @@ fn connect(node: &Node) -> TcpStream {
 fn crowd(node: &Node, bytes: &[u8]) -> Vec<TcpStream> {
     let crowd: Vec<TcpStream> = (0..SLOTS + 8).map(|_| connect(node)).collect();
     for mut stream in &crowd {
-        // A server that defends itself may have closed it already.
+        // The server may have already closed it.
         let _ = stream.write_all(bytes);
     }
     crowd
 }
 
-fn others_get_in(node: &Node) {
+fn others_are_served(node: &Node) {
     for _ in 0..3 {
         assert_eq!(node.client.get("/healthz").status, 200);
         node.client.post("/api/v1/jobs", r#"{"kind":"a"}"#).is(201);
@@ -41,7 +41,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An HTTP/2 client that allows no byte of a body to be sent, and asks for a page on each of `streams` streams.
+/// An HTTP/2 client that allows no byte of a body to be sent, and requests a page on each of `streams` streams.
 fn closed_window(streams: u32) -> Vec<u8> {
     const SETTINGS: u8 = 4;
     const HEADERS: u8 = 1;
@@ -64,14 +64,14 @@ fn closed_window(streams: u32) -> Vec<u8> {
 fn http2_clients_that_open_no_window_do_not_keep_others_out() {
     let node = small_node();
     let _crowd = crowd(&node, &closed_window(1));
-    others_get_in(&node);
+    others_are_served(&node);
 }
 
 #[test]
 fn pipelined_requests_that_are_never_read_do_not_keep_others_out() {
     let node = small_node();
     let _crowd = crowd(&node, "GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100).as_bytes());
-    others_get_in(&node);
+    others_are_served(&node);
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn long_polls_do_not_keep_others_out() {
         body.len()
     );
     let mut crowd = crowd(&node, request.as_bytes());
-    others_get_in(&node);
-    // Those that had to make room got an ordinary, empty answer.
+    others_are_served(&node);
+    // The polls that had to free their slots got an ordinary, empty answer.
     let answered = crowd.iter_mut().any(|stream| {
         stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         let mut answer = [0; 4096];
@@ -102,7 +102,7 @@ fn memory(node: &Node) -> u64 {
 }
 
 #[test]
-fn pages_that_nobody_takes_are_kept_once() {
+fn unread_pages_are_kept_once() {
     let node = Place::sqlite().serve(&[]);
     node.client.get("/docs");
     let before = memory(&node);

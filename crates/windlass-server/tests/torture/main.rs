@@ -1,8 +1,8 @@
-//! The real binary under torture: killed, cut off from its database, out of disk, restarted in turn, meddled with. What
-//! was acknowledged and what started is recorded out here and compared with what the store holds in the end. `cargo
-//! test` runs it short; `scripts/torture` runs it long. Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those
-//! tests fail.
-#![allow(clippy::unwrap_used)] // All of this is tests.
+//! The real binary under stress: it is killed, cut off from its database, out of disk space, restarted one node after
+//! another, and disturbed by operators. The tests record acknowledged jobs and started attempts outside the nodes, and
+//! compare them with the stored data at the end. `cargo test` runs a short version; `scripts/torture` runs a long one.
+//! Postgres comes from `WINDLASS_TEST_POSTGRES`; without it those tests fail.
+#![allow(clippy::unwrap_used)] // All of this is test code.
 
 mod checks;
 #[allow(dead_code)] // Shared with `server`, which uses more of it.

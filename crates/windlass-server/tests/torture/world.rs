@@ -1,4 +1,4 @@
-//! One run: a fleet under load, faults, and in the end the reckoning.
+//! One run: a fleet under load, faults, and the checks at the end.
 
 use crate::checks::check::{Allowed, violations};
 use crate::checks::integrity;
@@ -27,7 +27,7 @@ pub struct World {
 }
 
 impl World {
-    /// Starts nodes and load.
+    /// Starts the nodes and the load.
     pub fn start(what: &str, place: Place, nodes: usize, habit: Habit) -> Self {
         let seed = seed();
         let name = format!("{what} on {} ({nodes} nodes)", place.name());
@@ -42,7 +42,7 @@ impl World {
         &self.shared.fleet
     }
 
-    /// Faults are off: everything must finish, and everything must be as promised.
+    /// The faults are over: all jobs must finish, and all promises must hold.
     pub fn finish(self, faults: &str, allowed: Allowed) {
         let Self { name, seed, watch, random, shared, load } = self;
         load.drain(&random);

@@ -1,4 +1,4 @@
-//! Connection slots: a bounded number. When all are taken, the connection that makes the least progress gives up its slot.
+//! Connection slots, limited in number. When all are in use, the connection with the least progress gives up its slot.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use windlass::Clock;
 
 /// A connection without progress for this long may be closed when another needs its slot.
 const SILENCE_MS: u64 = 1000;
-/// How often to look again while all slots are taken by connections that make progress.
+/// How often to check again while all slots are used by connections that make progress.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// All slots.
@@ -28,39 +28,39 @@ pub(crate) struct ConnectionSlots {
 #[derive(Debug)]
 struct Occupant {
     address: IpAddr,
-    /// Requests whose handler is at work.
+    /// Requests whose handler is running.
     working: AtomicUsize,
-    /// Those of them that only wait for something to happen: long polls.
+    /// The part of them that only waits for an event: long polls.
     waiting: AtomicUsize,
-    /// Responses that the client has not taken yet.
+    /// Responses that the client has not read completely.
     sending: AtomicUsize,
-    /// Those of them that the server has nothing more for at present: event streams.
+    /// The part of them for which the server has nothing to send now: event streams.
     idle: AtomicUsize,
-    /// Monotonic milliseconds of the last progress: its start, a request, a part of a response.
+    /// The time of the last progress (the start, a request, a part of a response) in monotonic milliseconds.
     progress_at: AtomicU64,
     has_asked: AtomicBool,
     /// The connection is closed at once.
     evicted: CancellationToken,
-    /// Its long polls answer now, and then it is closed.
+    /// Its long polls are answered now, and then it is closed.
     retired: CancellationToken,
 }
 
-/// How a connection gives up its slot, the cheapest for its client first.
+/// How a connection gives up its slot. The way that costs its client least comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
-    /// Never sent a complete request.
+    /// It has never sent a complete request.
     NeverAsked,
-    /// Nothing is under way.
+    /// It has no request in progress.
     Silent,
-    /// Its client does not take the response.
+    /// Its client does not read the response.
     Stalled,
-    /// It waits for something to happen: it can be answered early.
+    /// It waits for an event and can be answered early.
     Waiting,
-    /// It follows events, and there are none: its client can follow them again.
+    /// It follows events and there are none now; its client can reconnect.
     Following,
 }
 
-/// One connection's slot, given back when its last clone is dropped.
+/// One connection's slot, freed when its last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSlot(Arc<Held>);
 
@@ -71,18 +71,18 @@ struct Held {
     slots: Arc<ConnectionSlots>,
 }
 
-/// A request whose handler is at work.
+/// A request whose handler is running.
 #[derive(Debug)]
 pub(crate) struct Working(ConnectionSlot);
 
-/// A response on its way to the client.
+/// A response that is being sent to the client.
 #[derive(Debug)]
 pub(crate) struct Sending {
     slot: ConnectionSlot,
     is_idle: bool,
 }
 
-/// A handler that waits for something to happen.
+/// A handler that waits for an event.
 #[derive(Debug)]
 pub(crate) struct Waiting(ConnectionSlot);
 
@@ -91,14 +91,14 @@ impl ConnectionSlots {
         Self { clock, max: max.max(1), taken: Mutex::default(), next: AtomicU64::new(0), freed: Notify::new() }
     }
 
-    /// Waits for a free slot, and makes one free if it can.
+    /// Waits for a free slot, and frees one if possible.
     pub(crate) async fn take(self: &Arc<Self>, address: IpAddr) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_take(address) {
                 return slot;
             }
             self.free_one();
-            // Either says only that it is worth looking again.
+            // Both only mean that it is worth checking again.
             tokio::select! {
                 () = self.freed.notified() => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
@@ -127,7 +127,8 @@ impl ConnectionSlots {
         Some(ConnectionSlot(Arc::new(Held { id, occupant, slots: self.clone() })))
     }
 
-    /// Closes the connection that loses least by it: of the address with the most connections, the longest without progress.
+    /// Closes the connection that loses least: from the address with the most connections, the one that has made no
+    /// progress for the longest time.
     fn free_one(&self) {
         let now = self.now();
         let taken = self.taken();
@@ -158,7 +159,7 @@ impl ConnectionSlots {
 }
 
 impl Occupant {
-    /// How it could give up its slot now; `None` while the server works for it or it makes progress.
+    /// How it could give up its slot now; `None` while a handler runs for it or it makes progress.
     fn standing(&self, now: u64) -> Option<Standing> {
         let load = |count: &AtomicUsize| count.load(Ordering::Acquire);
         if self.evicted.is_cancelled() || self.retired.is_cancelled() {
@@ -179,7 +180,7 @@ impl Occupant {
 }
 
 impl ConnectionSlot {
-    /// A request begins; its handler is at work until the guard is dropped.
+    /// A request begins; its handler runs until the guard is dropped.
     pub(crate) fn working(&self) -> Working {
         self.0.occupant.has_asked.store(true, Ordering::Release);
         self.progress();
@@ -187,13 +188,13 @@ impl ConnectionSlot {
         Working(self.clone())
     }
 
-    /// Bytes are on their way to the client until the guard is dropped.
+    /// Bytes are being sent to the client until the guard is dropped.
     pub(super) fn sending(&self) -> Sending {
         self.0.occupant.sending.fetch_add(1, Ordering::AcqRel);
         Sending { slot: self.clone(), is_idle: false }
     }
 
-    /// The handler of a request waits for something to happen until the guard is dropped.
+    /// The handler of a request waits for an event until the guard is dropped.
     pub(crate) fn waiting(&self) -> Waiting {
         self.0.occupant.waiting.fetch_add(1, Ordering::AcqRel);
         Waiting(self.clone())
@@ -216,7 +217,7 @@ impl ConnectionSlot {
         self.0.occupant.evicted.cancelled().await;
     }
 
-    /// The connection should end soon: what waits answers now.
+    /// The connection should end soon: waiting handlers answer now.
     pub(crate) async fn retired(&self) {
         self.0.occupant.retired.cancelled().await;
     }
@@ -227,14 +228,14 @@ impl ConnectionSlot {
 }
 
 impl Working {
-    /// The handler is done; its response is on its way until the new guard is dropped.
+    /// The handler is done; its response is being sent until the new guard is dropped.
     pub(crate) fn sending(self) -> Sending {
         self.0.sending()
     }
 }
 
 impl Sending {
-    /// The client took a part of the response.
+    /// The client has read a part of the response.
     pub(crate) fn progress(&mut self) {
         self.slot.progress();
         if std::mem::take(&mut self.is_idle) {
@@ -242,7 +243,7 @@ impl Sending {
         }
     }
 
-    /// The client would take more, but there is nothing more to send at present.
+    /// The client could read more, but there is nothing to send now.
     pub(crate) fn idle(&mut self) {
         if !std::mem::replace(&mut self.is_idle, true) {
             self.slot.0.occupant.idle.fetch_add(1, Ordering::AcqRel);
@@ -251,7 +252,7 @@ impl Sending {
 }
 
 impl Waiting {
-    /// Another connection needs the slot: answer now. Never, without a slot.
+    /// Completes when another connection needs the slot: answer now. Never completes without a slot.
     pub(crate) async fn is_over(waiting: Option<&Self>) {
         match waiting {
             Some(waiting) => waiting.0.retired().await,

@@ -1,5 +1,5 @@
-//! Against pages elsewhere that talk to this machine through a browser: while no token is needed, only requests that were
-//! sent to a name of this machine, from a page of it or from no page, are served.
+//! Protects a server without tokens from pages of other sites that reach this machine through a browser. Only requests
+//! that were sent to a name of this machine, by its own pages or by no page, are served.
 
 use crate::http::app::App;
 use crate::http::output::problem::{Kind, Problem};
@@ -13,7 +13,7 @@ use std::net::IpAddr;
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_open = match app.tokens().await {
         Ok(tokens) => tokens.is_open(),
-        // The store is away: handlers that need it say so, and liveness does not depend on it.
+        // The store is unavailable. Handlers that need it report that, and liveness does not depend on it.
         Err(_) => true,
     };
     if is_open && let Err(problem) = check(&app, &request) {
@@ -27,7 +27,7 @@ fn check(app: &App, request: &Request) -> Result<(), Problem> {
     if let Some(host) = &host
         && !is_own(app, host)
     {
-        let detail = format!("`{host}` is not a name of this server; without tokens it answers to localhost alone");
+        let detail = format!("`{host}` is not a name of this server; without tokens it answers only to localhost");
         return Err(Problem::new(Kind::UntrustedOrigin, detail));
     }
     let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);

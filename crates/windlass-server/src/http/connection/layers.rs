@@ -1,4 +1,4 @@
-//! Around every route: request ids, problems rendered, panics caught, pages elsewhere kept out.
+//! The layers around every route: add request ids, render problems, catch panics, refuse requests from other sites.
 
 use crate::http::app::App;
 use crate::http::connection::guard;
@@ -14,9 +14,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest id of a caller's own that is taken over.
+/// The longest request id that is accepted from a caller.
 const MAX_REQUEST_ID: usize = 128;
-/// Nothing from elsewhere, no scripts; the pages' own styles.
+/// The content security policy: nothing from other sites, no scripts, only inline styles.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -32,7 +32,7 @@ pub(crate) fn around(router: Router<App>, app: App) -> Router {
         .with_state(app)
 }
 
-/// Gives the request an id, and the answer its last touches.
+/// Gives the request an id, renders problems, and adds headers to the answer.
 async fn finish(State(app): State<App>, request: Request, next: Next) -> Response {
     let id = request_id(&app, &request);
     let path = shown(request.uri().path());
@@ -44,7 +44,7 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
         let allow = response.headers_mut().remove(ALLOW);
         response = problem.with_allow(allow).render(&path, &id);
     } else if response.status().is_client_error() || response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-        // Whatever a library answered by itself.
+        // An error that a library answered without a problem.
         let kind = match response.status() {
             StatusCode::NOT_FOUND => Kind::NotFound,
             StatusCode::METHOD_NOT_ALLOWED => Kind::MethodNotAllowed,
@@ -86,5 +86,5 @@ fn shown(path: &str) -> String {
 
 fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a handler panicked");
-    Problem::new(Kind::Internal, "a fault of the server; it is in the server's log").into_response()
+    Problem::new(Kind::Internal, "an internal error; see the server's log").into_response()
 }

@@ -1,5 +1,5 @@
-//! The accept loop: connections that are slow to ask, idle or too many are closed, and everything drains on stop. (Plain
-//! `axum::serve` has no header timeout: a few thousand silent sockets would starve everyone else.)
+//! The accept loop. It closes connections that are slow, idle or too many, and drains all connections on stop. (Plain
+//! `axum::serve` has no header timeout: a few thousand silent sockets would block all other clients.)
 
 use super::connections::{ConnectionSlot, ConnectionSlots, Sending, Working};
 use super::wire::Wire;
@@ -22,30 +22,30 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use windlass::Clock;
 
-/// Longest time until the first request's header is complete.
+/// The longest time until the first request's header is complete.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest silence between two requests.
+/// The longest idle time between two requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest time for which a client may take nothing of a response.
+/// The longest time in which a client may read nothing of a response.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often a connection is looked at for that.
+/// How often a connection is checked for this.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Connections the system may queue up for us.
+/// The backlog of the listening socket.
 const BACKLOG: u32 = 4096;
-/// Streams of one HTTP/2 connection.
+/// The most streams of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 100;
-/// Most bytes that an HTTP/2 stream buffers for a client that does not take them.
+/// The most bytes that an HTTP/2 stream buffers for a client that does not read them.
 const MAX_UNSENT: usize = 64 * 1024;
-/// Largest header of a request, in bytes.
+/// The largest header of a request, in bytes.
 const MAX_HEADER: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
-/// How long to wait after the system refused to accept (out of file descriptors).
+/// How long to wait after the system refused to accept a connection (out of file descriptors).
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
 /// Binds an address.
 ///
 /// # Errors
-/// It is in use, or not this machine's.
+/// The address is in use, or is not an address of this machine.
 pub(crate) fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
@@ -53,7 +53,7 @@ pub(crate) fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves until `stop`; then lets what is under way finish within `grace`.
+/// Serves until `stop`; then running requests may finish within `grace`.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -96,7 +96,7 @@ async fn connection(
     stop: CancellationToken,
     end: CancellationToken,
 ) {
-    // Answers are small and someone waits for them. A socket that refuses is about to fail anyway.
+    // Answers are small and clients wait for them. If this option cannot be set, the socket is about to fail anyway.
     let _ = stream.set_nodelay(true);
     let service = {
         let slot = slot.clone();
@@ -121,7 +121,7 @@ async fn connection(
     let mut draining = false;
     loop {
         tokio::select! {
-            // The client's or the network's fault: it knows.
+            // An error of the client or the network. The client notices it too.
             _ = connection.as_mut() => break,
             () = slot.evicted() => break,
             () = end.cancelled() => break,
@@ -138,7 +138,7 @@ async fn connection(
                 draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            // Whether it has asked is to be looked at when the time is up, not when the waiting began.
+            // Check whether a request has arrived when the time is over, not when the wait begins.
             () = first_header.as_mut(), if awaiting_first => {
                 if !slot.has_asked() {
                     break;
@@ -155,13 +155,13 @@ async fn answer(
     slot: ConnectionSlot,
     mut request: Request<Incoming>,
 ) -> Result<Response<Attended>, Infallible> {
-    // A handler that waits for something to happen says so, and can be asked to answer early.
+    // A handler that waits for an event marks itself as waiting, so that it can be asked to answer early.
     request.extensions_mut().insert(slot);
     let response = router.oneshot(request.map(Body::new)).await?;
     Ok(response.map(|body| Attended { body, sending: working.sending() }))
 }
 
-/// A body that notes when the client takes a part of it.
+/// A body that records when the client reads a part of it.
 #[derive(Debug)]
 struct Attended {
     body: Body,
@@ -204,8 +204,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_has_asked_outlives_the_time_for_the_first_header() {
-        // While a blocking task runs, the paused clock moves only when it is told to.
+    async fn a_connection_with_a_request_outlives_the_header_timeout() {
+        // While a blocking task runs, the paused clock moves only when the test advances it.
         let (release, held) = std::sync::mpsc::channel::<()>();
         let holder = tokio::task::spawn_blocking(move || held.recv());
         let listener = bind(([127, 0, 0, 1], 0).into()).expect("a port is free");

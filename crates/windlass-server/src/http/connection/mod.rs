@@ -1,4 +1,4 @@
-//! Connections: accepting, bounding and guarding them.
+//! Connections: accept, limit and guard them.
 
 pub(super) mod connections;
 pub(super) mod guard;

@@ -1,4 +1,4 @@
-//! The socket of a connection: notes when the client takes nothing more, so that a stalled one can be closed.
+//! The socket of a connection. It records when the client stops reading, so that a stalled connection can be closed.
 
 use super::connections::ConnectionSlot;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 pub(super) struct Wire {
     stream: TcpStream,
     slot: ConnectionSlot,
-    /// Set while the socket takes no more bytes: the response counts as being sent.
+    /// Set while the socket accepts no more bytes: the response counts as being sent.
     blocked: Option<super::connections::Sending>,
 }
 

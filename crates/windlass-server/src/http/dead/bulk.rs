@@ -15,12 +15,12 @@ use windlass::client::{DeadLetters, Discarded, JobFilter, MAX_BATCH, Replayed, S
 use windlass_core::JobId;
 use windlass_core::job::{Kind, QueueName, Tenant};
 
-/// The fastest rate that spaces jobs, in jobs per second.
+/// The highest rate of a replay, in jobs per second.
 const MAX_RATE: u64 = 1000;
-/// Longest reason of a discard, in bytes.
+/// The longest reason for a discard, in bytes.
 const MAX_REASON: usize = 1000;
 
-/// Which dead letters.
+/// Which dead letters to replay or discard.
 #[derive(Debug, ToSchema)]
 #[schema(as = DeadLetterChoice)]
 #[expect(dead_code, reason = "documents what `replay` and `discard` accept")]
@@ -32,20 +32,20 @@ pub(crate) struct ChoiceBody {
     filter: Option<serde_json::Value>,
     /// Replay: jobs per second, 1 to 1000; all at once if absent.
     rate: Option<u64>,
-    /// Discard: why.
+    /// Discard: the reason.
     reason: Option<String>,
 }
 
-/// What became of the dead letters.
+/// The result of a replay or discard.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BulkResult {
-    /// Sent again, or discarded.
+    /// How many were replayed or discarded.
     done: u64,
-    /// True if the filter may match more than one request takes (10,000): repeat it. With `rate`, each repetition goes on
-    /// where the last one ended.
+    /// True if the filter may match more than the 10,000 of one request: repeat the request. With `rate`, each
+    /// repetition continues where the last one ended.
     more: bool,
-    /// With `rate`: when the last of those sent again is due.
+    /// With `rate`: when the last replayed job is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_due_at: Option<String>,
     /// For each id given: queued, `already_live`, running, discarded, `not_dead` or `not_found`.
@@ -59,10 +59,11 @@ pub(crate) struct IdResult {
     result: &'static str,
 }
 
-/// Send dead letters again, all in one commit; `rate` spaces them.
+/// Replay dead letters, all in one commit; `rate` spreads them over time.
 ///
-/// By filter the oldest job goes first. A request with the same filter and rate goes on where the one before it ended, so a
-/// filter that matches more than 10,000 is one sequence, however often it was interrupted; no dead letter is sent twice.
+/// With a filter, the oldest job is sent first. A request with the same filter and rate continues where the previous
+/// one ended. A filter that matches more than 10,000 is therefore one sequence, even after interruptions. No dead
+/// letter is sent twice.
 #[utoipa::path(post, path = "/api/v1/dead-letters/replay", tag = "dead letters", request_body = ChoiceBody,
     responses((status = 200, body = BulkResult), (status = 422, body = ProblemBody)))]
 pub(crate) async fn replay(
@@ -108,7 +109,7 @@ async fn replay_ids(
         done: replayed.results.iter().filter(|result| **result == Replayed::Queued).count() as u64,
         more: false,
         last_due_at: moment(replayed.last_due),
-        results: reported(&ids, replayed.results.iter().map(word)),
+        results: id_results(&ids, replayed.results.iter().map(word)),
     }))
 }
 
@@ -151,15 +152,15 @@ pub(crate) async fn discard(
         Discarded::NotDead => "not_dead",
         Discarded::NotFound => "not_found",
     };
-    let results = reported(&ids, discarded.iter().map(word));
+    let results = id_results(&ids, discarded.iter().map(word));
     Ok(Json(BulkResult { done, more: false, last_due_at: None, results }))
 }
 
-fn reported(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
+fn id_results(ids: &[JobId], words: impl Iterator<Item = &'static str>) -> Vec<IdResult> {
     ids.iter().zip(words).map(|(id, result)| IdResult { id: id.0, result }).collect()
 }
 
-/// Which dead letters are meant.
+/// The selected dead letters.
 #[derive(Debug)]
 enum Choice {
     Ids(Vec<JobId>),
@@ -167,7 +168,7 @@ enum Choice {
 }
 
 impl Choice {
-    /// `None` if that is wrong, which the faults tell.
+    /// `None` if the selection is wrong; the fault is then recorded.
     fn read(fields: &Fields<'_>, caller: &Caller) -> Result<Option<Self>, Problem> {
         match (fields.has("ids"), fields.has("filter")) {
             (true, false) => Ok(Some(Self::Ids(read_ids(fields)))),
@@ -176,7 +177,7 @@ impl Choice {
                 read_filter(&filter, caller).map(|filter| Some(Self::Filter(Box::new(filter))))
             }
             (true, true) | (false, false) => {
-                fields.fault("ids", "or `filter` says which dead letters; give one of them");
+                fields.fault("ids", "or `filter` selects the dead letters; give exactly one of them");
                 Ok(None)
             }
         }

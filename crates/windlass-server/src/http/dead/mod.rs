@@ -1,4 +1,4 @@
-//! Dead letters: failed jobs that wait for a person. List, group, look at, replay and discard them.
+//! Dead letters: failed jobs that await manual action. List, group, show, replay and discard them.
 
 mod bulk;
 
@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass::client::{DeadGroup, JobFilter};
 
-/// Groups shown when no limit is asked for.
+/// The default number of groups shown.
 const DEFAULT_GROUPS: u32 = 50;
 /// Attempts shown with a dead letter.
 const SHOWN_ATTEMPTS: u32 = 100;
@@ -32,7 +32,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(bulk::discard))
 }
 
-/// Dead letters that failed alike.
+/// Dead letters with similar failures.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = DeadLetterGroup)]
@@ -42,16 +42,16 @@ pub(crate) struct GroupView {
     queue: String,
     kind: String,
     error_class: String,
-    /// The message without what varies between them.
+    /// The message without the parts that differ between them.
     message: String,
     count: u64,
     first_seen: String,
     last_seen: String,
-    /// One of them: the latest.
+    /// The latest of them.
     example_id: i64,
 }
 
-/// A dead letter with its history and the deliveries that tell about it.
+/// A dead letter with its history and its webhook deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeadLetter {
     #[serde(flatten)]
@@ -59,13 +59,13 @@ pub(crate) struct DeadLetter {
     history: Vec<AttemptView>,
 }
 
-/// List dead letters, newest first; or their groups.
+/// List dead letters, newest first, or their groups.
 #[utoipa::path(get, path = "/api/v1/dead-letters", tag = "dead letters",
     params(
-        ("group" = Option<bool>, Query, description = "Groups of failures that are alike, the largest first"),
+        ("group" = Option<bool>, Query, description = "Groups of similar failures, the largest first"),
         ("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("kind" = Option<String>, Query),
         ("class" = Option<String>, Query), ("since" = Option<String>, Query),
-        ("fingerprint" = Option<String>, Query, description = "Of a group"),
+        ("fingerprint" = Option<String>, Query, description = "The fingerprint of a group"),
         ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("order" = Option<String>, Query)),
     responses((status = 200, body = Listing<JobView>)))]
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Response, Problem> {
@@ -83,7 +83,7 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
     Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))).into_response())
 }
 
-/// Look at a dead letter with its history.
+/// Show a dead letter with its history.
 #[utoipa::path(get, path = "/api/v1/dead-letters/{id}", tag = "dead letters", params(("id" = i64, Path)),
     responses((status = 200, body = DeadLetter), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<DeadLetter>, Problem> {

@@ -1,4 +1,4 @@
-//! Bodies: bounded in size, time and depth before anything reads them.
+//! Request bodies: limited in size, time and depth before they are parsed.
 
 use crate::http::input::fields::{MAX_DEPTH, depth};
 use crate::http::output::problem::{Kind, Problem};
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 /// Largest body, in bytes.
 pub(crate) const MAX_BODY: usize = 8 * 1024 * 1024;
-/// Longest time a body may take to arrive.
+/// The longest time a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A JSON body: read whole, well-formed, not too deep.
+/// A JSON body: complete, well-formed and not too deep.
 #[derive(Debug)]
 pub(crate) struct Body(Bytes);
 
 impl Body {
-    /// The body as one JSON value, its text kept.
+    /// The body as one JSON value with its original text.
     ///
     /// # Errors
-    /// Not JSON: where and why.
+    /// The body is not JSON; the error says where and why.
     pub(crate) fn json(&self) -> Result<&RawValue, Problem> {
         serde_json::from_slice::<&RawValue>(&self.0)
             .map_err(|error| Problem::new(Kind::MalformedJson, format!("the body is not JSON: {error}")))
@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             Ok(Err(_)) => return Err(Problem::new(Kind::MalformedJson, "the body ended early")),
             Ok(Ok(body)) => body.to_bytes(),
         };
-        // A page elsewhere can make a browser send other types unasked; JSON it must ask for.
+        // A page of another site can make a browser send other types without a preflight request, but not JSON.
         if !bytes.is_empty() && !is_json {
             return Err(Problem::new(Kind::NotJson, "send the body as Content-Type: application/json"));
         }
@@ -60,7 +60,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 }
 
 fn too_large() -> Problem {
-    Problem::new(Kind::TooLarge, format!("at most {MAX_BODY} bytes are accepted; send less at once"))
+    Problem::new(Kind::TooLarge, format!("at most {MAX_BODY} bytes are accepted; split the request"))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -1,4 +1,4 @@
-//! Bodies become drafts: the native form, and the forms of families C and D as they write them.
+//! Reads job bodies into drafts: the native form, and the forms of families C and D.
 
 use crate::http::auth::Caller;
 use crate::http::input::fields::{Fields, is_clean, kind_of};
@@ -12,7 +12,7 @@ use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{FAMILY_FIELDS, Partial};
 use windlass_core::{Delivery, Millis, Priority, Timestamp};
 
-/// The fields of a job, other systems' names for them included; [`FAMILY_FIELDS`] besides.
+/// The fields of a job, including other systems' names for them, but without [`FAMILY_FIELDS`].
 pub(crate) const JOB_FIELDS: &[&str] = &[
     "kind",
     "queue",
@@ -33,29 +33,29 @@ pub(crate) const JOB_FIELDS: &[&str] = &[
     "api",
     "type",
 ];
-/// The method of an HTTP job that names none.
+/// The default method of an HTTP job.
 const DEFAULT_METHOD: &str = "POST";
-/// The kind of an HTTP job that names none.
+/// The default kind of an HTTP job.
 const HTTP_KIND: &str = "http";
 
-/// A job to be stored. Either a plain one, run by whoever works its queue, or one with `http`, run by Windlass itself.
-/// Policies may also be written with other systems' names (`maxRetries`, `retryDelay`, `maxRetryCount`, …) beside the other fields.
+/// A job to store. Workers run a plain job; Windlass itself runs a job with `http`. A policy may also be written with
+/// other systems' names (`maxRetries`, `retryDelay`, `maxRetryCount`, …) next to the other fields.
 #[derive(Debug, ToSchema)]
 #[schema(as = NewJob, rename_all = "camelCase", example = json!({"kind": "email", "queue": "email", "payload": {"to": "ann@example.com"}, "retry": "full-jitter"}))]
-#[expect(dead_code, reason = "documents what `read` accepts; a test holds the two together")]
+#[expect(dead_code, reason = "documents what `read` accepts; a test compares the two")]
 pub(crate) struct JobBody {
-    /// Chooses the handler; needed unless there is `http`.
+    /// Chooses the handler; required unless there is `http`.
     kind: Option<String>,
     /// `default` if absent.
     queue: Option<String>,
-    /// Any JSON value up to 256 KiB; handed over byte for byte.
+    /// Any JSON value up to 256 KiB; passed on byte for byte.
     #[schema(value_type = Option<Object>)]
     payload: Option<Value>,
     /// Only with a token for all tenants.
     tenant_id: Option<String>,
     /// lowest, low, normal, high, highest, or -2 to 2
     priority: Option<String>,
-    /// When to run; or `delay`.
+    /// When to run; or give `delay`.
     run_at: Option<String>,
     /// How long to wait: `30s`, or milliseconds.
     delay: Option<String>,
@@ -66,13 +66,13 @@ pub(crate) struct JobBody {
     delivery: Option<String>,
     /// The longest an attempt may take.
     timeout: Option<String>,
-    /// Not started by then: failed (`expired`).
+    /// The job fails (`expired`) if it has not started by then.
     start_by: Option<String>,
-    /// A second job with the same key is not stored; the answer is the first.
+    /// A second job with the same key is not stored; the answer is the first job.
     idempotency_key: Option<String>,
-    /// How long the key is remembered: a duration, or `live`. 24 h if absent.
+    /// How long the key is kept: a duration, or `live`. 24 h if absent.
     idempotency_window: Option<String>,
-    /// Whom to tell when the job finishes: `{url, events, secret, policy}`.
+    /// The webhook to send when the job finishes: `{url, events, secret, policy}`.
     #[schema(value_type = Option<Object>)]
     webhook: Option<Value>,
     /// A call to a URL: `{url, method, headers}`; the payload is its body.
@@ -86,22 +86,22 @@ pub(crate) struct JobBody {
     r#type: Option<String>,
 }
 
-/// What a request says beside its body.
+/// The values that a request gives in its headers.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Beside {
+pub(crate) struct RequestHeaders {
     pub(crate) key: Option<String>,
     pub(crate) traceparent: Option<String>,
 }
 
-/// Reads a job's fields. `None` if a field is wrong, which has then been told.
+/// Reads a job's fields. `None` if a field is wrong; the fault is then recorded.
 ///
 /// # Errors
-/// The job names another tenant than the caller's.
+/// The job names a tenant that is not the caller's.
 pub(crate) fn read(
     fields: &Fields<'_>,
     caller: &Caller,
     catalogue: &Catalogue,
-    beside: &Beside,
+    headers: &RequestHeaders,
 ) -> Result<Option<Draft>, Problem> {
     let tenant = caller.tenant(fields.parsed("tenantId", Tenant::new))?;
     let http = call(fields);
@@ -116,16 +116,16 @@ pub(crate) fn read(
         retry: retry(fields, catalogue),
         delivery: delivery(fields),
         timeout: fields.duration("timeout"),
-        idempotency: idempotency(fields, beside),
+        idempotency: idempotency(fields, headers),
         http,
         webhook: webhook(fields, catalogue),
-        traceparent: beside.traceparent.clone(),
+        traceparent: headers.traceparent.clone(),
         ..Draft::new(kind.clone().unwrap_or_else(http_kind), payload)
     };
     Ok((kind.is_some() && fields.faults().is_empty()).then_some(draft))
 }
 
-/// Makes a draft whole, telling what is wrong with it at the pointer of the body it came from.
+/// Completes a draft. Records a fault at the pointer of the wrong field in the body.
 pub(crate) fn complete(fields: &Fields<'_>, catalogue: &Catalogue, draft: Draft) -> Option<NewJob> {
     if let Some(call) = &draft.http
         && let Err(error) = check_call(&call.method, &call.url, &call.headers)
@@ -146,7 +146,7 @@ fn call_pointer(fields: &Fields<'_>, field: &str) -> String {
     if fields.has("api") { fields.pointer("api") } else { format!("{}/{field}", fields.pointer("http")) }
 }
 
-/// Other systems' names stand beside the job's fields, not under `retry`.
+/// Other systems' names are next to the job's fields, not under `retry`.
 fn draft_pointer(fields: &Fields<'_>, path: &str) -> String {
     let family = path.strip_prefix("retry/").filter(|name| FAMILY_FIELDS.contains(name) && fields.has(name));
     format!("{}/{}", fields.at(), family.unwrap_or(path))
@@ -171,7 +171,7 @@ fn kind(fields: &Fields<'_>, is_http: bool) -> Option<Kind> {
 pub(crate) fn payload(fields: &Fields<'_>, name: &str) -> String {
     let Some(raw) = fields.raw(name) else { return "null".into() };
     if !is_clean(raw.get()) {
-        fields.fault(name, "holds half of a surrogate pair, which is no character");
+        fields.fault(name, "contains an unpaired surrogate, which is not a character");
     }
     raw.get().to_owned()
 }
@@ -221,13 +221,13 @@ pub(crate) fn priority(fields: &Fields<'_>) -> Option<Priority> {
 
 fn run_at(fields: &Fields<'_>) -> RunAt {
     if fields.has("runAt") && fields.has("delay") {
-        fields.fault("delay", "says when to run, and so does `runAt`; give one of them");
+        fields.fault("delay", "contradicts `runAt`; give one of them");
     }
     let after = fields.duration("delay").map(RunAt::After);
     fields.moment("runAt").map(RunAt::At).or(after).unwrap_or(RunAt::Now)
 }
 
-/// When a waiting job is to run, for a change.
+/// The new time of a waiting job.
 pub(crate) fn new_run_at(fields: &Fields<'_>, now: Timestamp) -> Option<Timestamp> {
     (fields.has("runAt") || fields.has("delay")).then(|| run_at(fields).moment(now))
 }
@@ -242,7 +242,7 @@ fn delivery(fields: &Fields<'_>) -> Delivery {
     own.or(foreign).unwrap_or(Delivery::AtLeastOnce)
 }
 
-/// `retry`, with other systems' names beside it or instead of it.
+/// `retry`, with other systems' names next to it or instead of it.
 fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
     let mut object = match fields.value("retry") {
         None => Map::new(),
@@ -263,7 +263,7 @@ fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
     if object.is_empty() {
         return Partial::default();
     }
-    // A line alone tells its own positions.
+    // The error of a line contains its own position.
     let alone = object.len() == 1 && fields.raw("retry").is_some_and(|raw| raw.get().starts_with('"'));
     let value = if alone { object.remove("policy").unwrap_or_default() } else { Value::Object(object) };
     catalogue.read(&value).unwrap_or_else(|error| {
@@ -286,12 +286,12 @@ fn webhook(fields: &Fields<'_>, catalogue: &Catalogue) -> Option<windlass::clien
     .ok()
 }
 
-fn idempotency(fields: &Fields<'_>, beside: &Beside) -> Option<Idempotency> {
+fn idempotency(fields: &Fields<'_>, headers: &RequestHeaders) -> Option<Idempotency> {
     let window = fields.parsed("idempotencyWindow", |text| match text {
         "live" => Ok(KeyWindow::Live),
         _ => Millis::parse(text).map(KeyWindow::For),
     });
-    let key = fields.text("idempotencyKey").or_else(|| beside.key.clone());
+    let key = fields.text("idempotencyKey").or_else(|| headers.key.clone());
     if key.is_none() && fields.has("idempotencyWindow") {
         fields.fault("idempotencyWindow", "has no effect without an `idempotencyKey`");
     }

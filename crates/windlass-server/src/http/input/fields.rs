@@ -1,5 +1,5 @@
-//! Reading JSON bodies field by field: each wrong field is told with its JSON pointer, unknown ones with the nearest known
-//! name, and raw parts (payloads) keep their bytes.
+//! Reads JSON bodies field by field. Each wrong field is reported with its JSON pointer, and an unknown field with the
+//! nearest known name. Raw parts (payloads) keep their bytes.
 
 use crate::http::output::problem::{Fault, MAX_FAULTS, Problem};
 use serde::Deserializer as _;
@@ -11,12 +11,12 @@ use std::fmt::Display;
 use windlass_core::nearest::nearest;
 use windlass_core::{Millis, Timestamp};
 
-/// Deepest nesting of a body.
+/// The deepest nesting of a body.
 pub(crate) const MAX_DEPTH: usize = 64;
-/// The most fields of one object.
+/// The most fields in one object.
 const MAX_FIELDS: usize = 1000;
 
-/// What was found wrong so far. A body is read to its end, so that one answer names every fault.
+/// The faults found so far. A body is read to its end, so that one answer names every fault.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(RefCell<Vec<Fault>>);
 
@@ -32,7 +32,7 @@ impl Faults {
         self.0.borrow().is_empty()
     }
 
-    /// The faults found, as the answer.
+    /// The faults as an answer.
     pub(crate) fn problem(&self) -> Problem {
         Problem::invalid(self.0.borrow().clone())
     }
@@ -53,7 +53,7 @@ pub(crate) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Opens an object found at the pointer `at`.
+    /// Opens the object at the pointer `at`.
     pub(crate) fn open(raw: &'a RawValue, at: impl Into<String>, faults: &'a Faults) -> Option<Self> {
         let at = at.into();
         if !raw.get().starts_with('{') {
@@ -89,7 +89,7 @@ impl<'a> Fields<'a> {
         self.faults.add(self.pointer(name), detail);
     }
 
-    /// Names every field that is not in `known`.
+    /// Records a fault for every field that is not in `known`.
     pub(crate) fn refuse_unknown(&self, known: &[&str]) {
         for name in self.names().filter(|name| !known.contains(name)) {
             let hint = nearest(name, known).map_or_else(String::new, |k| format!("; did you mean `{k}`?"));
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
         self.map.iter().find(|(n, _)| n == name).map(|(_, raw)| *raw).filter(|raw| raw.get() != "null")
     }
 
-    /// The field, or a fault that says it is needed.
+    /// The field; records a fault if it is absent.
     pub(crate) fn needed<T>(&self, name: &str, found: Option<T>, form: &str) -> Option<T> {
         if found.is_none() && !self.has(name) {
             self.fault(name, format!("is needed: {form}"));
@@ -123,13 +123,13 @@ impl<'a> Fields<'a> {
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         let raw = self.raw(name)?;
         if !raw.get().starts_with('"') {
-            self.fault(name, format!("must be a text, not {}", kind_of(raw)));
+            self.fault(name, format!("must be a string, not {}", kind_of(raw)));
             return None;
         }
         match serde_json::from_str::<String>(raw.get()) {
-            // Databases keep no NUL.
+            // Databases cannot store NUL.
             Ok(text) if text.contains('\0') => {
-                self.fault(name, "holds a NUL character, which cannot be kept");
+                self.fault(name, "contains a NUL character, which cannot be stored");
                 None
             }
             Ok(text) => Some(text),
@@ -140,11 +140,11 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A text for people, whatever is in it: what a database cannot keep is replaced.
+    /// Any text, for display only: characters that a database cannot store are replaced.
     pub(crate) fn lossy_text(&self, name: &str) -> Option<String> {
         let raw = self.raw(name)?;
         if !raw.get().starts_with('"') {
-            self.fault(name, format!("must be a text, not {}", kind_of(raw)));
+            self.fault(name, format!("must be a string, not {}", kind_of(raw)));
             return None;
         }
         let text = serde_json::from_slice::<LossyText>(raw.get().as_bytes());
@@ -157,7 +157,7 @@ impl<'a> Fields<'a> {
         parse(&text).map_err(|error| self.fault(name, error.to_string())).ok()
     }
 
-    /// One of a few words.
+    /// One of a few fixed words.
     pub(crate) fn word<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>, words: &str) -> Option<T> {
         self.parsed(name, |text| {
             parse(text).ok_or_else(|| format!("must be {words}, not `{}`", text.chars().take(60).collect::<String>()))
@@ -231,7 +231,7 @@ impl<'a> Fields<'a> {
         let items = self.list(name, most)?;
         let mut texts = Vec::with_capacity(items.len());
         for (index, raw) in items.iter().enumerate() {
-            let text = serde_json::from_str::<String>(raw.get()).map_err(|_| "must be a text".to_owned());
+            let text = serde_json::from_str::<String>(raw.get()).map_err(|_| "must be a string".to_owned());
             match text.and_then(|text| parse(&text).map_err(|error| error.to_string())) {
                 Ok(item) => texts.push(item),
                 Err(detail) => self.faults.add(format!("{}/{index}", self.pointer(name)), detail),
@@ -241,7 +241,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A text whose halves of surrogate pairs are replaced.
+/// A text in which unpaired surrogates are replaced.
 struct LossyText(String);
 
 impl<'de> serde::Deserialize<'de> for LossyText {
@@ -251,31 +251,31 @@ impl<'de> serde::Deserialize<'de> for LossyText {
             type Value = LossyText;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a text")
+                f.write_str("a string")
             }
 
             fn visit_bytes<E>(self, bytes: &[u8]) -> Result<LossyText, E> {
                 Ok(LossyText(String::from_utf8_lossy(bytes).into_owned()))
             }
         }
-        // As bytes, JSON texts may hold what is no character.
+        // Read as bytes, because a JSON string may contain escapes that are not characters.
         deserializer.deserialize_bytes(Text)
     }
 }
 
-/// What a JSON value is, in words.
+/// The type of a JSON value in words.
 pub(crate) fn kind_of(raw: &RawValue) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",
-        Some(b'"') => "a text",
+        Some(b'"') => "a string",
         Some(b't' | b'f') => "true or false",
         Some(b'n') => "null",
         _ => "a number",
     }
 }
 
-/// Deepest nesting of brackets outside strings.
+/// The deepest nesting of brackets outside strings.
 pub(crate) fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in json {
@@ -294,9 +294,9 @@ pub(crate) fn depth(json: &[u8]) -> usize {
     deepest
 }
 
-/// Whether every text in a JSON value is text: escaped halves of surrogate pairs are not.
+/// Whether every string in a JSON value is valid text, without unpaired surrogates.
 pub(crate) fn is_clean(json: &str) -> bool {
-    // Only an escape can smuggle one in.
+    // Only an escape sequence can contain one.
     !json.contains("\\u") || serde_json::from_str::<Value>(json).is_ok()
 }
 
@@ -304,7 +304,7 @@ fn unreadable(error: &serde_json::Error) -> String {
     format!("cannot be read: {error}")
 }
 
-/// The members of an object in order, each once.
+/// The members of an object in order. A repeated name is an error.
 fn members(text: &str) -> Result<Vec<(String, &RawValue)>, String> {
     struct Members;
     impl<'de> Visitor<'de> for Members {

@@ -1,4 +1,4 @@
-//! Reading requests: bodies, fields, queries.
+//! Reads requests: bodies, fields, queries.
 
 pub(super) mod body;
 pub(super) mod draft;

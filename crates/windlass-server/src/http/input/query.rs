@@ -1,4 +1,4 @@
-//! Query strings: like bodies, unknown parameters are refused by name and wrong values told.
+//! Query strings. As in bodies, unknown parameters and wrong values are refused by name.
 
 use crate::http::output::problem::Problem;
 use axum::extract::FromRequestParts;
@@ -8,11 +8,11 @@ use windlass::client::{Order, Page};
 use windlass_core::nearest::nearest;
 use windlass_core::{JobId, Timestamp};
 
-/// The page when none is asked for.
+/// The default page size.
 const DEFAULT_LIMIT: u32 = 50;
-/// Largest page.
+/// The largest page size.
 pub(crate) const MAX_LIMIT: u32 = 1000;
-/// The most parameters of one query.
+/// The most parameters in one query.
 const MAX_PARAMETERS: usize = 100;
 
 /// The parameters of a request.
@@ -26,7 +26,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
         let text = parts.uri.query().unwrap_or_default();
         let pairs = url::form_urlencoded::parse(text.as_bytes());
         if pairs.clone().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
-            return Err(Problem::query("", "holds a NUL character"));
+            return Err(Problem::query("", "contains a NUL character"));
         }
         Ok(Self(pairs.take(MAX_PARAMETERS).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
@@ -34,7 +34,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 
 impl Query {
     /// # Errors
-    /// The first parameter that is not in `known`, with the nearest that is.
+    /// The first parameter that is not in `known`, with the nearest known name.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
         if let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             let hint = nearest(name, known).map_or_else(String::new, |k| format!("; did you mean `{k}`?"));
@@ -54,7 +54,7 @@ impl Query {
     }
 
     /// # Errors
-    /// What `parse` says of it.
+    /// The error of `parse`.
     pub(crate) fn parsed<T, E: Display>(
         &self,
         name: &str,
@@ -64,7 +64,7 @@ impl Query {
     }
 
     /// # Errors
-    /// Neither true nor false.
+    /// The value is neither true nor false.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.text(name) {
             None | Some("false" | "0") => Ok(false),
@@ -74,7 +74,7 @@ impl Query {
     }
 
     /// # Errors
-    /// Not a moment.
+    /// The value is not a moment.
     pub(crate) fn moment(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         self.parsed(name, |text| {
             let ms = text.parse::<i64>().ok().filter(|ms| *ms >= 0).map(Timestamp::from_millis);
@@ -83,7 +83,7 @@ impl Query {
     }
 
     /// # Errors
-    /// Not a whole number from 1 to `most`.
+    /// The value is not a whole number from 1 to `most`.
     pub(crate) fn limit(&self, default: u32, most: u32) -> Result<u32, Problem> {
         let read = |text: &str| text.parse().ok().filter(|n| (1..=most).contains(n));
         let limit =
@@ -92,7 +92,7 @@ impl Query {
     }
 
     /// # Errors
-    /// Not a cursor of an earlier answer.
+    /// The value is not a cursor of an earlier page.
     pub(crate) fn cursor(&self) -> Result<Option<JobId>, Problem> {
         self.parsed("cursor", |text| text.parse().map(JobId).map_err(|_| "must be the `next` of an earlier page"))
     }
@@ -100,7 +100,7 @@ impl Query {
     /// `limit` and `cursor`: a page by keyset.
     ///
     /// # Errors
-    /// Not a number in range; not a cursor of an earlier page.
+    /// The limit is out of range, or the cursor is not one of an earlier page.
     pub(crate) fn page(&self) -> Result<Page, Problem> {
         let after = self.cursor()?;
         let order = self.parsed("order", |word| match word {

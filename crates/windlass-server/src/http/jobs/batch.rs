@@ -5,7 +5,7 @@ use super::first_detail;
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May};
 use crate::http::input::body::Body;
-use crate::http::input::draft::{self, Beside, JOB_FIELDS, JobBody};
+use crate::http::input::draft::{self, JOB_FIELDS, JobBody, RequestHeaders};
 use crate::http::input::fields::{Faults, Fields};
 use crate::http::output::problem::{Fault, Kind, Problem, ProblemBody};
 use axum::Json;
@@ -20,7 +20,7 @@ use windlass::client::{Atomicity, Enqueued, MAX_BATCH};
 use windlass::protocol::{Catalogue, NewJob};
 use windlass_core::policy::FAMILY_FIELDS;
 
-/// The most jobs of one request.
+/// The most jobs in one request.
 const MAX_JOBS: usize = MAX_BATCH;
 
 /// Many jobs at once.
@@ -30,11 +30,11 @@ const MAX_JOBS: usize = MAX_BATCH;
 pub(crate) struct BatchBody {
     /// 1 to 10,000 jobs.
     jobs: Vec<JobBody>,
-    /// True (default): all or none. False: each by itself.
+    /// True (default): all jobs are stored, or none. False: each job is stored independently.
     atomic: Option<bool>,
 }
 
-/// What became of each job, in the order given.
+/// The result for each job, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BatchResult {
     created: usize,
@@ -60,8 +60,8 @@ pub(crate) struct ItemResult {
 #[utoipa::path(post, path = "/api/v1/jobs/batch", tag = "jobs", request_body = BatchBody,
     responses(
         (status = 201, description = "All stored", body = BatchResult),
-        (status = 200, description = "A result for each; not all were created", body = BatchResult),
-        (status = 409, description = "Atomic, and a key stands for another job: nothing was stored", body = ProblemBody),
+        (status = 200, description = "A result for each job; not all were created", body = BatchResult),
+        (status = 409, description = "Atomic, and a key belongs to another job: nothing was stored", body = ProblemBody),
         (status = 422, description = "Atomic, and a job is wrong: nothing was stored", body = ProblemBody),
     ))]
 pub(crate) async fn batch(
@@ -71,7 +71,10 @@ pub(crate) async fn batch(
     body: Body,
 ) -> Result<Response, Problem> {
     if headers.contains_key("idempotency-key") {
-        return Err(Problem::new(Kind::KeyMismatch, "a batch has no key of its own; give each job an idempotencyKey"));
+        return Err(Problem::new(
+            Kind::KeyMismatch,
+            "a batch cannot have an idempotency key; give each job an idempotencyKey",
+        ));
     }
     let catalogue = app.catalogue().await?;
     let (atomicity, drafted) = read(&body, &caller, &catalogue)?;
@@ -87,7 +90,7 @@ pub(crate) async fn batch(
     if atomicity == Atomicity::All {
         refuse_conflicts(&stored)?;
     }
-    let mut results: Vec<ItemResult> = stored.into_iter().map(reported).collect();
+    let mut results: Vec<ItemResult> = stored.into_iter().map(item_result).collect();
     for (index, problem) in wrong {
         results.insert(index, refused(problem));
     }
@@ -114,7 +117,7 @@ fn read(body: &Body, caller: &Caller, catalogue: &Catalogue) -> Result<(Atomicit
     let mut drafted = Vec::with_capacity(items.len());
     for (index, raw) in items.into_iter().enumerate() {
         match (atomicity, read_item(raw, index, &known, caller, catalogue)?) {
-            // All or none: the first wrong job ends it.
+            // In an all-or-nothing batch, the first wrong job ends the request.
             (Atomicity::All, Err(problem)) => return Err(problem),
             (Atomicity::All | Atomicity::Each, read) => drafted.push(read),
         }
@@ -132,7 +135,7 @@ fn read_item(
     let faults = Faults::default();
     let Some(fields) = Fields::open(raw, format!("/jobs/{index}"), &faults) else { return Ok(Err(faults.problem())) };
     fields.refuse_unknown(known);
-    let draft = draft::read(&fields, caller, catalogue, &Beside::default())?;
+    let draft = draft::read(&fields, caller, catalogue, &RequestHeaders::default())?;
     let job = draft.and_then(|draft| draft::complete(&fields, catalogue, draft));
     Ok(job.filter(|_| faults.is_empty()).ok_or_else(|| faults.problem()))
 }
@@ -155,7 +158,7 @@ fn refuse_conflicts(stored: &[Enqueued]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn reported(stored: Enqueued) -> ItemResult {
+fn item_result(stored: Enqueued) -> ItemResult {
     let item = |result, id, detail| ItemResult { result, id, next_run_at: None, detail, errors: Vec::new() };
     match stored {
         Enqueued::Created { id, due_at, .. } => {

@@ -1,9 +1,10 @@
-//! POST /jobs: one job, durable when answered. A body with a `schedule` makes a schedule, as family D writes it.
+//! POST /jobs: stores one job; it is durable when the request is answered. A body with `schedule`, as family D writes
+//! it, creates a schedule.
 
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May};
 use crate::http::input::body::Body;
-use crate::http::input::draft::{self, Beside, JOB_FIELDS, JobBody};
+use crate::http::input::draft::{self, JOB_FIELDS, JobBody, RequestHeaders};
 use crate::http::input::fields::{Faults, Fields};
 use crate::http::output::problem::{Kind, Problem, ProblemBody};
 use crate::http::output::view::JobView;
@@ -18,19 +19,19 @@ use windlass::protocol::{NewJob, QueueId};
 use windlass_core::JobId;
 use windlass_core::policy::FAMILY_FIELDS;
 
-/// Longest `traceparent` that is looked at.
+/// The length of a valid `traceparent`; others are ignored.
 const TRACEPARENT_LENGTH: usize = 55;
 
 /// Store one job.
 ///
-/// Durable when answered. A body with `schedule` (a cron line) makes a schedule instead.
+/// The job is durable when the request is answered. A body with `schedule` (a cron line) creates a schedule instead.
 #[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "Like `idempotencyKey` in the body")),
     request_body = JobBody,
     responses(
         (status = 201, description = "Stored", body = JobView),
-        (status = 200, description = "The idempotency key stands for this job already", body = JobView),
-        (status = 409, description = "The key stands for a job of another kind or payload", body = ProblemBody),
+        (status = 200, description = "The idempotency key already belongs to this job", body = JobView),
+        (status = 409, description = "The key belongs to a job of another kind or payload", body = ProblemBody),
         (status = 422, description = "Wrong fields", body = ProblemBody),
     ))]
 pub(crate) async fn enqueue(
@@ -44,14 +45,14 @@ pub(crate) async fn enqueue(
         let faults = Faults::default();
         let raw = body.json()?;
         let Some(fields) = Fields::open(raw, "", &faults) else { return Err(faults.problem()) };
-        let beside = beside(&headers, &fields)?;
+        let request_headers = read_headers(&headers, &fields)?;
         if fields.has("schedule") {
             fields.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS, SCHEDULE_FIELDS].concat());
             let made = schedules::read_new(&fields, &caller, &catalogue, app.now())?;
             faults.finish()?;
             Made::Schedule(made)
         } else {
-            let made = read_job(&fields, &caller, &catalogue, &beside)?;
+            let made = read_job(&fields, &caller, &catalogue, &request_headers)?;
             faults.finish()?;
             Made::Job(made)
         }
@@ -72,13 +73,13 @@ fn read_job(
     fields: &Fields<'_>,
     caller: &Caller,
     catalogue: &windlass::protocol::Catalogue,
-    beside: &Beside,
+    request_headers: &RequestHeaders,
 ) -> Result<Option<NewJob>, Problem> {
     fields.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS, &["isRecurring", "schedule"]].concat());
     if fields.flag("isRecurring") == Some(true) {
         fields.fault("isRecurring", "needs a `schedule`, such as \"*/10 * * * *\"");
     }
-    let draft = draft::read(fields, caller, catalogue, beside)?;
+    let draft = draft::read(fields, caller, catalogue, request_headers)?;
     Ok(draft.and_then(|draft| draft::complete(fields, catalogue, draft)))
 }
 
@@ -92,7 +93,7 @@ async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Prob
         }
         Some(Enqueued::Existing(id)) => match app.windlass().jobs().within(&caller.tenants()).get(id).await? {
             Some(found) => Ok(Json(JobView::from(&found)).into_response()),
-            // Its queue keeps no finished jobs; that it was accepted is all there is to say.
+            // Its queue keeps no finished jobs, so the answer has only the id.
             None => Ok(Json(serde_json::json!({ "id": id.0 })).into_response()),
         },
         Some(Enqueued::KeyConflict(id)) => Err(key_conflict(id)),
@@ -102,16 +103,16 @@ async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Prob
 }
 
 pub(crate) fn key_conflict(id: JobId) -> Problem {
-    let detail = format!("the idempotency key stands for job {id}, which has another kind or payload");
+    let detail = format!("the idempotency key belongs to job {id}, which has another kind or payload");
     Problem::new(Kind::KeyConflict, detail)
 }
 
-/// What the headers say: a key, which must not contradict the body's, and a trace.
-fn beside(headers: &HeaderMap, fields: &Fields<'_>) -> Result<Beside, Problem> {
+/// Reads the headers: a key, which must not contradict the key in the body, and a trace.
+fn read_headers(headers: &HeaderMap, fields: &Fields<'_>) -> Result<RequestHeaders, Problem> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let key = headers.get("idempotency-key").map(|value| {
         let text = value.to_str().unwrap_or_default().trim();
-        // The draft standard writes it in quotes; many clients do not.
+        // The draft standard puts it in quotes; many clients do not.
         let bare = text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text);
         bare.to_owned()
     });
@@ -123,5 +124,5 @@ fn beside(headers: &HeaderMap, fields: &Fields<'_>) -> Result<Beside, Problem> {
     }
     let is_trace =
         |text: &&str| text.len() == TRACEPARENT_LENGTH && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    Ok(Beside { key, traceparent: text("traceparent").filter(is_trace).map(str::to_owned) })
+    Ok(RequestHeaders { key, traceparent: text("traceparent").filter(is_trace).map(str::to_owned) })
 }

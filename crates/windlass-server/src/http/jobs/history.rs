@@ -10,14 +10,14 @@ use crate::http::output::view::AttemptView;
 use axum::Json;
 use axum::extract::State;
 
-/// Attempts shown when no limit is asked for.
+/// The default number of attempts shown.
 const DEFAULT_ATTEMPTS: u32 = 10;
 
 /// The latest attempts, oldest first.
 ///
-/// For a schedule's id: of all its runs.
+/// For a schedule's id: the attempts of all its runs.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}/history", tag = "jobs",
-    params(("id" = i64, Path, description = "Of a job or a schedule"), ("limit" = Option<u32>, Query)),
+    params(("id" = i64, Path, description = "The id of a job or a schedule"), ("limit" = Option<u32>, Query)),
     responses((status = 200, body = Listing<AttemptView>), (status = 404, body = ProblemBody)))]
 pub(crate) async fn history(
     State(app): State<App>,
@@ -33,7 +33,7 @@ pub(crate) async fn history(
     if !attempts.is_empty() {
         return Ok(Json(Listing::whole(attempts.iter().map(|a| AttemptView::new(a, None)).collect())));
     }
-    // A one-shot schedule is gone after its run; the run stays.
+    // A one-shot schedule is removed after its run; the run stays.
     let runs = schedules.history(id.0, limit).await?;
     let is_known = !runs.is_empty() || jobs.get(id.0).await?.is_some() || schedules.get(id.0).await?.is_some();
     if !is_known {

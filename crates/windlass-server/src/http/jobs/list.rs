@@ -1,4 +1,4 @@
-//! GET /jobs: filtered, a page at a time by keyset.
+//! GET /jobs: a filtered list, paged by keyset.
 
 use crate::http::app::App;
 use crate::http::auth::{Caller, May, Read};
@@ -12,7 +12,7 @@ use windlass::client::JobFilter;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, State as JobState};
 
-/// Longest class or fingerprint that is looked for.
+/// The longest class or fingerprint that a filter accepts.
 const MAX_WORD: usize = 200;
 const FILTERS: &[&str] = &["queue", "tenant", "kind", "class", "since", "limit", "cursor", "order"];
 
@@ -22,9 +22,9 @@ const FILTERS: &[&str] = &["queue", "tenant", "kind", "class", "since", "limit",
         ("state" = Option<String>, Query, description = "One or more states, separated by commas; other systems' names are accepted"),
         ("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("kind" = Option<String>, Query),
         ("class" = Option<String>, Query, description = "Class of the last failure"),
-        ("since" = Option<String>, Query, description = "Created (live jobs) or finished at or after"),
+        ("since" = Option<String>, Query, description = "Created (live jobs) or finished at or after this moment"),
         ("schedule" = Option<i64>, Query), ("parent" = Option<i64>, Query), ("executor" = Option<String>, Query),
-        ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next` of the page before"),
+        ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query, description = "`next` of the previous page"),
         ("order" = Option<String>, Query, description = "newest (default) or oldest")),
     responses((status = 200, body = Listing<JobView>)))]
 pub(crate) async fn list(
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))))
 }
 
-/// What jobs and dead letters are both filtered by.
+/// The filters that jobs and dead letters share.
 pub(crate) fn filter(query: &Query, caller: &Caller) -> Result<JobFilter, Problem> {
     Ok(JobFilter {
         queue: query.parsed("queue", QueueName::new)?,
@@ -66,7 +66,7 @@ fn states(query: &Query) -> Result<Vec<JobState>, Problem> {
     Ok(states)
 }
 
-/// A state by its own name or another system's.
+/// A state by its own name or by another system's name.
 fn state(word: &str) -> Result<Vec<JobState>, Problem> {
     let lower = word.to_ascii_lowercase();
     Ok(match lower.as_str() {

@@ -1,4 +1,4 @@
-//! Jobs: enqueue one or many, look at them, change, cancel and replay them.
+//! Jobs: enqueue one or many; show, change, cancel and replay them.
 
 mod batch;
 mod enqueue;
@@ -25,7 +25,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(history::history))
 }
 
-/// The `{id}` of a path. What is no number is no id, so there is no such thing.
+/// The `{id}` of a path. A text that is not a number cannot be an id, so the answer is 404.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Id(pub(crate) JobId);
 

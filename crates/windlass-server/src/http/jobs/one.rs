@@ -1,4 +1,4 @@
-//! One job: look at it, change it while it waits, cancel it, send it again.
+//! One job: show it, change it while it waits, cancel it, replay it.
 
 use super::Id;
 use crate::http::app::App;
@@ -28,7 +28,7 @@ pub(crate) struct AmendBody {
     delay: Option<String>,
 }
 
-/// Look at a job, with the deliveries that tell about it.
+/// Show a job with its webhook deliveries.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, body = JobWithDeliveries), (status = 404, body = ProblemBody)))]
 pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobWithDeliveries>, Problem> {
@@ -58,7 +58,7 @@ pub(crate) async fn amend(
 
 /// Cancel a job.
 ///
-/// A waiting job ends at once (200). A running one is asked to stop (202).
+/// A waiting job ends at once (200). A running job is asked to stop (202).
 #[utoipa::path(delete, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, description = "Cancelled", body = JobView),
         (status = 202, description = "Asked to stop", body = JobView), (status = 404, body = ProblemBody),
@@ -76,7 +76,7 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id)
 
 /// Send a job again (replay).
 ///
-/// Same id, a fresh allowance of retries. A waiting job becomes due now.
+/// The job keeps its id, and all its retries are available again. A waiting job becomes due now.
 #[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
         (status = 409, description = "It is running", body = ProblemBody)))]
@@ -96,7 +96,7 @@ async fn show(app: &App, scope: &Scope, id: JobId) -> Result<JobView, Problem> {
     job.map(|job| JobView::from(&job)).ok_or_else(|| Problem::not_found("job", id))
 }
 
-/// The job after a verb; its queue may keep no finished jobs.
+/// The job after an action. It may be gone: some queues keep no finished jobs.
 async fn answer(app: &App, scope: &Scope, id: JobId, status: StatusCode) -> Result<Response, Problem> {
     let job = app.windlass().jobs().within(scope).get(id).await?;
     Ok(match job {

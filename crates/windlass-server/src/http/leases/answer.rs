@@ -1,4 +1,4 @@
-//! What a remote worker reports about its leases: still at work, done, failed. Each item is answered by itself.
+//! Reports of a remote worker about its leases: extend, complete, fail. Each item has its own result.
 
 use super::read::{self, LeaseAction};
 use crate::http::app::App;
@@ -18,7 +18,7 @@ use windlass::remote::{self, AttemptResult, HeldAttempt, RemoteWorker};
 pub(crate) struct ResultsBody {
     worker: String,
     results: Vec<ResultBody>,
-    /// Of `extend`: how long from now; 30000 if absent.
+    /// For `extend`: how long the leases last from now; 30000 if absent.
     lease_ms: Option<u64>,
 }
 
@@ -31,29 +31,29 @@ pub(crate) struct ResultBody {
     attempt: u32,
     lease: String,
     note: Option<String>,
-    /// JSON up to 64 KiB, kept with the job.
+    /// JSON up to 64 KiB, stored with the job.
     #[schema(value_type = Option<Object>)]
     result: Option<serde_json::Value>,
     /// The failure's class, such as `ValidationError`; `Error` if absent.
     class: Option<String>,
     message: Option<String>,
-    /// Never try again.
+    /// Do not retry.
     permanent: Option<bool>,
-    /// Wait at least this long.
+    /// Retry after at least this long.
     retry_after: Option<String>,
-    /// Wait exactly this long.
+    /// Retry after exactly this long.
     retry_in: Option<String>,
-    /// No failure: try again after this long.
+    /// Not a failure: attempt the job again after this long.
     snooze: Option<String>,
-    /// No failure: the worker stops and gives the job back.
+    /// Not a failure: the worker stops and gives the job back.
     release: Option<bool>,
-    /// With `release`: false if the job's work never began.
+    /// With `release`: false if the work on the job never began.
     started: Option<bool>,
     /// End the job as cancelled.
     cancel: Option<bool>,
 }
 
-/// What became of each item.
+/// The result for each item.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Answers {
     results: Vec<Answer>,

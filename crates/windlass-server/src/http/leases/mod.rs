@@ -1,4 +1,4 @@
-//! Remote workers over HTTP: requests are read, handed to the library's `Remote`, and its answers shown.
+//! Remote workers over HTTP: reads requests, passes them to the library's `Remote`, and returns its results.
 
 mod answer;
 mod read;

@@ -1,4 +1,4 @@
-//! Bodies of remote workers.
+//! Reads the bodies of remote workers.
 
 use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields, is_clean};
@@ -13,10 +13,10 @@ use windlass_core::failure::ERROR;
 use windlass_core::job::QueueName;
 use windlass_core::{Advice, Failure, JobId, Millis, Outcome, Progress};
 
-/// Longest worker name.
+/// The longest worker name.
 const MAX_NAME: usize = 128;
 
-/// The kind of results a request holds.
+/// The action of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeaseAction {
     Extend,
@@ -38,7 +38,7 @@ pub(super) fn take_request(body: &Body, scope: WorkScope) -> Result<TakeRequest,
     Ok(TakeRequest { worker, queues, max, wait, lease_for })
 }
 
-/// Worker, lease length and items of a request.
+/// The worker, lease length and items of a request.
 pub(super) fn items(body: &Body, action: LeaseAction) -> Result<(String, Millis, Vec<AttemptResult>), Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
@@ -107,13 +107,12 @@ fn item(raw: &RawValue, index: usize, action: LeaseAction, faults: &Faults) -> O
 fn result(fields: &Fields<'_>) -> Option<Payload> {
     let raw = fields.raw("result")?;
     if raw.get().len() > MAX_RESULT || !is_clean(raw.get()) {
-        fields
-            .fault("result", format!("must be JSON of at most {MAX_RESULT} bytes, without halves of surrogate pairs"));
+        fields.fault("result", format!("must be JSON of at most {MAX_RESULT} bytes, without unpaired surrogates"));
     }
     Some(raw.get().into())
 }
 
-/// What a failed item asks for: a failure with advice, or none at all.
+/// The outcome of a failed item: a failure with advice, or an outcome that is not a failure.
 fn outcome(fields: &Fields<'_>) -> Outcome {
     let asks: Vec<&str> = ["permanent", "retryAfter", "retryIn", "snooze", "release", "cancel"]
         .into_iter()

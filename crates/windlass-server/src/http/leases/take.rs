@@ -1,4 +1,4 @@
-//! POST /leases: take jobs, waiting for them if there are none.
+//! POST /leases: takes due jobs, or waits until there are some.
 
 use super::read;
 use crate::http::app::App;
@@ -20,13 +20,13 @@ use windlass_core::Millis;
 #[schema(as = LeaseRequest, rename_all = "camelCase", example = json!({"worker": "w1", "queues": ["email"], "max": 10, "waitMs": 5000, "leaseMs": 30000}))]
 #[expect(dead_code, reason = "documents what `take` accepts")]
 pub(crate) struct LeaseBody {
-    /// The worker's name, for the ledger.
+    /// The worker's name, recorded with each attempt.
     worker: String,
     /// Any queue if absent.
     queues: Option<Vec<String>>,
     /// 1 to 1000; 1 if absent.
     max: Option<u32>,
-    /// How long to wait for work, up to 60000; 0 if absent.
+    /// How long to wait for jobs, up to 60000; 0 if absent.
     wait_ms: Option<u64>,
     /// How long the leases last without being extended; 30000 if absent.
     lease_ms: Option<u64>,
@@ -38,13 +38,13 @@ pub(crate) struct LeasedJobs {
     jobs: Vec<LeasedJob>,
 }
 
-/// A job under a lease, to be run now.
+/// A leased job, to be run now.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeasedJob {
     id: i64,
     attempt: u32,
-    /// With the attempt, the right to report how it ended.
+    /// Required, together with the attempt, to report how the attempt ended.
     lease: String,
     tenant_id: String,
     queue: String,
@@ -67,8 +67,8 @@ pub(crate) struct LeasedJob {
 
 /// Take up to `max` due jobs.
 ///
-/// Waits up to `waitMs` for the first. Each job comes under a lease of its own; extend it while the job runs, and report the
-/// result before it ends.
+/// Waits up to `waitMs` for the first job. Each job has its own lease. Extend the lease while the job runs, and report
+/// the result before the lease ends.
 #[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
 pub(crate) async fn take(
@@ -82,7 +82,7 @@ pub(crate) async fn take(
     let waiting = slot.as_ref().map(|slot| slot.waiting());
     let jobs = tokio::select! {
         taken = app.remote().take(request) => taken?,
-        // Another client needs the connection. What was claimed meanwhile is given back.
+        // Another client needs the connection. Jobs that were claimed in the meantime are given back.
         () = Waiting::is_over(waiting.as_ref()) => Vec::new(),
     };
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, lease_for)).collect() }))

@@ -1,4 +1,4 @@
-//! Showing answers: views, pages, problem details.
+//! Answers: views, pages, problem details.
 
 pub(super) mod page;
 pub(super) mod problem;

@@ -1,4 +1,4 @@
-//! Pages: items and the cursor of the next page.
+//! Pages of a list: items and the cursor of the next page.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ pub(crate) struct Listing<T> {
 }
 
 impl<T> Listing<T> {
-    /// The page to ask the store for: one more than is shown tells whether there is another.
+    /// The page to request from the store: it has one item more than is shown, to see whether there is another page.
     pub(crate) const fn one_more(page: Page) -> Page {
         Page { limit: page.limit + 1, ..page }
     }
@@ -25,7 +25,7 @@ impl<T> Listing<T> {
         Self { items: shown.iter().map(view).collect(), next }
     }
 
-    /// A list that is complete.
+    /// A complete list.
     pub(crate) const fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }

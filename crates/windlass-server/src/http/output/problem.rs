@@ -1,4 +1,4 @@
-//! Errors as RFC 9457 problem details: a stable `type`, what is wrong in words, and a JSON pointer to each wrong field.
+//! Errors as RFC 9457 problem details: a stable `type`, a description, and a JSON pointer to each wrong field.
 
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
@@ -11,10 +11,10 @@ use windlass::client::{PolicyFault, ScheduleError};
 
 /// How long a client should wait after a 503, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
-/// The most wrong fields named in one answer.
+/// The most wrong fields listed in one answer.
 pub(crate) const MAX_FAULTS: usize = 100;
 
-/// Every kind of error the API answers with: one stable `type` each.
+/// Every kind of error that the API returns. Each has a stable `type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     MalformedJson,
@@ -40,7 +40,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn reported(self) -> (StatusCode, &'static str, &'static str) {
+    const fn parts(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::MalformedJson => (StatusCode::BAD_REQUEST, "malformed-json", "The body is not JSON"),
             Self::Invalid => (StatusCode::UNPROCESSABLE_ENTITY, "invalid", "The request has wrong fields"),
@@ -48,17 +48,17 @@ impl Kind {
             Self::KeyMismatch => (StatusCode::BAD_REQUEST, "key-mismatch", "Two different idempotency keys"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A valid token is needed"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token does not allow this"),
-            Self::WrongTenant => (StatusCode::FORBIDDEN, "wrong-tenant", "The token is another tenant's"),
-            Self::UntrustedOrigin => (StatusCode::FORBIDDEN, "untrusted-origin", "The request comes from elsewhere"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
-            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not this method"),
+            Self::WrongTenant => (StatusCode::FORBIDDEN, "wrong-tenant", "The token belongs to another tenant"),
+            Self::UntrustedOrigin => (StatusCode::FORBIDDEN, "untrusted-origin", "The request comes from another site"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed"),
             Self::Timeout => (StatusCode::REQUEST_TIMEOUT, "timeout", "The request took too long to arrive"),
-            Self::Conflict => (StatusCode::CONFLICT, "conflict", "Not in its present state"),
-            Self::KeyConflict => (StatusCode::CONFLICT, "key-conflict", "The idempotency key is another job's"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict", "Not possible in the current state"),
+            Self::KeyConflict => (StatusCode::CONFLICT, "key-conflict", "The idempotency key belongs to another job"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
             Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The body must be JSON"),
             Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too-many", "Too many at once"),
-            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "A fault of the server"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal server error"),
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The store cannot be used now"),
             Self::Unknown => (StatusCode::SERVICE_UNAVAILABLE, "unknown-outcome", "The outcome is not known"),
             Self::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining", "The server is stopping"),
@@ -71,11 +71,11 @@ impl Kind {
 pub(crate) struct Fault {
     /// JSON pointer into the body (or `?name` for a query parameter).
     pub(crate) pointer: String,
-    /// What is wrong and what would be accepted.
+    /// What is wrong and what is accepted.
     pub(crate) detail: String,
 }
 
-/// An error on its way to the client.
+/// An error to be sent to the client.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     kind: Kind,
@@ -84,7 +84,7 @@ pub(crate) struct Problem {
     allow: Option<HeaderValue>,
 }
 
-/// An error as the client reads it (RFC 9457).
+/// An error as the client receives it (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
@@ -94,7 +94,7 @@ pub(crate) struct ProblemBody<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
-    /// The path that was asked for.
+    /// The requested path.
     instance: &'a str,
     request_id: &'a str,
     #[serde(skip_serializing_if = "<[Fault]>::is_empty")]
@@ -114,21 +114,21 @@ impl Problem {
         Self::new(Kind::Conflict, detail)
     }
 
-    /// Wrong fields of a body.
+    /// A problem with several wrong fields of a body.
     pub(crate) fn invalid(mut faults: Vec<Fault>) -> Self {
         faults.truncate(MAX_FAULTS);
-        Self { detail: reported(&faults), faults, ..Self::new(Kind::Invalid, "") }
+        Self { detail: described(&faults), faults, ..Self::new(Kind::Invalid, "") }
     }
 
-    /// One wrong field of a body.
+    /// A problem with one wrong field of a body.
     pub(crate) fn field(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::invalid(vec![Fault { pointer: pointer.into(), detail: detail.into() }])
     }
 
-    /// A wrong query parameter.
+    /// A problem with a query parameter.
     pub(crate) fn query(name: &str, detail: impl Into<String>) -> Self {
         let faults = vec![Fault { pointer: format!("?{name}"), detail: detail.into() }];
-        Self { detail: reported(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
+        Self { detail: described(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
     }
 
     pub(crate) fn with_allow(mut self, methods: Option<HeaderValue>) -> Self {
@@ -140,9 +140,9 @@ impl Problem {
         (self.detail, self.faults)
     }
 
-    /// The answer, complete.
+    /// The complete answer.
     pub(crate) fn render(&self, instance: &str, request_id: &str) -> Response {
-        let (status, name, title) = self.kind.reported();
+        let (status, name, title) = self.kind.parts();
         let body = ProblemBody {
             r#type: format!("urn:windlass:problem:{name}"),
             title,
@@ -152,7 +152,7 @@ impl Problem {
             request_id,
             errors: &self.faults,
         };
-        let text = serde_json::to_string(&body).expect("a problem is texts and numbers");
+        let text = serde_json::to_string(&body).expect("a problem contains only strings and numbers");
         let mut response = (status, text).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -169,25 +169,25 @@ impl Problem {
     }
 }
 
-fn reported(faults: &[Fault]) -> String {
+fn described(faults: &[Fault]) -> String {
     match faults {
         [] => "a field is wrong".into(),
-        [one] => one.reported(),
-        [first, rest @ ..] => format!("{} (and {} more)", first.reported(), rest.len()),
+        [one] => one.described(),
+        [first, rest @ ..] => format!("{} (and {} more)", first.described(), rest.len()),
     }
 }
 
 impl Fault {
-    fn reported(&self) -> String {
+    fn described(&self) -> String {
         let place = if self.pointer.is_empty() { "the body" } else { &self.pointer };
         format!("{place}: {}", self.detail)
     }
 }
 
-/// Left for the outermost layer to render: it knows the path and the request's id.
+/// The outermost layer renders the problem, because it knows the path and the request's id.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = self.kind.reported().0.into_response();
+        let mut response = self.kind.parts().0.into_response();
         response.extensions_mut().insert(self);
         response
     }
@@ -204,13 +204,13 @@ impl From<StoreError> for Problem {
                 tracing::warn!(%error, "the outcome of a commit is unknown");
                 Self::new(
                     Kind::Unknown,
-                    "the connection to the database was lost at the commit: look before repeating, or repeat with an idempotency key",
+                    "the connection to the database was lost during the commit: check the result before you repeat the request, or repeat it with an idempotency key",
                 )
             }
             StoreError::Invalid(message) => Self::new(Kind::Invalid, message.clone()),
             StoreError::Corrupt { .. } | StoreError::Schema(_) | _ => {
-                tracing::error!(%error, "the store holds what it cannot hold");
-                Self::new(Kind::Internal, "the store holds something this version cannot read; see the server's log")
+                tracing::error!(%error, "the store contains invalid data");
+                Self::new(Kind::Internal, "the store contains data that this version cannot read; see the server's log")
             }
         }
     }

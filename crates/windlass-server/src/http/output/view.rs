@@ -1,4 +1,5 @@
-//! Jobs and attempts as the API shows them. Secrets never leave; the payload's text is the caller's own.
+//! Jobs and attempts as the API shows them. Secrets are never shown; the payload is shown exactly as the caller sent
+//! it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -24,28 +25,28 @@ pub(crate) struct JobView {
     priority: &'static str,
     /// `AT_LEAST_ONCE` or `AT_MOST_ONCE`
     delivery: &'static str,
-    /// Attempts claimed so far; the number of the current one while running.
+    /// The number of attempts claimed so far; while running, the number of the current attempt.
     attempt: u32,
     /// Attempts the policy has counted against the job.
     failures: u32,
-    /// Attempts ended.
+    /// Attempts that have ended.
     read_count: u32,
     max_attempts: u32,
     replays: u32,
     /// When the next attempt is due; null while running and once finished.
     next_run_at: Option<String>,
-    /// When the job is, or was last, due.
+    /// When the job is due, or was last due.
     run_at: String,
     start_by: Option<String>,
     created_at: String,
     first_attempt_at: Option<String>,
     finished_at: Option<String>,
-    /// The effective policy, frozen into the job.
+    /// The effective policy, stored with the job.
     #[schema(value_type = Object)]
     retry: Value,
-    /// Why it was given up: permanent, exhausted, deadline, expired, `at_most_once` or `crash_loop`.
+    /// Why the job was given up: permanent, exhausted, deadline, expired, `at_most_once` or `crash_loop`.
     reason: Option<&'static str>,
-    /// Class and message of the last failure.
+    /// The class and message of the last failure.
     error_class: Option<String>,
     error: Option<String>,
     timeout_ms: Option<u64>,
@@ -58,7 +59,7 @@ pub(crate) struct JobView {
     http: Option<CallView>,
     webhook: Option<WebhookView>,
     schedule_id: Option<i64>,
-    /// The job whose completion this delivery tells about.
+    /// The job that this delivery reports on.
     parent_id: Option<i64>,
     discarded_at: Option<String>,
     discard_reason: Option<String>,
@@ -85,12 +86,12 @@ pub(crate) struct WebhookView {
     policy: Value,
 }
 
-/// One line of a job's history.
+/// One attempt in a job's history.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Attempt)]
 pub(crate) struct AttemptView {
-    /// In the history of a schedule: the run.
+    /// In the history of a schedule: the run that the attempt belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<i64>,
     attempt: u32,
@@ -194,9 +195,9 @@ pub(crate) fn moment(moment: Option<Timestamp>) -> Option<String> {
     moment.map(|at| at.to_string())
 }
 
-/// JSON text as it was stored. What was stored by other means and is no JSON is shown as a text.
+/// JSON as it was stored. A stored text that is not JSON, written by other means, is shown as a string.
 pub(crate) fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned())
         .or_else(|_| serde_json::value::to_raw_value(text))
-        .expect("a text is a JSON value")
+        .expect("a string is a JSON value")
 }

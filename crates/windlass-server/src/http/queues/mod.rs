@@ -1,7 +1,7 @@
 //! Queues: how full they are, their policy and retention; pause, resume and purge.
 
+mod actions;
 mod settings;
-mod verbs;
 mod view;
 
 use super::app::App;
@@ -22,9 +22,9 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(settings::put))
-        .routes(routes!(verbs::pause))
-        .routes(routes!(verbs::resume))
-        .routes(routes!(verbs::purge))
+        .routes(routes!(actions::pause))
+        .routes(routes!(actions::resume))
+        .routes(routes!(actions::purge))
 }
 
 /// List queues: depth, the oldest due job, rates of the last 5 minutes, and settings.
@@ -53,11 +53,11 @@ impl FromRequestParts<App> for Name {
     }
 }
 
-/// Whose queue a verb is about.
+/// The tenant whose queue an action applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Whose {
     Of(Tenant),
-    /// `*`: every tenant's queue of the name; for callers for all tenants.
+    /// `*` means the queues with this name of all tenants; only for callers for all tenants.
     Everyones,
 }
 

@@ -1,4 +1,4 @@
-//! PUT /queues/{name}: a queue's policy and retention, for every producer at once.
+//! PUT /queues/{name}: sets a queue's policy and retention, for all producers.
 
 use super::{Name, Whose, whose};
 use crate::http::app::App;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use windlass::client::{Keep, PolicyFault, QueueSettings, Scope};
 
-/// The settings of a queue; what is left out goes back to its default.
+/// The settings of a queue. An omitted setting returns to its default.
 #[derive(Debug, ToSchema)]
 #[schema(as = QueueSettings)]
 #[expect(dead_code, reason = "documents what `put` accepts")]
@@ -23,7 +23,8 @@ pub(crate) struct SettingsBody {
     /// A policy's name, line or object.
     #[schema(value_type = Option<Object>)]
     policy: Option<Value>,
-    /// How long finished jobs are kept: `{"succeeded":"7d","cancelled":"7d","failed":"forever"}`; `0` drops them on finish.
+    /// How long finished jobs are kept: `{"succeeded":"7d","cancelled":"7d","failed":"forever"}`; `0` drops them on
+    /// finish.
     #[schema(value_type = Option<Object>)]
     retention: Option<Value>,
 }
@@ -41,7 +42,7 @@ pub(crate) struct SettingsView {
 
 /// Set a queue's policy and retention.
 ///
-/// Jobs stored before keep the policy they were stored with. `?tenant=*` sets it for every tenant.
+/// Jobs that are already stored keep their policy. `?tenant=*` sets it for every tenant.
 #[utoipa::path(put, path = "/api/v1/queues/{name}", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)), request_body = SettingsBody,
     responses((status = 200, body = SettingsView), (status = 422, body = ProblemBody)))]

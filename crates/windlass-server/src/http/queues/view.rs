@@ -1,4 +1,4 @@
-//! Queues as the API shows them: one line per tenant and name, whatever executors they have.
+//! Queues as the API shows them: one item per tenant and name, even if several executors serve it.
 
 use crate::http::app::App;
 use crate::http::output::problem::Problem;
@@ -18,13 +18,13 @@ pub(crate) struct QueueView {
     name: String,
     executors: Vec<&'static str>,
     paused: bool,
-    /// Due and waiting, waiting for their time, running.
+    /// How many jobs are due, how many wait for their time, and how many are running.
     depth: u64,
     due: u64,
     later: u64,
     running: u64,
     dead: u64,
-    /// When the job that has been due longest was due, and how long ago.
+    /// The due time of the job that has been due longest, and how long ago that was.
     oldest_due_at: Option<String>,
     oldest_due_ms: Option<u64>,
     rates: Rates,

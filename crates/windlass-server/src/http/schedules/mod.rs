@@ -1,7 +1,7 @@
-//! Schedules: make, look at, change, pause, trigger and preview them.
+//! Schedules: create, show, change, pause, trigger and preview them.
 
+mod actions;
 mod read;
-mod verbs;
 mod view;
 
 use super::app::App;
@@ -31,14 +31,14 @@ pub(crate) fn router() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(get, change, remove))
-        .routes(routes!(verbs::pause))
-        .routes(routes!(verbs::resume))
-        .routes(routes!(verbs::trigger))
-        .routes(routes!(verbs::preview))
-        .routes(routes!(verbs::preview_new))
+        .routes(routes!(actions::pause))
+        .routes(routes!(actions::resume))
+        .routes(routes!(actions::trigger))
+        .routes(routes!(actions::preview))
+        .routes(routes!(actions::preview_new))
 }
 
-/// A schedule: when it fires, and the job each firing enqueues (under `job`, or its fields beside the others).
+/// A schedule: when it fires, and the job that each firing enqueues (under `job`, or as fields next to the others).
 #[derive(Debug, ToSchema)]
 #[schema(as = NewSchedule, rename_all = "camelCase", example = json!({"cron": "*/10 * * * *", "timezone": "Europe/Berlin", "job": {"kind": "report"}}))]
 #[expect(dead_code, reason = "documents what `read_new` accepts")]
@@ -49,11 +49,11 @@ pub(crate) struct ScheduleBody {
     every: Option<String>,
     /// IANA name; UTC if absent.
     timezone: Option<String>,
-    /// False: removed after its one run has ended.
+    /// False: the schedule is removed after its one run has ended.
     recurring: Option<bool>,
-    /// `skip` (default: no new run while the last is live) or `allow`
+    /// `skip` (default: no new run while the last one is live) or `allow`
     overlap: Option<String>,
-    /// What to do with firings nobody was up for: `one` (default) or `skip`.
+    /// What to do about firings missed while no node was running: `one` (default) or `skip`.
     missed: Option<String>,
     paused: Option<bool>,
     job: Option<JobBody>,
@@ -80,7 +80,7 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
     Ok(Json(Listing::new(&shown, page, |(s, _)| s.id, |(s, retry_at)| ScheduleView::new(s, *retry_at))))
 }
 
-/// Make a schedule.
+/// Create a schedule.
 #[utoipa::path(post, path = "/api/v1/schedules", tag = "schedules", request_body = ScheduleBody,
     responses((status = 201, body = ScheduleView), (status = 422, body = ProblemBody)))]
 async fn create(State(app): State<App>, caller: May<Enqueue>, body: Body) -> Result<Response, Problem> {
@@ -102,7 +102,7 @@ pub(crate) async fn add(app: &App, caller: &Caller, new: ScheduleFields) -> Resu
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ScheduleView::new(&schedule, None))).into_response())
 }
 
-/// Look at a schedule.
+/// Show a schedule.
 #[utoipa::path(get, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<ScheduleView>, Problem> {
@@ -112,7 +112,7 @@ async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<S
 
 /// Change a schedule.
 ///
-/// Fields left out stay as they are; `job` replaces the whole job.
+/// Omitted fields do not change; `job` replaces the whole job.
 #[utoipa::path(patch, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
     request_body = ScheduleBody,
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody), (status = 422, body = ProblemBody)))]

@@ -1,7 +1,8 @@
-//! Bodies of schedules: the native form, and family D's, whose job's fields stand beside the schedule's.
+//! Reads the bodies of schedules: the native form, and the form of family D, which mixes the fields of job and
+//! schedule.
 
 use crate::http::auth::Caller;
-use crate::http::input::draft::{self, Beside, JOB_FIELDS};
+use crate::http::input::draft::{self, JOB_FIELDS, RequestHeaders};
 use crate::http::input::fields::Fields;
 use crate::http::output::problem::Problem;
 use windlass::client::{Missed, Overlap, Recurrence, Schedule, ScheduleBuilder, ScheduleSpec};
@@ -10,13 +11,13 @@ use windlass_core::job::Tenant;
 use windlass_core::policy::FAMILY_FIELDS;
 use windlass_core::{Cadence, Timestamp};
 
-/// The fields of a schedule that are not its job's.
+/// The fields of a schedule, without those of its job.
 pub(crate) const SCHEDULE_FIELDS: &[&str] =
     &["cron", "every", "schedule", "timezone", "recurring", "isRecurring", "overlap", "missed", "paused", "job"];
-/// What a run gets from its firing, not from the template.
+/// The fields that a run gets from its firing, not from the template.
 const FIRING_FIELDS: &[&str] = &["runAt", "delay", "startBy", "idempotencyKey", "idempotencyWindow"];
 
-/// The fields of a schedule that a body gives. What is left out keeps its default or what it was.
+/// The fields of a schedule in a body. An omitted field keeps its default or its current value.
 #[derive(Debug)]
 pub(crate) struct ScheduleFields {
     /// Text and time zone, checked.
@@ -54,10 +55,10 @@ impl ScheduleFields {
     }
 }
 
-/// Reads a new schedule. `None` if a field is wrong, which is then among the faults.
+/// Reads a new schedule. `None` if a field is wrong; the fault is then recorded.
 ///
 /// # Errors
-/// It names another tenant than the caller's.
+/// The body names a tenant that is not the caller's.
 pub(crate) fn read_new(
     fields: &Fields<'_>,
     caller: &Caller,
@@ -70,17 +71,17 @@ pub(crate) fn read_new(
         fields.fault("cron", "is needed: a cron line such as \"*/10 * * * *\" (or give `every`)");
     }
     if fields.flag("paused") == Some(true) {
-        fields.fault("paused", "is not for new schedules; make it, then pause it");
+        fields.fault("paused", "is not accepted for a new schedule; create it, then pause it");
     }
     let is_whole = template.is_some() && cadence.is_some();
     let read = ScheduleFields { template, cadence, paused: None, ..others(fields) };
     Ok(is_whole.then_some(read))
 }
 
-/// Reads a change of `schedule`: what is left out stays.
+/// Reads a change of `schedule`. Omitted fields do not change.
 ///
 /// # Errors
-/// It names another tenant than the caller's.
+/// The body names a tenant that is not the caller's.
 pub(super) fn read_change(
     fields: &Fields<'_>,
     caller: &Caller,
@@ -97,7 +98,7 @@ pub(super) fn read_change(
     Ok(ScheduleFields { template, cadence, ..others(fields) })
 }
 
-/// The fields that a new schedule and a change read alike.
+/// The fields that are read the same way for a new schedule and for a change.
 fn others(fields: &Fields<'_>) -> ScheduleFields {
     ScheduleFields {
         cadence: None,
@@ -114,14 +115,14 @@ fn read_template(fields: &Fields<'_>, caller: &Caller, catalogue: &Catalogue) ->
         return template_in(fields, caller, catalogue);
     }
     for name in fields.names().filter(|name| JOB_FIELDS.contains(name) && *name != "tenantId") {
-        fields.fault(name, "stands under `job`, or beside it, not both");
+        fields.fault(name, "belongs under `job` or next to it, not both");
     }
     let Some(job) = fields.object("job") else { return Ok(None) };
     job.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS].concat());
     if let Some(outer) = fields.parsed("tenantId", Tenant::new) {
         caller.tenant(Some(outer.clone()))?;
         if job.parsed("tenantId", Tenant::new).is_none_or(|inner| inner != outer) {
-            fields.fault("tenantId", "stands under `job`");
+            fields.fault("tenantId", "belongs under `job`");
         }
     }
     template_in(&job, caller, catalogue)
@@ -131,15 +132,15 @@ fn template_in(job: &Fields<'_>, caller: &Caller, catalogue: &Catalogue) -> Resu
     for name in FIRING_FIELDS.iter().filter(|name| job.has(name)) {
         job.fault(name, "is set by each firing; a schedule's job has none");
     }
-    let draft = draft::read(job, caller, catalogue, &Beside::default())?;
+    let draft = draft::read(job, caller, catalogue, &RequestHeaders::default())?;
     Ok(draft.and_then(|draft| draft::complete(job, catalogue, draft)))
 }
 
-/// The cadence's text and time zone, checked. `None` if none is given, or a wrong one, which has then been told.
+/// The cadence's text and time zone, checked. `None` if none is given or it is wrong; a fault is then recorded.
 fn read_cadence(fields: &Fields<'_>, old: Option<&ScheduleSpec>, now: Timestamp) -> Option<(String, String)> {
     let given: Vec<&str> = ["cron", "schedule", "every"].into_iter().filter(|name| fields.has(name)).collect();
     if let [_, second, ..] = given[..] {
-        fields.fault(second, "and another say when the schedule fires; give one of cron and every");
+        fields.fault(second, "contradicts another field that says when the schedule fires; give either cron or every");
         return None;
     }
     let zone = fields.text("timezone");

@@ -23,7 +23,7 @@ pub(crate) struct ScheduleView {
     overlap: &'static str,
     missed: &'static str,
     paused: bool,
-    /// When its live run is tried again, else its next firing.
+    /// When its live run is retried, or else its next firing.
     next_run_at: Option<String>,
     next_firing_at: Option<String>,
     last_firing_at: Option<String>,

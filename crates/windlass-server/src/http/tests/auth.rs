@@ -16,12 +16,12 @@ enum Needs {
 }
 use Needs::{AllTenants, Nothing, Scope};
 
-/// What a token of another tenant gets for a thing of ours.
+/// The answer to a token of another tenant on our data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Foreign {
-    /// The route names no single thing.
+    /// The route is not about a single resource.
     NotAsked,
-    /// It does not exist.
+    /// The resource does not exist for that tenant.
     NotFound,
 }
 use Foreign::{NotAsked, NotFound};
@@ -29,7 +29,8 @@ use Foreign::{NotAsked, NotFound};
 const JOB: &str = r#"{"kind":"a"}"#;
 const RESULTS: &str = r#"{"worker":"w","results":[]}"#;
 
-/// Method, path, body, scope, and what another tenant finds (`{id}` is our job, `{schedule}` our schedule, `{dead}` our dead letter).
+/// Method, path, body, scope, and what another tenant finds (`{id}` is our job, `{schedule}` our schedule, `{dead}` our
+/// dead letter).
 const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/jobs", "", Scope("read"), NotAsked),
     ("POST", "/api/v1/jobs", JOB, Scope("enqueue"), NotAsked),
@@ -106,7 +107,7 @@ impl Ours {
 }
 
 async fn call(world: &World, method: &str, path: &str, body: &str) -> (u16, String) {
-    // Streams have no end: their head is enough.
+    // Streams do not end: the head of the answer is enough.
     if path.contains("/events") {
         return (world.head_of(path).await, String::new());
     }
@@ -135,7 +136,7 @@ async fn each_route_needs_its_scope_and_admin_may_do_everything() {
         for given in ["enqueue", "work", "read", "admin"] {
             let ours = Ours::new().await;
             let caller = ours.world.with_token(&[given], None).await;
-            // Queues are named within a tenant; a token for all tenants says whose.
+            // A queue's name belongs to a tenant; a token for all tenants has to name the tenant.
             let whose = if path.contains("{name}") { "?tenant=ours" } else { "" };
             let (status, text) = call(&caller, method, &format!("{}{whose}", ours.path(path)), body).await;
             let may = match needs {
@@ -167,7 +168,7 @@ async fn another_tenant_finds_nothing_of_ours_on_any_route() {
             (_, NotAsked) => assert!((200..300).contains(&status), "{reported}"),
         }
         assert!(!text.contains("canary"), "{reported}");
-        // Whatever was tried, ours are as they were.
+        // None of the calls changed our data.
         let owner = ours.world.with_token(&["admin"], Some("ours")).await;
         let job = owner.get(&format!("/api/v1/jobs/{}", ours.job)).await.is(200);
         assert_eq!((&job["state"], &job["priority"]), (&json!("queued"), &json!("normal")), "{reported}");
@@ -217,7 +218,7 @@ async fn a_revoked_or_wrong_token_is_refused_within_five_seconds() {
     let refused = caller.get("/api/v1/jobs").await;
     assert_eq!(refused.headers["www-authenticate"], "Bearer realm=\"windlass\"");
     refused.is(401);
-    // Revoking the last token does not open the door.
+    // Revoking the last token does not give access to everyone.
     world.get("/api/v1/jobs").await.is(401);
     for given in [
         "",
@@ -234,14 +235,14 @@ async fn a_revoked_or_wrong_token_is_refused_within_five_seconds() {
 }
 
 #[tokio::test]
-async fn a_listener_that_others_can_reach_never_opens_without_a_token() {
+async fn a_listener_reachable_by_others_needs_a_token() {
     let world = World::with_access(Access::TokensOnly);
     world.get("/api/v1/jobs").await.is(401);
     world.get("/healthz").await.is(200);
 }
 
 #[tokio::test]
-async fn pages_elsewhere_cannot_use_a_browser_against_an_open_server() {
+async fn pages_of_other_sites_cannot_use_a_browser_against_an_open_server() {
     let world = World::new();
     for (headers, status) in [
         (&[("host", "localhost:9463")][..], 201),
@@ -260,7 +261,7 @@ async fn pages_elsewhere_cannot_use_a_browser_against_an_open_server() {
         assert_eq!(answer.status.as_u16(), status, "{headers:?}: {}", answer.text);
     }
     world.send(Method::GET, "/api/v1/jobs", None, &[("host", "evil.example")]).await.is(403);
-    // With tokens there is nothing a browser would send by itself.
+    // With tokens there is no risk: a browser does not send them by itself.
     let caller = world.with_token(&["enqueue"], None).await;
     caller.send(Method::POST, "/api/v1/jobs", Some(JOB), &[("host", "jobs.example.com")]).await.is(201);
 }

@@ -1,4 +1,4 @@
-//! Bad input of every kind: a clear 4xx, nothing stored, never a 5xx.
+//! Bad input of every kind gets a clear 4xx answer and never a 5xx, and nothing is stored.
 
 use super::world::World;
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! Secrets and payloads stay where they belong: a run full of marked ones, after which logs, metrics and answers are searched.
+//! Secrets and payloads do not leak. A run uses marked ones, and then logs, metrics and answers are searched for them.
 
 use super::world::World;
 use crate::logs::{Format, subscriber};
@@ -18,16 +18,16 @@ use windlass_core::Executor;
 const PAYLOAD: &str = "canary-payload-5d1f";
 const HEADER: &str = "canary-header-77ab";
 const KEY: &str = "canary-api-key-19c2";
-/// `canary-webhook-secret-e4!`, as its kind of secret is written.
+/// `canary-webhook-secret-e4!` in the form of a webhook secret.
 const SIGNING: &str = "Y2FuYXJ5LXdlYmhvb2stc2VjcmV0LWU0IQ==";
 const HANG: Duration = Duration::from_secs(180);
 
 thread_local! {
-    /// What this thread logs. The test's runtime has one thread.
+    /// The log lines of this thread. The test's runtime has one thread.
     static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps what a thread logs with that thread.
+/// Keeps log lines per thread.
 #[derive(Debug)]
 struct Log;
 
@@ -42,15 +42,15 @@ impl std::io::Write for Log {
     }
 }
 
-/// Logs everything there is. For the whole process: a scoped subscriber may miss lines that other tests, without one, came by
-/// first.
+/// Logs everything, for the whole process: a scoped subscriber may miss log statements that another test, without a
+/// subscriber, reached first.
 fn log_everything() {
     let all = subscriber(Format::Json, "trace", AttemptLog::On, || Log).unwrap();
     set_global_default(all).expect("no other test logs for the whole process");
     rebuild_interest_cache();
 }
 
-/// A receiver that refuses everything and sends back what it was sent. Its address.
+/// Starts a receiver that refuses every request and sends it back. Returns its address.
 async fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -82,16 +82,16 @@ async fn count(_: Number, _: Attempt) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Enqueues jobs full of canaries through the API and lets them fail. Answers everything the API said.
+/// Enqueues jobs full of canaries through the API and lets them fail. Returns all answers of the API.
 async fn live(w: &World, url: &str) -> Vec<String> {
     let mut said = Vec::new();
     let bodies = [
         // Calls a URL, with secret headers and a signed webhook.
         json!({"http": {"url": url, "headers": {"Authorization": format!("Bearer {HEADER}"), "X-Api-Key": KEY}},
             "payload": {"card": PAYLOAD}, "retry": "once", "webhook": {"url": url, "secret": format!("whsec_{SIGNING}")}}),
-        // A payload that its handler cannot read: the message of that quotes it.
+        // A payload that its handler cannot read: the error message quotes it.
         json!({"kind": "number", "payload": PAYLOAD, "retry": "once"}),
-        // Refused, one way and another.
+        // Refused for different reasons.
         json!({"kind": "number", "payload": {"card": PAYLOAD}, "retry": {"policy": "stepped", "secret": SIGNING}}),
         json!({"kind": "number", "payload": PAYLOAD, "webhook": {"url": url, "secret": format!("whsec_{SIGNING}!")}}),
         json!({"http": {"url": "ftp://example.org", "headers": {"Authorization": HEADER}}, "payload": PAYLOAD}),
@@ -115,7 +115,7 @@ async fn work(w: &World) {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let run = worker.run(async { drop(stopped.await) });
     let watch = async move {
-        // The call gives up, the number cannot be read, and the delivery about the call is tried again.
+        // The call gives up, the number cannot be read, and the delivery about the call is retried.
         let (mut given_up, mut retried) = (0, 0);
         while given_up < 2 || retried < 1 {
             match events.recv().await.unwrap().event_kind {
@@ -174,7 +174,7 @@ async fn no_payload_secret_or_token_gets_into_logs_metrics_or_answers() {
             assert!(!text.contains(canary), "{canary} is in an answer: {text}");
         }
     }
-    // What was logged is what should be: the test looked at something.
+    // The expected lines were logged, so the search was not empty.
     let lines: Vec<Value> = logs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let retried =
         lines.iter().find(|line| line["message"].as_str().is_some_and(|m| m.contains("retry 1/3 in 30s"))).unwrap();

@@ -42,7 +42,7 @@ async fn dead_letters_are_replayed_by_id_and_by_filter_at_a_rate() {
 }
 
 #[tokio::test]
-async fn a_repeated_replay_goes_on_where_the_last_one_ended() {
+async fn a_repeated_replay_continues_where_the_last_one_ended() {
     let world = World::new();
     let rated = r#"{"filter":{"queue":"email"},"rate":2}"#;
     let first_id = world.dead_letter("email").await;
@@ -73,7 +73,7 @@ async fn a_repeated_replay_goes_on_where_the_last_one_ended() {
 }
 
 #[tokio::test]
-async fn what_is_no_dead_letter_is_reported_and_left_as_it_is() {
+async fn jobs_that_are_not_dead_letters_are_reported_and_unchanged() {
     let world = World::new();
     let dead = world.dead_letter("email").await;
     let waiting = world.enqueue("email").await;

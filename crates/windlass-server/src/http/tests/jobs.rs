@@ -3,7 +3,7 @@ use hyper::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_stored_job_is_answered_whole() {
+async fn a_stored_job_is_returned_with_all_fields() {
     let world = World::new();
     let body = r#"{"kind":"email","queue":"email","payload":{"to":  "ann"},"tenantId":"acme","priority":"high","delay":"30s",
         "retry":"full-jitter","delivery":"AT_LEAST_ONCE","timeout":"5s","idempotencyKey":"k1"}"#;
@@ -45,7 +45,7 @@ async fn an_http_job_masks_secret_headers_and_a_webhook_its_secret() {
 }
 
 #[tokio::test]
-async fn a_repeated_key_answers_the_first_job_and_another_payload_is_refused() {
+async fn a_repeated_key_returns_the_first_job_and_another_payload_is_refused() {
     let world = World::new();
     let first = r#"{"kind":"email","payload":{"a":1,"b":2},"idempotencyKey":"k"}"#;
     world.post("/api/v1/jobs", first).await.is(201);
@@ -61,7 +61,7 @@ async fn a_repeated_key_answers_the_first_job_and_another_payload_is_refused() {
 }
 
 #[tokio::test]
-async fn other_systems_bodies_are_taken_as_they_are() {
+async fn bodies_of_other_systems_are_accepted() {
     let world = World::new();
     let c = r#"{"jobName":"report","maxRetries":5,"retryDelay":30000,"useExponentialBackoff":true}"#;
     let job = world.post("/api/v1/jobs", c).await.is(201);
@@ -176,7 +176,7 @@ async fn a_replayed_job_keeps_its_id_and_history_and_a_running_one_answers_409()
 }
 
 #[tokio::test]
-async fn history_tells_each_attempt() {
+async fn history_lists_each_attempt() {
     let world = World::new();
     let id = world.enqueue("email").await;
     let job = world.lease("email").await;

@@ -25,7 +25,7 @@ async fn a_remote_worker_takes_extends_and_completes_a_job() {
     let kept = world.get("/api/v1/jobs/1").await.is(200);
     assert_eq!((&kept["state"], &kept["result"]), (&json!("succeeded"), &json!({"messageId": 7})));
     assert_eq!(world.get("/api/v1/jobs/1/history").await.is(200)["items"][0]["note"], "sent");
-    // Repeating what already counted is ok; telling something else is stale.
+    // Repeating an accepted report is ok; a different report is stale.
     assert_eq!(world.post("/api/v1/leases/complete", &done).await.is(200)["results"][0]["result"], "ok");
     assert_eq!(world.fail(&job, "").await, "stale");
     assert_eq!(world.post("/api/v1/leases/extend", &results(&job, "")).await.is(200)["results"][0]["result"], "stale");
@@ -37,7 +37,7 @@ async fn a_wrong_lease_changes_nothing() {
     world.enqueue("email").await;
     world.enqueue("email").await;
     let (first, second) = (world.lease("email").await, world.lease("email").await);
-    // The lease of one job told for the other: neither changes, and the lease lives on.
+    // The lease of one job is reported for the other: neither changes, and the lease stays valid.
     let mixed = json!({"id": first["id"], "attempt": first["attempt"], "lease": second["lease"]});
     assert_eq!(
         world.post("/api/v1/leases/complete", &results(&mixed, "")).await.is(200)["results"][0]["result"],
@@ -125,7 +125,7 @@ async fn a_waiting_worker_is_woken_by_a_job_and_by_its_time() {
 }
 
 #[tokio::test]
-async fn jobs_of_a_claim_that_happens_after_it_was_asked_about_are_given_back() {
+async fn jobs_of_a_claim_that_commits_after_the_check_are_given_back() {
     let (world, faults) = World::faulty();
     let id = world.enqueue("email").await;
     faults.choose(|call| if call == "claim" { Fault::UnknownLate } else { Fault::None });
@@ -142,13 +142,13 @@ async fn jobs_of_a_claim_that_happens_after_it_was_asked_about_are_given_back() 
 }
 
 #[tokio::test]
-async fn jobs_in_hand_are_delivered_when_the_store_goes_away_before_the_rest_is_taken() {
+async fn claimed_jobs_are_returned_when_the_store_fails_before_the_rest_is_claimed() {
     for fault in [Fault::Unavailable, Fault::UnknownNotDone, Fault::UnknownDone] {
         let (world, faults) = World::faulty();
         for queue in ["email", "email", "email", "sms"] {
             world.enqueue(queue).await;
         }
-        // Each queue's share first, then the rest.
+        // The first claim takes each queue's share, and the second one the rest.
         let shares = Arc::new(AtomicUsize::new(1));
         faults.choose(move |call| match call {
             "claim" if shares.swap(0, Ordering::Relaxed) == 0 => fault,
@@ -177,7 +177,7 @@ async fn a_remote_worker_whose_results_the_store_refuses_loses_nothing() {
     let (world, faults) = World::faulty();
     let id = world.enqueue("email").await;
     let job = world.lease("email").await;
-    // A full disk: reads go well, and so do idle looks for what to reap; no result can be written.
+    // A full disk: reads succeed, and so does a reap that finds nothing; no result can be written.
     faults.choose(|call| if call == "commit" { Fault::Unavailable } else { Fault::None });
     let keeper = Keeper::of(&world.windlass);
     for _ in 0..120 {
@@ -192,7 +192,7 @@ async fn a_remote_worker_whose_results_the_store_refuses_loses_nothing() {
 }
 
 #[tokio::test]
-async fn jobs_of_a_claim_that_nobody_knew_of_are_given_back_however_long_the_store_is_away() {
+async fn jobs_of_an_unknown_claim_are_given_back_after_a_long_outage_of_the_store() {
     let (world, faults) = World::faulty();
     let id = world.enqueue("email").await;
     faults.choose(|call| match call {
@@ -208,7 +208,7 @@ async fn jobs_of_a_claim_that_nobody_knew_of_are_given_back_however_long_the_sto
         }
         world.get(&format!("/api/v1/jobs/{id}")).await.is(200)
     };
-    assert_eq!(pass().await["state"], "running", "nobody can say, and nobody has it");
+    assert_eq!(pass().await["state"], "running", "the claim is unknown and no worker has the job");
     faults.always(Fault::None);
     let job = pass().await;
     assert_eq!((&job["state"], &job["attempt"], &job["failures"]), (&json!("queued"), &json!(1), &json!(0)));
@@ -216,7 +216,7 @@ async fn jobs_of_a_claim_that_nobody_knew_of_are_given_back_however_long_the_sto
 }
 
 #[tokio::test]
-async fn queues_and_tenants_take_turns() {
+async fn queues_and_tenants_get_a_fair_share() {
     let world = World::new();
     for tenant in ["a", "b"] {
         for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! A real run, scraped: what /metrics says agrees with the ledger. Ready-made rules and dashboards name what is there.
+//! A real run is scraped: /metrics agrees with the recorded attempts. The supplied dashboards name existing metrics.
 
 use super::world::World;
 use serde_json::{Value, json};
@@ -17,10 +17,10 @@ use windlass::{Metrics, TenantLabel};
 use windlass_core::Status;
 use windlass_core::job::{Kind, Tenant};
 
-/// Real time after which a test that waits for something is given up.
+/// The longest real time that a test waits.
 const HANG: Duration = Duration::from_secs(180);
 
-/// Fails as often as it says, then succeeds.
+/// Fails `failures` times, then succeeds.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 struct Flaky {
     failures: u32,
@@ -34,16 +34,16 @@ impl JobKind for Flaky {
 async fn flaky(job: Flaky, attempt: Attempt) -> Result<(), Failure> {
     match (attempt.retry() < job.failures, job.permanent) {
         (false, _) => Ok(()),
-        (true, false) => Err(Failure::new("told to fail")),
-        (true, true) => Err(Failure::permanent("told to give up")),
+        (true, false) => Err(Failure::new("a planned failure")),
+        (true, true) => Err(Failure::permanent("a planned permanent failure")),
     }
 }
 
-/// Enqueues jobs of every fate and works until all have finished.
+/// Enqueues jobs that end in every possible way, and runs a worker until all have finished.
 async fn run(w: &World) {
     let mut events = w.windlass.events().subscribe();
-    let fates = [(0, false), (0, false), (0, false), (1, false), (2, false), (9, false), (9, false), (1, true)];
-    for (failures, permanent) in fates {
+    let endings = [(0, false), (0, false), (0, false), (1, false), (2, false), (9, false), (9, false), (1, true)];
+    for (failures, permanent) in endings {
         let job = Flaky { failures, permanent };
         w.windlass.enqueue(job).queue("email").retry("steps:3s/6s,retries=2").await.unwrap();
     }
@@ -56,7 +56,7 @@ async fn run(w: &World) {
     let worker = tokio::spawn(worker.run(async { drop(stopped.await) }));
     let mut finished = 0;
     let working = async {
-        while finished < fates.len() + 1 {
+        while finished < endings.len() + 1 {
             let event = events.recv().await.unwrap();
             if let EventKind::Retried { delay, .. } = event.event_kind {
                 w.advance(delay.get());
@@ -116,7 +116,7 @@ async fn counters_and_histograms_agree_with_the_ledger() {
     let jobs_in = |state| ledger.iter().filter(|(job, _)| job.state == state).count() as f64;
     let email = [("queue", "email"), ("kind", "flaky")];
     assert_eq!(sum(&text, "windlass_retries_total", &email), retried.len() as f64);
-    assert_eq!(retried.len(), 7, "one, two, and twice two");
+    assert_eq!(retried.len(), 7, "1 + 2 + 2 + 2 retries");
     let exhausted = ledger.iter().filter(|(job, _)| job.reason == Some(Reason::Exhausted)).count();
     assert_eq!((exhausted, sum(&text, "windlass_retry_exhausted_total", &email)), (2, 2.0));
     for (outcome, state) in
@@ -164,21 +164,21 @@ async fn what_remote_workers_do_is_counted_once() {
         w.enqueue("remote").await;
     }
     let item = |leased: &Value| json!({"id": leased["id"], "attempt": leased["attempt"], "lease": leased["lease"]});
-    let tell = async |verb: &str, leased: &Value| {
+    let report = async |action: &str, leased: &Value| {
         let body = json!({"worker": "w1", "results": [item(leased)]}).to_string();
-        w.post(&format!("/api/v1/leases/{verb}"), &body).await.is(200)["results"][0]["result"].clone()
+        w.post(&format!("/api/v1/leases/{action}"), &body).await.is(200)["results"][0]["result"].clone()
     };
     let (first, second) = (w.lease("remote").await, w.lease("remote").await);
     for _ in 0..3 {
-        assert_eq!(tell("complete", &first).await, "ok", "repeating is harmless");
+        assert_eq!(report("complete", &first).await, "ok", "repeating is harmless");
     }
-    assert_eq!(tell("fail", &second).await, "ok");
+    assert_eq!(report("fail", &second).await, "ok");
     let third = w.lease("remote").await;
-    assert_eq!(tell("fail", &third).await, "ok");
+    assert_eq!(report("fail", &third).await, "ok");
     w.advance(1_000);
     for _ in 0..2 {
         let leased = w.lease("remote").await;
-        assert_eq!(tell("fail", &leased).await, "ok");
+        assert_eq!(report("fail", &leased).await, "ok");
     }
     let text = scrape(&w).await;
     let remote = [("queue", "remote"), ("kind", "email")];
@@ -213,7 +213,7 @@ pub(super) fn mentioned(text: &str) -> BTreeSet<String> {
     words.filter(|word| word.starts_with("windlass_")).map(str::to_owned).collect()
 }
 
-/// What a scrape of a server says on which something of everything has happened.
+/// A scrape of a server on which every kind of event has happened.
 pub(super) async fn full_scrape() -> String {
     let w = World::new();
     run(&w).await;
@@ -223,7 +223,7 @@ pub(super) async fn full_scrape() -> String {
 }
 
 #[tokio::test]
-async fn the_dashboard_names_metrics_there_are() {
+async fn the_dashboard_names_existing_metrics() {
     let known = names(&full_scrape().await);
     let dashboard: Value = serde_json::from_str(include_str!("../../../../../deploy/grafana/windlass.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
@@ -235,7 +235,7 @@ async fn the_dashboard_names_metrics_there_are() {
 }
 
 #[tokio::test]
-async fn all_promised_names_are_there() {
+async fn all_documented_metrics_exist() {
     let known = names(&full_scrape().await);
     for name in [
         "windlass_retries_total",

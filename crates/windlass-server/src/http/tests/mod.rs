@@ -1,4 +1,4 @@
-//! Router-level tests on the reference store, with a clock that stands still until it is turned.
+//! Router-level tests on the reference store, with a clock that moves only when a test advances it.
 
 mod auth;
 mod bad_input;

@@ -1,4 +1,4 @@
-//! The ready-made Prometheus rules: they parse, and name metrics there are.
+//! The supplied Prometheus rules are valid and name existing metrics.
 
 use super::metrics::{full_scrape, mentioned, names};
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use windlass::alert::Measure;
 
 const RULES: &str = include_str!("../../../../../deploy/prometheus/windlass-alerts.yml");
 
-/// One rule: its fields, those of `labels` and `annotations` as `labels.severity`.
+/// The fields of one rule. Fields of `labels` and `annotations` are named like `labels.severity`.
 type Fields = BTreeMap<String, String>;
 
-/// Reads the part of YAML that rule files are made of: maps by indentation, one value to a line, plain or in quotes.
+/// Reads the part of YAML that rule files use: maps by indentation, one value per line, plain or in quotes.
 /// Anything else is an error with its line.
 fn parse(text: &str) -> Result<Vec<Fields>, String> {
     let mut rules: Vec<Fields> = Vec::new();
@@ -44,7 +44,7 @@ fn put(rules: &mut [Fields], key: &str, value: String) -> Option<()> {
     rules.last_mut()?.insert(key.to_owned(), value).is_none().then_some(())
 }
 
-/// A value after a colon: nothing, in double quotes, or plain without what YAML would read as something else.
+/// A value after a colon: empty, in double quotes, or plain without characters that are special in YAML.
 fn scalar(text: &str) -> Option<String> {
     let Some(text) = text.strip_prefix(' ') else { return text.is_empty().then(String::new) };
     if let Some(quoted) = text.strip_prefix('"') {
@@ -56,7 +56,7 @@ fn scalar(text: &str) -> Option<String> {
     is_plain.then(|| text.to_owned())
 }
 
-/// Whether brackets and quotes of an expression close in order.
+/// Whether the brackets and quotes of an expression are balanced.
 fn is_balanced(expr: &str) -> bool {
     let mut open = Vec::new();
     let mut is_text = false;
@@ -75,7 +75,7 @@ fn is_balanced(expr: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_ready_made_alert_rules_parse_and_name_metrics_there_are() {
+async fn the_supplied_alert_rules_parse_and_name_existing_metrics() {
     let known = names(&full_scrape().await);
     let rules = parse(RULES).unwrap();
     assert!(rules.len() > Measure::ALL.len(), "the five rules of the server, and more");
@@ -92,12 +92,12 @@ async fn the_ready_made_alert_rules_parse_and_name_metrics_there_are() {
         let expr = &rule["expr"];
         assert!(is_balanced(expr), "{name}: {expr}");
         let named = mentioned(expr);
-        assert!(!named.is_empty() && named.is_subset(&known), "{name} looks at {named:?}; there is {known:?}");
+        assert!(!named.is_empty() && named.is_subset(&known), "{name} uses {named:?}; existing metrics are {known:?}");
     }
 }
 
 #[test]
-fn what_is_no_rule_file_is_refused() {
+fn an_invalid_rule_file_is_refused() {
     for (text, line) in [
         ("groups:\n  - name: a\n    rules:\n      - alert: A\n       expr: b", 5),
         ("groups:\n  - name: a\n    rules:\n      - alert: A\n        expr: a: b", 5),

@@ -3,7 +3,7 @@ use hyper::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_queue_tells_how_full_it_is() {
+async fn a_queue_reports_how_full_it_is() {
     let world = World::new();
     world.enqueue("email").await;
     world.enqueue("email").await;
@@ -21,7 +21,7 @@ async fn a_queue_tells_how_full_it_is() {
 }
 
 #[tokio::test]
-async fn a_queues_policy_holds_for_the_jobs_stored_after_it() {
+async fn a_queues_policy_applies_to_jobs_stored_after_it() {
     let world = World::new();
     let body =
         r#"{"policy":{"policy":"queue-worker","maxAttempts":7},"retention":{"succeeded":"0","failed":"forever"}}"#;
@@ -55,21 +55,21 @@ async fn a_paused_queue_gives_no_work_and_a_purged_one_keeps_what_runs() {
     let job = world.lease("email").await;
     assert_eq!(world.post("/api/v1/queues/email/purge", "").await.is(200)["cancelled"], 1);
     assert_eq!(world.get(&format!("/api/v1/jobs/{}", job["id"])).await.is(200)["state"], "running");
-    for verb in ["pause", "resume", "purge"] {
-        world.post(&format!("/api/v1/queues/nowhere/{verb}"), "").await.is(404);
-        world.post(&format!("/api/v1/queues/NO%20NAME/{verb}"), "").await.is(404);
+    for action in ["pause", "resume", "purge"] {
+        world.post(&format!("/api/v1/queues/nowhere/{action}"), "").await.is(404);
+        world.post(&format!("/api/v1/queues/NO%20NAME/{action}"), "").await.is(404);
     }
 }
 
 #[tokio::test]
-async fn a_purge_may_go_a_stretch_at_a_time() {
+async fn a_purge_can_continue_in_portions() {
     let world = World::new();
     for _ in 0..5 {
         world.enqueue("email").await;
     }
     let first = world.post("/api/v1/queues/email/purge?limit=2", "").await.is(200);
     assert_eq!((&first["cancelled"], &first["next"]), (&json!(2), &json!("2-5")));
-    // What comes while a purge is under way is not its business.
+    // A purge does not apply to jobs that are enqueued while it runs.
     world.enqueue("email").await;
     let rest = world.post("/api/v1/queues/email/purge?limit=9&cursor=2-5", "").await.is(200);
     assert_eq!((&rest["cancelled"], &rest["next"]), (&json!(3), &json!(null)));
@@ -79,7 +79,7 @@ async fn a_purge_may_go_a_stretch_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_setting_of_its_own_takes_nothing_from_the_shared_retention() {
+async fn a_tenants_setting_keeps_the_shared_retention() {
     let world = World::new();
     world.enqueue("email").await;
     let put = async |path: &str, body: &str| world.send(Method::PUT, path, Some(body), &[]).await.is(200);
@@ -91,5 +91,5 @@ async fn a_setting_of_its_own_takes_nothing_from_the_shared_retention() {
     put("/api/v1/queues/email", r#"{"retention":{"cancelled":"2d"}}"#).await;
     let queue = &world.get("/api/v1/queues").await.is(200)["items"][0];
     assert_eq!(queue["retention"], json!({ "succeeded": "1d", "cancelled": "2d", "failed": "30d" }));
-    assert_eq!(queue["policy"], json!("stepped"), "the shared policy holds for a tenant without one");
+    assert_eq!(queue["policy"], json!("stepped"), "the shared policy applies to a tenant without one");
 }

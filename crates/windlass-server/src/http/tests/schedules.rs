@@ -46,7 +46,7 @@ async fn a_paused_schedule_has_no_next_firing_until_it_resumes() {
 }
 
 #[tokio::test]
-async fn a_triggered_run_belongs_to_its_schedule_and_tells_its_retry_time() {
+async fn a_triggered_run_belongs_to_its_schedule_and_shows_its_retry_time() {
     let world = World::new();
     world.post("/api/v1/schedules", NIGHTLY).await.is(201);
     let run = world.post("/api/v1/schedules/1/trigger", "").await.is(201);

@@ -1,4 +1,4 @@
-//! A token for one tenant works for that tenant alone: it takes, extends, completes and fails no other tenant's jobs.
+//! A token for one tenant works only for that tenant: it cannot take, extend, complete or fail another tenant's jobs.
 
 use super::world::World;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ async fn take(world: &World, body: &str) -> Vec<Value> {
     world.post("/api/v1/leases", body).await.is(200)["jobs"].as_array().unwrap().clone()
 }
 
-/// What the server answers for one item of an action.
+/// The server's result for one item of an action.
 async fn answer(world: &World, action: &str, job: &Value) -> Value {
     let (id, attempt, lease) = (&job["id"], &job["attempt"], &job["lease"]);
     let body = format!(r#"{{"worker":"w1","results":[{{"id":{id},"attempt":{attempt},"lease":{lease}}}]}}"#);
@@ -69,7 +69,7 @@ async fn a_foreign_lease_is_stale_and_nothing_changes() {
         }
         assert_eq!(answer(&two.ours, "extend", &job).await, "ok", "{scope}");
         assert_eq!(answer(&two.ours, "complete", &job).await, "ok", "{scope}");
-        // A finished job is as foreign as a running one.
+        // A finished job of another tenant is refused like a running one.
         assert_eq!(answer(&two.theirs, "complete", &job).await, "stale", "{scope}");
         assert_eq!(answer(&two.ours, "complete", &job).await, "ok", "{scope}: repeated");
         assert_eq!(two.our_state().await, json!(["succeeded", 0]), "{scope}");
@@ -90,7 +90,7 @@ async fn a_foreign_renewal_does_not_keep_a_lease_alive() {
 }
 
 #[tokio::test]
-async fn foreign_items_do_not_spoil_their_neighbours() {
+async fn foreign_items_do_not_affect_other_items() {
     let two = Two::new("work").await;
     let ours = take(&two.ours, r#"{"worker":"w1"}"#).await.remove(0);
     let theirs = take(&two.theirs, r#"{"worker":"w1"}"#).await.remove(0);

@@ -1,4 +1,4 @@
-//! A server without sockets: a router over a store in memory.
+//! A server without sockets: a router on a store in memory.
 
 use crate::http::{Access, App, router};
 use crate::token;
@@ -27,7 +27,7 @@ pub(super) struct World {
     token: Option<String>,
 }
 
-/// An answer, read whole.
+/// A complete answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
@@ -68,7 +68,7 @@ impl World {
         Self { store, windlass, router, token: None }
     }
 
-    /// A server whose store fails as it is told.
+    /// A server whose store fails as the test chooses.
     pub(super) fn faulty() -> (Self, Arc<FaultyStore>) {
         let world = Self::new();
         let faults = FaultyStore::new(world.store.clone());
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// The token that calls are made with.
+    /// The token of all calls.
     pub(super) fn token(&self) -> &str {
         self.token.as_deref().expect("this world calls with a token")
     }
@@ -139,7 +139,7 @@ impl World {
         Answer { status: head.status, headers: head.headers, text }
     }
 
-    /// The status of an answer whose body may never end.
+    /// The status of an answer, without waiting for its body, which may never end.
     pub(super) async fn head_of(&self, path: &str) -> u16 {
         let mut request = Request::get(path);
         if let Some(token) = &self.token {
@@ -148,7 +148,7 @@ impl World {
         self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status().as_u16()
     }
 
-    /// Enqueues a plain job and answers its id.
+    /// Enqueues a plain job and returns its id.
     pub(super) async fn enqueue(&self, queue: &str) -> i64 {
         let body = format!(r#"{{"kind":"email","queue":"{queue}","retry":"fixed:base=1s,jitter=none,retries=1"}}"#);
         self.post("/api/v1/jobs", &body).await.is(201)["id"].as_i64().unwrap()
@@ -170,7 +170,7 @@ impl World {
         self.post("/api/v1/leases/fail", &body).await.is(200)["results"][0]["result"].take()
     }
 
-    /// A dead letter: its one attempt failed for good.
+    /// Creates a dead letter: a job whose only attempt failed permanently.
     pub(super) async fn dead_letter(&self, queue: &str) -> i64 {
         let id = self.enqueue(queue).await;
         let job = self.lease(queue).await;

@@ -1,4 +1,4 @@
-//! The promises, checked on what was recorded outside against what is stored.
+//! Checks the promises: compares what was recorded outside with what is stored.
 
 use crate::checks::checked_operators;
 use crate::checks::history::Record;
@@ -6,16 +6,16 @@ use crate::checks::stored::{Row, Stored};
 use crate::work::spec::Task;
 use std::collections::HashMap;
 
-/// What the faults of a run may do to a job.
+/// What the faults of a run may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// Processes died: attempts may be lost.
+    /// Processes were killed: attempts may be lost.
     LostAttempts,
-    /// Nobody died: every attempt has its own end.
+    /// No process was killed: no attempt may be lost.
     NoLostAttempt,
 }
 
-/// Everything that breaks a promise.
+/// All broken promises.
 pub fn violations(record: &Record, stored: &Stored, allowed: Allowed) -> Vec<String> {
     let mut found = Vec::new();
     acknowledged(record, stored, &mut found);
@@ -28,7 +28,7 @@ pub fn violations(record: &Record, stored: &Stored, allowed: Allowed) -> Vec<Str
     found
 }
 
-/// Nothing acknowledged is lost, and the id given is the job's.
+/// No acknowledged job is lost, and each job has the acknowledged id.
 fn acknowledged(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     for (tag, id) in &record.acknowledged {
         match stored.jobs.get(id) {
@@ -39,13 +39,13 @@ fn acknowledged(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     }
 }
 
-/// Every stored job was sent, and once; with a key, however often it was sent.
+/// Every stored job was sent, and is stored once. A job with a key is stored once even if it was sent repeatedly.
 fn phantoms(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     let mut seen: HashMap<u64, i64> = HashMap::new();
     for row in stored.jobs.values().filter(|row| row.kind == "torture") {
         let spec = row.tag.and_then(|tag| record.sent.get(&tag));
         let Some(spec) = spec else {
-            found.push(format!("nobody sent {row:?}"));
+            found.push(format!("no producer sent {row:?}"));
             continue;
         };
         if let Some(other) = seen.insert(spec.tag, row.id) {
@@ -72,7 +72,7 @@ fn at_most_once(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     }
 }
 
-/// Attempts are numbered from 1 without gaps, and whatever was seen to start is among them, once.
+/// Attempts are numbered from 1 without gaps, and each attempt that was seen to start is recorded once.
 fn ledger(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<String>) {
     for row in stored.jobs.values() {
         let lines = stored.ledger.get(&row.id).map_or(&[][..], Vec::as_slice);
@@ -102,7 +102,7 @@ fn ledger(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<St
     }
 }
 
-/// Every job has ended, and as it should.
+/// Every job has ended as expected.
 fn endings(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<String>) {
     for row in stored.jobs.values() {
         let spec = row.tag.and_then(|tag| record.sent.get(&tag));
@@ -122,12 +122,12 @@ fn endings(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<S
     }
 }
 
-/// Each finish of a job with a webhook is delivered at least once, always with the same body; nothing else is delivered.
+/// Each finished job with a webhook is reported at least once, always with the same body. No other webhook is sent.
 fn webhooks(record: &Record, stored: &Stored, found: &mut Vec<String>) {
     for row in stored.jobs.values().filter(|row| has_webhook(record, row)) {
         let id = format!("msg_{}_{}_{}", row.id, row.replays, row.attempt);
         if !record.hooks.contains_key(&id) {
-            found.push(format!("no webhook said that {row:?} has finished"));
+            found.push(format!("no webhook reported that {row:?} has finished"));
         }
     }
     for (id, (bodies, count)) in &record.hooks {
@@ -136,11 +136,11 @@ fn webhooks(record: &Record, stored: &Stored, found: &mut Vec<String>) {
         }
         let numbers: Vec<i64> = id.split('_').skip(1).filter_map(|part| part.parse().ok()).collect();
         let [job, replays, attempt] = numbers[..] else {
-            found.push(format!("{id} is no id of ours"));
+            found.push(format!("{id} is not an id of a webhook of this run"));
             continue;
         };
         let Some(row) = stored.jobs.get(&job).filter(|row| has_webhook(record, row)) else {
-            found.push(format!("{id} tells of a job that has no webhook"));
+            found.push(format!("{id} reports on a job that has no webhook"));
             continue;
         };
         let is_last = i64::from(row.replays) == replays;

@@ -1,4 +1,4 @@
-//! The promises to operators: what was cancelled stays cancelled, what was replayed ran again.
+//! The promises to operators: cancelled jobs stay cancelled, and replayed jobs run again.
 
 use crate::checks::history::{Cancel, Record};
 use crate::checks::stored::Stored;
@@ -9,7 +9,7 @@ pub fn violations(record: &Record, stored: &Stored, found: &mut Vec<String>) {
         let later = record.starts.get(id).into_iter().flatten().filter(|start| start.moment > *moment).count();
         let holds = match cancel {
             Cancel::Ended => row.state == "cancelled" && later == 0,
-            // The attempt under way may still succeed, and its start may be seen late; no other follows.
+            // The running attempt may still succeed, and its start may be seen late; no other attempt follows.
             Cancel::Asked => ["cancelled", "succeeded"].contains(&row.state.as_str()) && later <= 1,
         };
         if !holds {

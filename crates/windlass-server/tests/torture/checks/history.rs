@@ -1,4 +1,4 @@
-//! What was asked, answered and started, recorded outside the system under test.
+//! Requests, answers and started attempts, recorded outside the system under test.
 
 use crate::work::spec::Spec;
 use std::collections::{HashMap, HashSet};
@@ -16,21 +16,21 @@ pub struct History {
 pub struct Record {
     /// Every job that was ever sent, by tag.
     pub sent: HashMap<u64, Spec>,
-    /// The id that each acknowledged tag was given.
+    /// The job id of each acknowledged tag.
     pub acknowledged: HashMap<u64, i64>,
-    /// Attempts that began, by job, in the order they were seen.
+    /// Attempts that began, by job, in the order in which they were seen.
     pub starts: HashMap<i64, Vec<Start>>,
-    /// Attempts whose success was answered with `ok`.
+    /// Attempts whose success was acknowledged with `ok`.
     pub completed: HashSet<(i64, u32)>,
-    /// Webhooks that arrived: their bodies by their id, and how often.
+    /// Webhooks that arrived: their bodies by id, and how often each arrived.
     pub hooks: HashMap<String, (HashSet<String>, u32)>,
-    /// Cancels that were answered: the moment, and whether the job had ended with it.
+    /// Cancels that were answered: when, and whether the job ended with it.
     pub cancels: HashMap<i64, (u64, Cancel)>,
     /// Replays that were answered.
     pub replays: HashMap<i64, Replays>,
     /// Queues that were purged.
     pub purges: u64,
-    /// Jobs whose worker was too slow by itself.
+    /// Jobs whose worker was too slow without a fault.
     pub late: HashSet<i64>,
     /// Results that were refused.
     pub stale: u64,
@@ -46,18 +46,18 @@ pub struct Start {
 /// Replays of one job that were answered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Replays {
-    /// How many. One of a waiting job only makes it due.
+    /// How many. A replay of a waiting job only makes it due.
     pub asked: u32,
-    /// The highest number that the job was said to have.
+    /// The highest number of replays that the server reported for the job.
     pub reported: u32,
 }
 
-/// What a cancel was answered.
+/// The answer to a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cancel {
     /// The job was waiting and has ended.
     Ended,
-    /// The job was running and is asked to stop.
+    /// The job was running and was asked to stop.
     Asked,
 }
 
@@ -75,7 +75,7 @@ impl History {
         self.record().sent.extend(specs.iter().map(|spec| (spec.tag, *spec)));
     }
 
-    /// The server said that these are stored.
+    /// Records that the server acknowledged these jobs.
     pub fn acknowledged(&self, stored: impl IntoIterator<Item = (u64, i64)>) {
         let mut record = self.record();
         for (tag, id) in stored {

@@ -1,4 +1,4 @@
-//! Whether the database itself is whole, and what `windlass doctor` says of it.
+//! Checks that the database itself is intact, and that `windlass doctor` finds no problems.
 
 use crate::checks::stored::query;
 use crate::setup::place::Place;
@@ -15,8 +15,8 @@ fn file(place: &Place) -> Vec<String> {
     let file = rusqlite::Connection::open(place.file()).unwrap();
     let ask = |pragma: &str| -> Vec<String> {
         let mut asked = file.prepare(&format!("PRAGMA {pragma}")).unwrap();
-        let reported = asked.query_map([], |row| row.get::<_, String>(0)).unwrap();
-        reported.map(|line| line.unwrap_or_else(|error| error.to_string())).collect()
+        let lines = asked.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        lines.map(|line| line.unwrap_or_else(|error| error.to_string())).collect()
     };
     let mut faults = ask("foreign_key_check");
     faults.extend(ask("integrity_check").into_iter().filter(|line| line != "ok"));
@@ -36,7 +36,7 @@ fn indexes(place: &Place) -> Vec<String> {
     Vec::new()
 }
 
-/// Leases that are left. One whose end could not be stored stays, without jobs, until it is reaped.
+/// The number of leases left. A lease whose end could not be stored stays, without jobs, until it is reaped.
 pub fn leases(place: &Place) -> u64 {
     let count: i64 = if place.is_postgres() {
         query(place, &format!("SELECT count(*) FROM {}.leases", place.schema))[0].get(0)
@@ -47,12 +47,12 @@ pub fn leases(place: &Place) -> u64 {
     count as u64
 }
 
-/// What the doctor finds wrong. Torture fails jobs on purpose, which alerts rightly tell.
+/// The problems that the doctor finds. Alerts do not count: these tests fail jobs on purpose.
 fn doctor(place: &Place) -> Vec<String> {
-    let reported = place.command(&["doctor", "--json"]).output().unwrap();
-    let text = String::from_utf8_lossy(&reported.stdout);
+    let output = place.command(&["doctor", "--json"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
     let Ok(report) = serde_json::from_str::<Value>(&text) else {
-        return vec![format!("the doctor says {text}{}", String::from_utf8_lossy(&reported.stderr))];
+        return vec![format!("the doctor says {text}{}", String::from_utf8_lossy(&output.stderr))];
     };
     let checks = report["checks"].as_array().cloned().unwrap_or_default();
     let is_wrong = |check: &&Value| check["verdict"] == "wrong" && check["check"] != "alert";

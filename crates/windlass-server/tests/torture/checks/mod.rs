@@ -1,4 +1,4 @@
-//! What was acknowledged and started, as recorded outside, compared with what the store holds in the end.
+//! Compares the acknowledged jobs and started attempts, recorded outside, with the stored data at the end.
 
 pub mod check;
 pub mod checked_operators;

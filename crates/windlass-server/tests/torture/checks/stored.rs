@@ -1,4 +1,4 @@
-//! What the store holds, read through its views without going through Windlass.
+//! The stored data, read through the database's views without Windlass.
 
 use crate::setup::place::Place;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct Stored {
     pub jobs: HashMap<i64, Row>,
-    /// Each job's ledger, in order.
+    /// The attempts of each job, in order.
     pub ledger: HashMap<i64, Vec<Line>>,
 }
 
@@ -22,9 +22,9 @@ pub struct Row {
     pub failures: u32,
     pub replays: u32,
     pub key: Option<String>,
-    /// For a delivery: whose.
+    /// For a delivery: the job it reports on.
     pub parent: Option<i64>,
-    /// The producer's number of it, if it is a producer's.
+    /// The producer's number of the job, if a producer sent it.
     pub tag: Option<u64>,
 }
 
@@ -114,7 +114,7 @@ fn postgres(place: &Place) -> Stored {
     stored
 }
 
-/// Rows of a statement on the Postgres of a place.
+/// The rows of a statement on a place's Postgres.
 pub fn query(place: &Place, sql: &str) -> Vec<tokio_postgres::Row> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

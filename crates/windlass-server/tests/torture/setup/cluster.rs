@@ -1,4 +1,4 @@
-//! A Postgres of the test's own, which it may stop, starve and start again.
+//! A separate Postgres that a test may stop, run out of disk space and start again.
 
 use crate::tools::below;
 use std::os::unix::fs::MetadataExt as _;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use windlass::Random;
 
-/// Ports that are tried: one that seems free may be taken by the time the server asks for it.
+/// How many ports are tried: a port that seems free may be in use by the time the server binds it.
 const TRIES: u32 = 10;
 
 #[derive(Debug)]
@@ -17,9 +17,9 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A new cluster, running.
+    /// Creates and starts a new cluster.
     pub fn start() -> Self {
-        // Root's own temporary directory may be closed to the server's user; /tmp is not.
+        // The server's user may not have access to root's temporary directory; it has access to /tmp.
         let home = tempfile::Builder::new().prefix("windlass-torture.").tempdir_in("/tmp").unwrap();
         let mut cluster = Self { home, bin: binaries(), port: 0 };
         cluster.give(cluster.home.path());
@@ -45,12 +45,12 @@ impl Cluster {
         format!("postgres://windlass@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// Stops it as a power cut would.
+    /// Stops it immediately, as after a power failure.
     pub fn stop(&self) {
         self.run("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]);
     }
 
-    /// Starts it again. Answers whether it runs.
+    /// Starts it again. Returns whether it runs.
     pub fn up(&self) -> bool {
         let (options, log) = (format!("-p {}", self.port), self.log());
         let words = ["-D", &self.data(), "-o", &options, "-l", &log, "-w", "start"];
@@ -99,7 +99,7 @@ impl Cluster {
             }
         };
         command.args(words).current_dir(self.home.path());
-        // The server would keep the pipe of whoever started it.
+        // Otherwise the server would keep the pipe of its parent open.
         command.stdout(std::process::Stdio::null());
         command
     }
@@ -107,7 +107,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // It may be down already.
+        // It may have already stopped.
         let _ = self.command("pg_ctl", &["-D", &self.data(), "-m", "immediate", "-w", "stop"]).status();
     }
 }

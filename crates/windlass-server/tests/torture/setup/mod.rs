@@ -1,4 +1,4 @@
-//! What is tortured: nodes of the binary, their store and where both live.
+//! The system under test: nodes of the binary, their store and its location.
 
 pub mod cluster;
 pub mod fleet;

@@ -1,4 +1,4 @@
-//! One process of the binary, its log read to the end.
+//! One process of the binary, with a thread that reads its log.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// Lines of the log that are kept to be shown when something is wrong.
+/// How many of the last log lines are kept, to be shown when a test fails.
 const KEPT: usize = 60;
 
 #[derive(Debug)]
 pub struct Node {
     child: Child,
-    reported: Arc<Mutex<Said>>,
+    seen: Arc<Mutex<NodeLog>>,
 }
 
-/// What the log of a node has said.
+/// The information from a node's log.
 #[derive(Debug, Default)]
-pub struct Said {
+pub struct NodeLog {
     pub address: Option<SocketAddr>,
     pub panics: Vec<String>,
     last: VecDeque<String>,
@@ -27,14 +27,16 @@ impl Node {
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
         let log = BufReader::new(child.stderr.take().expect("standard error is a pipe"));
-        let reported = Arc::new(Mutex::new(Said::default()));
-        let hears = reported.clone();
-        std::thread::spawn(move || log.lines().map_while(Result::ok).for_each(|line| hears.lock().unwrap().hear(line)));
-        Self { child, reported }
+        let seen = Arc::new(Mutex::new(NodeLog::default()));
+        let writer = seen.clone();
+        std::thread::spawn(move || {
+            log.lines().map_while(Result::ok).for_each(|line| writer.lock().unwrap().record(line))
+        });
+        Self { child, seen }
     }
 
     pub fn address(&self) -> Option<SocketAddr> {
-        self.reported.lock().unwrap().address
+        self.seen.lock().unwrap().address
     }
 
     pub fn id(&self) -> u32 {
@@ -48,8 +50,8 @@ impl Node {
 
     /// Asks it to stop.
     pub fn terminate(&self) {
-        let reported = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().expect("kill is there");
-        assert!(reported.success());
+        let status = Command::new("kill").args(["-TERM", &self.id().to_string()]).status().expect("kill is there");
+        assert!(status.success());
     }
 
     /// Whether it has ended, and how.
@@ -58,25 +60,25 @@ impl Node {
     }
 
     pub fn panics(&self) -> Vec<String> {
-        self.reported.lock().unwrap().panics.clone()
+        self.seen.lock().unwrap().panics.clone()
     }
 
     /// The end of its log.
     pub fn log(&self) -> String {
-        Vec::from(self.reported.lock().unwrap().last.clone()).join("\n")
+        Vec::from(self.seen.lock().unwrap().last.clone()).join("\n")
     }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It may have already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-impl Said {
-    fn hear(&mut self, line: String) {
+impl NodeLog {
+    fn record(&mut self, line: String) {
         if let Some((_, rest)) = line.split_once("serves http://") {
             self.address = rest.split(' ').next().and_then(|address| address.parse().ok());
         }

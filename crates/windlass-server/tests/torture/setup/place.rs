@@ -1,4 +1,4 @@
-//! Where jobs are kept: a file, or a schema of a database; and the binary that works on it.
+//! Where jobs are stored: a file, or a schema of a database; and the binary that uses it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,12 +6,12 @@ use windlass::Random;
 
 #[derive(Debug)]
 pub struct Place {
-    /// As the nodes reach it, perhaps through a proxy.
+    /// The URL that the nodes use, perhaps through a proxy.
     pub store: String,
-    /// As the checks reach it.
+    /// The URL that the checks use.
     pub direct: String,
     pub schema: String,
-    /// Whether processes live on when a file may not grow, instead of being ended by the signal that tells so.
+    /// Whether processes ignore the signal for a file at its size limit, which would end them.
     pub survives_limits: bool,
     dir: tempfile::TempDir,
 }
@@ -23,7 +23,7 @@ impl Place {
         Self::sqlite_in(&file, dir)
     }
 
-    /// A file somewhere else, such as on a small disk.
+    /// A file in another place, such as on a small disk.
     pub fn sqlite_at(file: &Path) -> Self {
         Self::sqlite_in(file, tempfile::tempdir().unwrap())
     }
@@ -41,7 +41,7 @@ impl Place {
         Self::postgres_at(&url, &url)
     }
 
-    /// A schema of the server at `direct` that nodes reach by `store`.
+    /// A schema of the server at `direct`, which nodes reach through `store`.
     pub fn postgres_at(store: &str, direct: &str) -> Self {
         let schema = format!("torture_{:016x}", Random::system().number());
         let dir = tempfile::tempdir().unwrap();
@@ -62,7 +62,7 @@ impl Place {
         self.direct.strip_prefix("sqlite:").expect("this place is a file").into()
     }
 
-    /// A node of the binary under test.
+    /// The command that starts a node of the binary under test.
     pub fn node(&self) -> Command {
         let binary = binary();
         if !self.survives_limits {
@@ -85,8 +85,8 @@ impl Place {
     }
 }
 
-/// The binary under test. The scripts name one that is built as it ships, with default features; `cargo test` alone
-/// takes the one it has just built.
+/// The binary under test. The scripts name a release build with default features; `cargo test` alone uses the binary
+/// that it has just built.
 fn binary() -> String {
     std::env::var("WINDLASS_TEST_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_windlass").into())
 }
@@ -96,7 +96,7 @@ impl Drop for Place {
         if !self.is_postgres() {
             return;
         }
-        // A schema that is left over harms nobody: the next run uses another name.
+        // A leftover schema does no harm: the next run uses another name.
         let drop = format!("SET lock_timeout = '5s'; DROP SCHEMA IF EXISTS {} CASCADE", self.schema);
         let (url, runtime) = (self.direct.clone(), tokio::runtime::Runtime::new().unwrap());
         let _ = runtime.block_on(async {

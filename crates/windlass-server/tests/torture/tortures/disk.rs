@@ -1,4 +1,4 @@
-//! The disk is full, and then it is not: what cannot be stored is refused, and work resumes by itself.
+//! The disk fills up and is freed again: what cannot be stored is refused, and work resumes without help.
 
 use crate::checks::check::Allowed;
 use crate::setup::cluster::Cluster;
@@ -10,13 +10,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Acknowledged jobs between two faults: the fleet is back.
+/// How many jobs are acknowledged between two faults, to show that the fleet has recovered.
 const JOBS: u64 = 100;
-/// The size of the small disk in MiB, for each cycle: the load must not fill it by itself.
+/// The size of the small disk in MiB per cycle: the load alone must not fill it.
 const SIZE: u64 = 64;
 
-/// A file system of its own, small enough to be filled. Only root can mount one; for others a limit on the size of the
-/// nodes' files stands in.
+/// A separate file system, small enough to be filled. Only root can mount one; for other users, a limit on the size of
+/// the nodes' files replaces it.
 #[derive(Debug)]
 enum Disk {
     Mounted(tempfile::TempDir),
@@ -31,7 +31,7 @@ impl Disk {
         if mount.is_ok_and(|mount| mount.status.success()) {
             return Self::Mounted(dir);
         }
-        println!("no small disk can be mounted here: a limit on the size of files stands in");
+        println!("no small disk can be mounted here: a limit on the size of files is used instead");
         Self::Limited(dir)
     }
 
@@ -73,7 +73,7 @@ impl Drop for Disk {
     }
 }
 
-/// The largest file these processes may write, from now on; they may be given more later.
+/// Sets the size of the largest file that these processes may write; it can be raised later.
 fn limit(nodes: &[u32], bytes: &str) {
     for node in nodes {
         let words = ["--pid", &node.to_string(), &format!("--fsize={bytes}:")];
@@ -92,7 +92,7 @@ fn fill_and_free(world: &World, disk: &Disk, cycles: u64) {
                 world.fleet().call(&world.random, "POST", "/api/v1/jobs", job).is_none()
             });
             let read = world.fleet().call(&world.random, "GET", "/api/v1/jobs?limit=1", "");
-            assert_eq!(read.map(|answer| answer.status), Some(200), "what is there can be read");
+            assert_eq!(read.map(|answer| answer.status), Some(200), "stored data can be read");
             if cycle % 2 == 1 {
                 pause(LEASE * 2);
             }
@@ -129,7 +129,7 @@ fn postgres_on_a_full_disk_loses_nothing_and_goes_on_when_there_is_room() {
     let space = disk.path().join("space");
     std::fs::create_dir(&space).unwrap();
     cluster.give(disk.path());
-    // The log stays where there is room: without it Postgres itself stops, which is another test's business.
+    // The write-ahead log is on another disk: without space for it Postgres itself stops, which is a different test.
     cluster.sql(&format!("CREATE TABLESPACE small LOCATION '{}'", space.display()));
     cluster.sql("CREATE DATABASE jobs TABLESPACE small");
     let url = cluster.url("jobs");

@@ -1,4 +1,4 @@
-//! A herd: very many retries due in the same instant. All of them finish.
+//! A herd: very many retries are due at the same instant. All of them finish.
 
 use crate::checks::stored::Stored;
 use crate::setup::fleet::Fleet;
@@ -10,20 +10,20 @@ use std::time::Duration;
 use windlass::Clock;
 use windlass::Random;
 
-/// Retries of the short version.
+/// Retries in the short version.
 const HERD: u64 = 2000;
-/// Jobs stored, taken or answered by one request.
+/// Jobs stored, leased or answer by one request.
 const STEP: u64 = 1000;
-/// How many threads work at once.
+/// How many threads complete jobs at once.
 const WORKERS: usize = 3;
-/// When the retries are due, for each thousand of them: failing them takes time.
+/// The delay of the retries per thousand of them: failing the jobs takes time.
 const LEAD: Duration = Duration::from_millis(400);
 
 fn retries_due_in_one_instant_all_finish(place: Place) {
     let (count, random, clock) = (asked("HERD", HERD), Random::system(), Clock::system());
     let fleet = Fleet::start(place, 1);
     enqueue(&fleet, &random, count);
-    // All are taken before the first is answered: no retry is taken while others still fail.
+    // All jobs are leased before the first is failed, so that no retry is leased while others still fail.
     let mut held = Vec::new();
     while (held.len() as u64) < count {
         held.extend(take(&fleet, &random));
@@ -32,7 +32,7 @@ fn retries_due_in_one_instant_all_finish(place: Place) {
     let target = now() + LEAD * (count / STEP) as u32;
     for some in held.chunks(STEP as usize) {
         let wait = format!("{}ms", target.saturating_sub(now()).as_millis());
-        tell(&fleet, &random, "fail", some, |result| result["retryIn"] = json!(wait));
+        report(&fleet, &random, "fail", some, |result| result["retryIn"] = json!(wait));
     }
     let left = Mutex::new(count);
     std::thread::scope(|threads| {
@@ -59,13 +59,12 @@ fn enqueue(fleet: &Fleet, random: &Random, count: u64) {
 }
 
 fn take(fleet: &Fleet, random: &Random) -> Vec<Value> {
-    let subscription =
-        json!({"worker": "herder", "queues": ["herd"], "max": STEP, "waitMs": 500, "leaseMs": 3_600_000});
-    let answer = fleet.call(random, "POST", "/api/v1/leases", &subscription.to_string()).expect("the node is there");
+    let request = json!({"worker": "herder", "queues": ["herd"], "max": STEP, "waitMs": 500, "leaseMs": 3_600_000});
+    let answer = fleet.call(random, "POST", "/api/v1/leases", &request.to_string()).expect("the node is there");
     answer.is(200)["jobs"].as_array().cloned().unwrap_or_default()
 }
 
-fn tell(fleet: &Fleet, random: &Random, action: &str, jobs: &[Value], more: impl Fn(&mut Value)) {
+fn report(fleet: &Fleet, random: &Random, action: &str, jobs: &[Value], more: impl Fn(&mut Value)) {
     let result = |job: &Value| {
         let mut result = json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
         more(&mut result);
@@ -73,18 +72,18 @@ fn tell(fleet: &Fleet, random: &Random, action: &str, jobs: &[Value], more: impl
     };
     let results: Vec<Value> = jobs.iter().map(result).collect();
     let body = json!({"worker": "herder", "results": results}).to_string();
-    let reported =
+    let answer =
         fleet.call(random, "POST", &format!("/api/v1/leases/{action}"), &body).expect("the node is there").is(200);
-    assert!(reported["results"].as_array().unwrap().iter().all(|result| result["result"] == "ok"), "{reported}");
+    assert!(answer["results"].as_array().unwrap().iter().all(|result| result["result"] == "ok"), "{answer}");
 }
 
-/// Takes and completes jobs until none is left.
+/// Leases and completes jobs until none are left.
 fn finish(fleet: &Fleet, left: &Mutex<u64>) {
     let random = Random::system();
     while *left.lock().unwrap() > 0 {
         let jobs = take(fleet, &random);
         if !jobs.is_empty() {
-            tell(fleet, &random, "complete", &jobs, |_| {});
+            report(fleet, &random, "complete", &jobs, |_| {});
             *left.lock().unwrap() -= jobs.len() as u64;
         }
     }

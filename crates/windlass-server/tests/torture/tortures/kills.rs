@@ -1,4 +1,4 @@
-//! Nodes killed at random moments and started again at once, also while they start.
+//! Nodes are killed at random moments, even during their start, and started again at once.
 
 use crate::checks::check::Allowed;
 use crate::setup::place::Place;
@@ -6,7 +6,7 @@ use crate::tools::{asked, below, chance, millis, pause};
 use crate::work::worker::Habit;
 use crate::world::World;
 
-/// Kills and acknowledged jobs of the short version.
+/// Kills and acknowledged jobs in the short version.
 const KILLS: u64 = 5;
 const JOBS: u64 = 1000;
 
@@ -17,7 +17,7 @@ fn nodes_are_killed_and_nothing_acknowledged_is_lost(place: Place, nodes: usize)
     while killed < kills || world.shared.history.count() < jobs {
         world.load.check_threads();
         let index = below(&world.random, nodes as u64) as usize;
-        // Now and then a node dies while it starts.
+        // Sometimes a node is killed while it starts.
         if chance(&world.random, 85) {
             world.fleet().wait_serving(index);
             pause(millis(&world.random, 20..1500));

@@ -1,4 +1,4 @@
-//! The tortures, one file each.
+//! The stress scenarios, one file each.
 
 mod disk;
 mod herd;

@@ -1,4 +1,4 @@
-//! Operators meddle while everything runs: cancel, replay, purge, pause, in any order.
+//! Operators interfere under load: they cancel, replay, purge and pause in random order.
 
 use crate::checks::check::Allowed;
 use crate::checks::history::Cancel;
@@ -8,12 +8,12 @@ use crate::work::spec::QUEUES;
 use crate::work::worker::Habit;
 use crate::world::World;
 
-/// Operations of the short version.
+/// Operations in the short version.
 const OPERATIONS: u64 = 80;
-/// Acknowledged jobs before it begins.
+/// How many jobs are acknowledged before the operators begin.
 const JOBS: u64 = 300;
 
-fn operators_interfere_and_what_they_were_answered_is_so(place: Place) {
+fn operators_interfere_and_their_answers_hold(place: Place) {
     let world = World::start("operators", place, 1, Habit::Lives);
     world.load.wait_for(JOBS);
     let operations = OPERATIONS * asked("CYCLES", 1);
@@ -40,7 +40,7 @@ fn operators_interfere_and_what_they_were_answered_is_so(place: Place) {
     world.finish(&reported, Allowed::NoLostAttempt);
 }
 
-/// A job that was acknowledged: mostly a late one, which may still wait or run.
+/// An acknowledged job: usually a recent one, which may still wait or run.
 fn any_job(world: &World) -> Option<i64> {
     let record = world.shared.history.record();
     let count = record.acknowledged.len() as u64;
@@ -52,7 +52,7 @@ fn any_job(world: &World) -> Option<i64> {
     record.acknowledged.get(&tag).copied()
 }
 
-/// Jobs are either cancelled or replayed, never both: a replay may follow a cancel, and then nothing would be certain.
+/// Each job is either cancelled or replayed, never both: a replay after a cancel would make the result uncertain.
 fn is_for_cancels(id: i64) -> bool {
     id % 2 == 0
 }
@@ -78,13 +78,13 @@ fn replay(world: &World, id: i64) {
     let Some(answer) = world.fleet().call(&world.random, "POST", &path, "") else { return };
     match answer.status {
         200 => {
-            let reported = answer.json()["replays"].as_u64().expect("a job tells how often it was sent again") as u32;
+            let reported = answer.json()["replays"].as_u64().expect("a job reports how often it was replayed") as u32;
             let mut record = world.shared.history.record();
             let replays = record.replays.entry(id).or_default();
             replays.asked += 1;
             replays.reported = replays.reported.max(reported);
         }
-        // It runs.
+        // It is running.
         409 => {}
         other => panic!("a replay of job {id} was answered {other}"),
     }
@@ -96,7 +96,7 @@ fn pause_and_resume(world: &World, queue: &str) {
 }
 
 fn purge(world: &World, queue: &str) {
-    // Counted first: what it cancels may finish before it answers.
+    // Counted before the call: jobs that it cancels may finish before it answers.
     world.shared.history.record().purges += 1;
     until_answered(world, "POST", &format!("/api/v1/queues/{queue}/purge"));
 }
@@ -105,7 +105,7 @@ fn until_answered(world: &World, method: &str, path: &str) {
     loop {
         world.load.check_threads();
         match call(world, method, path) {
-            // A queue nobody has used yet.
+            // A queue that has not been used yet.
             Some(200 | 404) => return,
             Some(other) => panic!("{method} {path} was answered {other}"),
             None => {}
@@ -118,11 +118,11 @@ fn call(world: &World, method: &str, path: &str) -> Option<u16> {
 }
 
 #[test]
-fn operators_interfere_on_sqlite_and_what_they_were_answered_is_so() {
-    operators_interfere_and_what_they_were_answered_is_so(Place::sqlite());
+fn operators_interfere_on_sqlite_and_their_answers_hold() {
+    operators_interfere_and_their_answers_hold(Place::sqlite());
 }
 
 #[test]
-fn operators_interfere_on_postgres_and_what_they_were_answered_is_so() {
-    operators_interfere_and_what_they_were_answered_is_so(Place::postgres());
+fn operators_interfere_on_postgres_and_their_answers_hold() {
+    operators_interfere_and_their_answers_hold(Place::postgres());
 }

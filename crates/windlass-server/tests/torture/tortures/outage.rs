@@ -1,5 +1,5 @@
-//! The database goes away under load: cut off, cut off in the middle of COMMIT, gone for longer than a lease, stopped
-//! and started. Nothing is lost, no attempt is charged, and no node needs a restart.
+//! The database fails under load: it is cut off, cut off during COMMIT, unavailable for longer than a lease, or stopped
+//! and started. Nothing is lost, no attempt counts as a failure, and no node needs a restart.
 
 use crate::checks::check::Allowed;
 use crate::proxy::{Cut, Proxy};
@@ -10,10 +10,10 @@ use crate::work::worker::{Habit, LEASE};
 use crate::world::World;
 use std::time::Duration;
 
-/// Acknowledged jobs between two faults: the fleet is back.
+/// How many jobs are acknowledged between two faults, to show that the fleet has recovered.
 const JOBS: u64 = 100;
 
-/// Every other outage is longer than any lease.
+/// The length of an outage. Every second one is longer than any lease.
 fn span(world: &World, cycle: u64) -> Duration {
     if cycle % 2 == 1 { LEASE * 2 + millis(&world.random, 0..2000) } else { millis(&world.random, 10..1000) }
 }
@@ -34,7 +34,7 @@ fn a_database_that_is_cut_off_costs_no_job_an_attempt() {
             world.load.wait_for_more(JOBS / 4);
             commits += u32::from(proxy.has_cut());
         }
-        // In the middle of a commit and then nothing at all, so that nobody can ask what became of it.
+        // Cut off during a commit, and then cut off completely, so that no node can check whether the commit succeeded.
         if chance(&world.random, 50) {
             proxy.arm_for(Cut::AfterServer);
             crate::tools::eventually("a commit is cut off", || proxy.has_cut());

@@ -1,4 +1,4 @@
-//! SIGTERM under load, one node after the other: old and new processes side by side.
+//! SIGTERM under load, one node after another: old and new processes run at the same time.
 
 use crate::checks::check::Allowed;
 use crate::setup::place::Place;
@@ -6,7 +6,7 @@ use crate::tools::asked;
 use crate::work::worker::Habit;
 use crate::world::World;
 
-/// Acknowledged jobs between two restarts.
+/// How many jobs are acknowledged between two restarts.
 const JOBS: u64 = 200;
 
 fn nodes_are_restarted_in_turn_and_no_attempt_is_lost(place: Place) {
@@ -16,7 +16,7 @@ fn nodes_are_restarted_in_turn_and_no_attempt_is_lost(place: Place) {
         for index in 0..world.fleet().len() {
             world.load.wait_for_more(JOBS);
             let status = world.fleet().replace(index);
-            assert_eq!(status.code(), Some(0), "a node that is asked to stop ends well");
+            assert_eq!(status.code(), Some(0), "a node that is asked to stop exits with success");
         }
     }
     world.load.wait_for_more(JOBS);

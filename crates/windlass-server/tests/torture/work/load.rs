@@ -1,4 +1,4 @@
-//! Load: producers and remote workers on a fleet, until they are asked to stop and everything is done.
+//! The load: producers and remote workers that use a fleet until they are asked to stop and all jobs are done.
 
 use crate::checks::history::History;
 use crate::setup::fleet::Fleet;
@@ -12,12 +12,13 @@ use std::time::Duration;
 use windlass::Random;
 use windlass::low_level::clock::Stopwatch;
 
-/// Producers wait while this many acknowledged jobs have not begun: in the short version few, so that it ends soon.
+/// Producers wait while this many acknowledged jobs have not started. It is small in the short version, which ends
+/// soon.
 const BACKLOG: u64 = 500;
 const PRODUCERS: u64 = 3;
 const WORKERS: u64 = 3;
 
-/// What all threads of a run share.
+/// The state shared by all threads of a run.
 #[derive(Debug)]
 pub struct Shared {
     pub fleet: Fleet,
@@ -39,7 +40,7 @@ impl Shared {
         Arc::new(Self { fleet, history, receiver, habit, backlog, faults: Mutex::default(), producing, working })
     }
 
-    /// A fault is on while `during` runs.
+    /// A fault is active while `during` runs.
     pub fn with_fault(&self, during: impl FnOnce()) {
         self.faults.lock().unwrap().now = Some(Stopwatch::start());
         during();
@@ -48,7 +49,7 @@ impl Shared {
         faults.now = None;
     }
 
-    /// For how long faults have been on.
+    /// How long faults have been active in total.
     pub fn fault_time(&self) -> Duration {
         self.faults.lock().unwrap().total()
     }
@@ -66,7 +67,7 @@ impl Shared {
         self.history.count() > self.history.record().starts.len() as u64 + self.backlog
     }
 
-    /// Jobs that are not finished, or a number that changes while nobody can say.
+    /// The number of unfinished jobs, or a very large number while no node can report it.
     fn left(&self, random: &Random) -> u64 {
         let Some(answer) = self.fleet.call(random, "GET", "/api/v1/queues", "") else { return u64::MAX - 1 };
         let queues = answer.json();
@@ -75,7 +76,7 @@ impl Shared {
     }
 }
 
-/// When a fault was on.
+/// When a fault was active.
 #[derive(Debug, Default)]
 struct Faults {
     before: Duration,
@@ -88,7 +89,7 @@ impl Faults {
     }
 }
 
-/// The running threads of a run.
+/// The threads of a run.
 #[derive(Debug)]
 pub struct Load {
     pub shared: Arc<Shared>,
@@ -107,7 +108,7 @@ impl Load {
         Self { shared: shared.clone(), producers, workers }
     }
 
-    /// Waits until so many jobs are acknowledged.
+    /// Waits until this many jobs are acknowledged.
     pub fn wait_for(&self, count: u64) {
         progress("jobs are acknowledged", || {
             self.check_threads();
@@ -115,19 +116,19 @@ impl Load {
         });
     }
 
-    /// Waits until so many more are acknowledged: the fleet is back.
+    /// Waits until this many more jobs are acknowledged, which shows that the fleet has recovered.
     pub fn wait_for_more(&self, count: u64) {
         self.wait_for(self.shared.history.count() + count);
     }
 
-    /// A thread that failed is a failed test, at once.
+    /// Fails the test at once if a thread has failed.
     pub fn check_threads(&self) {
         let is_over = |thread: &JoinHandle<()>| thread.is_finished();
         assert!(!self.producers.iter().any(is_over), "a producer failed");
         assert!(!self.workers.iter().any(is_over), "a worker failed");
     }
 
-    /// No new jobs; waits until every job is finished; then the workers go home.
+    /// Stops the producers, waits until every job has finished, and then stops the workers.
     pub fn drain(mut self, random: &Random) {
         self.shared.producing.store(false, Ordering::Release);
         self.producers.drain(..).for_each(|producer| producer.join().expect("a producer failed"));

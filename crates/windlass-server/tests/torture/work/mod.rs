@@ -1,4 +1,4 @@
-//! The work it must do meanwhile: producers, remote workers, receivers of webhooks.
+//! The load during the faults: producers, remote workers, receivers of webhooks.
 
 pub mod load;
 pub mod producer;

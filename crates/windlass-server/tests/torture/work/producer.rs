@@ -1,4 +1,4 @@
-//! A producer: enqueues singly and in batches, and repeats what has a key until it is answered.
+//! A producer: it enqueues single jobs and batches, and repeats requests with keys until they are answered.
 
 use crate::tools::{below, chance, millis, pause};
 use crate::work::load::Shared;
@@ -6,7 +6,7 @@ use crate::work::spec::Spec;
 use serde_json::{Value, json};
 use windlass::Random;
 
-/// The most jobs of one batch.
+/// The most jobs in one batch.
 const MAX_BATCH: u64 = 400;
 
 pub fn produce(shared: &Shared, random: &Random) {
@@ -23,7 +23,7 @@ pub fn produce(shared: &Shared, random: &Random) {
 
 fn draw(shared: &Shared, random: &Random, count: u64) -> Vec<Spec> {
     let first = shared.history.new_tags(count);
-    // A batch has keys or it has none: what has none is never repeated.
+    // All jobs of a batch have keys, or none has. A batch without keys is never repeated.
     let has_key = chance(random, 70);
     let specs: Vec<Spec> = (first..first + count).map(|tag| Spec::draw(random, tag, has_key)).collect();
     shared.history.sent(&specs);
@@ -45,7 +45,7 @@ fn batch(shared: &Shared, random: &Random) {
     });
 }
 
-/// Sends once, or with keys until it is answered; records what is acknowledged.
+/// Sends a request once, or with keys until it is answered. Records the acknowledged jobs.
 fn send(
     shared: &Shared,
     random: &Random,

@@ -1,4 +1,4 @@
-//! The receiver of calls and webhooks: slow enough to be caught in the middle, and it remembers everything.
+//! The receiver of calls and webhooks. It is slow enough for faults to hit calls in progress, and records everything.
 
 use crate::checks::history::History;
 use crate::client::read_message;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long every fourth call takes.
 const SLOW: Duration = Duration::from_millis(30);
 
-/// Starts a receiver and answers its base URL. Lives as long as the process.
+/// Starts a receiver and returns its base URL. It runs as long as the process.
 pub fn receive(history: Arc<History>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
     let url = format!("http://{}", listener.local_addr().expect("a bound socket has an address"));
@@ -46,7 +46,7 @@ fn call(head: &str, body: &str, history: &History) -> u16 {
 fn hook(head: &str, body: &str, history: &History) -> u16 {
     let Some(id) = header(head, "webhook-id") else { return 400 };
     history.hooked(id, body);
-    // The first try of some is refused, so that there is a second.
+    // The first attempt of some is refused, so that there is a second one.
     let is_first = history.record().hooks.get(id).is_some_and(|(_, count)| *count == 1);
     if is_first && body.len().is_multiple_of(3) { 503 } else { 204 }
 }

@@ -1,4 +1,4 @@
-//! One job as a producer wants it.
+//! One job as a producer sends it.
 
 use crate::tools::{below, chance};
 use serde_json::{Value, json};
@@ -9,14 +9,14 @@ pub const QUEUES: [&str; 3] = ["red", "green", "blue"];
 /// A signing secret of the right form.
 const SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
-/// What a job's attempts come to.
+/// How a job's attempts end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// A remote worker does it at once.
+    /// A remote worker completes its first attempt.
     Work,
     /// A remote worker fails its first attempt.
     FailsOnce,
-    /// The node calls the receiver.
+    /// The node calls the receiver, which accepts the first attempt.
     Call,
     /// The receiver refuses the first attempt.
     CallFailsOnce,
@@ -24,7 +24,7 @@ pub enum Task {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
-    /// The producer's own number of the job, in its payload and its key.
+    /// The producer's number of the job, in its payload and its key.
     pub tag: u64,
     pub task: Task,
     pub at_most_once: bool,
@@ -54,9 +54,9 @@ impl Spec {
         }
     }
 
-    /// As the API takes it.
+    /// The job in the API's form.
     pub fn body(&self, receiver: &str) -> Value {
-        // Soon, and for as long as it takes: what is lost to faults is tried again until it is done.
+        // Retries are soon and practically unlimited: attempts lost to faults are retried until the job is done.
         let retry =
             json!({"strategy": "fixed", "base": "50ms", "jitter": "none", "maxRetries": 1000, "maxCrashes": 1000});
         let mut body = json!({

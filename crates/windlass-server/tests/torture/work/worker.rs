@@ -1,4 +1,4 @@
-//! A remote worker: takes jobs under leases, does them, fails some once, is slow at times, dies at times.
+//! A remote worker: it leases jobs, completes them, fails some once, is sometimes slow, and sometimes dies.
 
 use crate::tools::{chance, millis, pause};
 use crate::work::load::Shared;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use windlass::Random;
 use windlass::low_level::clock::Stopwatch;
 
-/// How long its leases last.
+/// The length of its leases.
 pub const LEASE: Duration = Duration::from_secs(3);
-/// Jobs taken at once.
+/// The most jobs of one request.
 const MAX: u32 = 200;
 
-/// Whether workers die with jobs in their hands.
+/// Whether workers die while they hold jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Habit {
     Dies,
@@ -22,10 +22,10 @@ pub enum Habit {
 
 pub fn work(shared: &Shared, random: &Random, name: &str) {
     while shared.is_working() {
-        let subscription =
+        let request =
             json!({"worker": name, "queues": QUEUES, "max": MAX, "waitMs": 300, "leaseMs": LEASE.as_millis() as u64});
         let since = Since::now(shared);
-        let Some(answer) = shared.fleet.call(random, "POST", "/api/v1/leases", &subscription.to_string()) else {
+        let Some(answer) = shared.fleet.call(random, "POST", "/api/v1/leases", &request.to_string()) else {
             pause(millis(random, 1..30));
             continue;
         };
@@ -51,9 +51,9 @@ fn do_all(shared: &Shared, random: &Random, name: &str, jobs: &[Value], mut sinc
     let (failing, passing): (Vec<&Value>, Vec<&Value>) = jobs.iter().partition(fails);
     let held = |job: &&Value| json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
     let failed: Vec<Value> = failing.iter().map(|job| with_message(held(job))).collect();
-    tell(shared, random, name, "fail", &failed, &mut since);
+    report(shared, random, name, "fail", &failed, &mut since);
     let passed: Vec<Value> = passing.iter().map(held).collect();
-    let done = tell(shared, random, name, "complete", &passed, &mut since);
+    let done = report(shared, random, name, "complete", &passed, &mut since);
     since.check(shared, jobs);
     shared.history.record().completed.extend(done);
 }
@@ -64,7 +64,7 @@ fn with_message(mut result: Value) -> Value {
     result
 }
 
-/// Works for longer than a lease lasts, and extends it meanwhile.
+/// Works for longer than a lease lasts, and extends the lease meanwhile.
 fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: &mut Since) {
     let held: Vec<Value> =
         jobs.iter().map(|job| json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]})).collect();
@@ -80,8 +80,8 @@ fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: 
     }
 }
 
-/// Since when this worker has neither renewed its leases nor been refused. When that is too long although no fault is
-/// on (the machine is busy with other things), it is this worker that is late, and may lose them.
+/// The time since this worker last renewed its leases or was refused. If it is too long although there is no fault (the
+/// machine is busy), this worker is late and may lose its leases.
 #[derive(Debug)]
 struct Since {
     watch: Stopwatch,
@@ -101,8 +101,8 @@ impl Since {
     }
 }
 
-/// Sends results until one is answered. Returns those that counted.
-fn tell(
+/// Sends results until a request is answered. Returns the accepted ones.
+fn report(
     shared: &Shared,
     random: &Random,
     name: &str,
@@ -122,9 +122,9 @@ fn tell(
             continue;
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
-        for reported in answer.json()["results"].as_array().unwrap() {
-            if reported["result"] == "ok" {
-                counted.push((reported["id"].as_i64().unwrap(), reported["attempt"].as_u64().unwrap() as u32));
+        for result in answer.json()["results"].as_array().unwrap() {
+            if result["result"] == "ok" {
+                counted.push((result["id"].as_i64().unwrap(), result["attempt"].as_u64().unwrap() as u32));
             } else {
                 shared.history.record().stale += 1;
             }

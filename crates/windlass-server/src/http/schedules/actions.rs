@@ -1,4 +1,4 @@
-//! What people do with a schedule: pause, resume, trigger, preview.
+//! Actions on a schedule: pause, resume, trigger, preview.
 
 use super::read::read_cadence_only;
 use super::view::ScheduleView;
@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use windlass_core::Timestamp;
 use windlass_core::schedule::MAX_FIRINGS;
 
-/// Firings shown when no count is asked for.
+/// The default number of firings shown.
 const DEFAULT_FIRINGS: usize = 10;
 
 /// The next firings.
@@ -36,7 +36,7 @@ pub(crate) async fn pause(State(app): State<App>, caller: May<Enqueue>, id: Id) 
     shown(&app, paused.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
 
-/// Resume a schedule. Firings that fell into the pause are not made up for.
+/// Resume a schedule. Firings missed during the pause are skipped.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/resume", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn resume(
@@ -48,7 +48,7 @@ pub(crate) async fn resume(
     shown(&app, resumed.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
 
-/// Fire a schedule now, whatever its cadence says. Answers the run.
+/// Fire a schedule now, independent of its cadence. Returns the run.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/trigger", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 201, body = JobView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn trigger(
@@ -78,7 +78,7 @@ pub(crate) async fn preview(
     firings.map(|firings| Json(firings.into())).ok_or_else(|| Problem::not_found("schedule", id.0))
 }
 
-/// The firings a schedule would have: `cron` and `timezone`, or `every`; and `count`.
+/// The firings that a schedule would have. Give `cron` and `timezone`, or `every`; and `count`.
 #[utoipa::path(post, path = "/api/v1/schedules/preview", tag = "schedules", request_body = ScheduleBody,
     responses((status = 200, body = Firings), (status = 422, body = ProblemBody)))]
 pub(crate) async fn preview_new(

@@ -12,29 +12,29 @@ use utoipa::ToSchema;
 use windlass::client::PurgeCursor;
 use windlass_core::job::QueueName;
 
-/// The most jobs of a purge with a limit.
+/// The largest limit of a purge.
 const MAX_PURGED: u32 = 100_000;
 
-/// What a pause or resume came to.
+/// The result of a pause or resume.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Paused {
     name: String,
     paused: bool,
-    /// How many queues of that name there are.
+    /// How many queues have this name.
     queues: u64,
 }
 
-/// What a purge came to.
+/// The result of a purge.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Purged {
     name: String,
-    /// Waiting jobs that were cancelled. Running ones are left alone.
+    /// Waiting jobs that were cancelled. Running jobs continue.
     cancelled: u64,
-    /// Where to go on; null when nothing is left. Only a purge with a `limit` stops before that.
+    /// Where to continue; null when nothing is left. Only a purge with a `limit` can leave jobs.
     next: Option<String>,
 }
 
-/// Pause a queue: none of its jobs is started until it is resumed.
+/// Pause a queue: none of its jobs start until it is resumed.
 #[utoipa::path(post, path = "/api/v1/queues/{name}/pause", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)),
     responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
@@ -62,7 +62,7 @@ pub(crate) async fn resume(
     set_paused(&app, &caller.by, &name.0, &whose(&query, &caller)?, false).await
 }
 
-/// Cancel every job of a queue that waits now; or up to `limit` of them, and again from `cursor` on.
+/// Cancel all waiting jobs of a queue, or up to `limit` of them; continue with `cursor`.
 #[utoipa::path(post, path = "/api/v1/queues/{name}/purge", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query), ("limit" = Option<u32>, Query),
         ("cursor" = Option<String>, Query)),
