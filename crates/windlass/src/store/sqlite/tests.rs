@@ -1,4 +1,4 @@
-//! What is SQLite's alone; everything else is the conformance suite's.
+//! Tests for SQLite only. The conformance suite tests what all stores share.
 
 use super::SqliteStore;
 use crate::clock::Clock;
@@ -25,7 +25,7 @@ mod schema;
 mod sharing;
 mod statements;
 
-/// A store in a directory of its own, with a clock that stands still.
+/// A store in its own directory, with a stopped clock.
 struct Home {
     dir: TempDir,
     clock: Clock,

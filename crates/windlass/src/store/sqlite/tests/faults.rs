@@ -19,7 +19,7 @@ async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_
     let refused = store.enqueue(vec![job(), big.clone()], Atomicity::Each).await;
     let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
     assert!(cause.to_string().contains("disk is full"), "{cause}");
-    assert_eq!(count(&store).await, 1, "nothing of the batch is there");
+    assert_eq!(count(&store).await, 1, "nothing of the batch was stored");
     // The writer opened the file again, without the limit: there is room again.
     store.enqueue(vec![job(), big], Atomicity::Each).await.unwrap();
     assert_eq!(count(&store).await, 3);

@@ -1,4 +1,4 @@
-//! The write-ahead log: it restarts while writing goes on, and is gone when the store is.
+//! The write-ahead log restarts during continuous writes, and is removed when the store closes.
 
 use super::*;
 use crate::store::JobLife;
@@ -39,7 +39,7 @@ async fn the_log_restarts_after_a_reader_that_held_it_up() {
     let reader = home.connect();
     reader.execute_batch("BEGIN; SELECT count(*) FROM windlass_queues").unwrap();
     write_mebibytes(&store, 40).await;
-    assert!(log_size(&home) > 40 * MIB, "nothing of it could be written over");
+    assert!(log_size(&home) > 40 * MIB, "none of the log could be overwritten");
     reader.execute_batch("COMMIT").unwrap();
     for _ in 0..40 {
         let before = log_size(&home);

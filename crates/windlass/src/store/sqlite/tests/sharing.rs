@@ -106,7 +106,7 @@ async fn the_last_to_close_the_file_leaves_nothing_but_the_file() {
     put(&one).await;
     assert_eq!((count(&one).await, count(&two).await), (1, 1));
     drop(one);
-    assert!(home.dir.path().join("jobs.db-wal").exists(), "another store goes on");
+    assert!(home.dir.path().join("jobs.db-wal").exists(), "another store is still open");
     drop(two);
     let left: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["jobs.db"], "a copy of the file has everything");

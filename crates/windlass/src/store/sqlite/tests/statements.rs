@@ -5,7 +5,7 @@ use super::super::reads::columns::{self, LISTS};
 use super::*;
 use std::collections::HashSet;
 
-/// Every statement by name, with what its braces stand for.
+/// Every statement by name, with its placeholders expanded.
 fn statements() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (_, text) in FILES {
