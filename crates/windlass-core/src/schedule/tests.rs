@@ -62,7 +62,7 @@ fn a_skipped_time_of_day_fires_when_the_gap_ends() {
 fn a_repeated_time_of_day_fires_the_first_time_only() {
     check(&[
         ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
-        // During the second pass, the firing of that day is already over.
+        // During the repeated hour, the firing of that day is already over.
         ("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", &["2026-10-26T01:30:00Z"]),
         ("0 30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", &["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"]),
         (

@@ -32,9 +32,9 @@ impl Timing {
         self.cadence.as_ref().and_then(|cadence| cadence.next_after(now))
     }
 
-    /// The next firing after a change from `self` to `after`. It is computed again when the cadence changes, when a pause
-    /// ends (firings missed during the pause are skipped), and when a schedule without firings left becomes recurring. A
-    /// one-shot schedule that has fired never gets another, even if it is paused and resumed.
+    /// The next firing after a change from `self` to `after`. It is computed again when the cadence changes, when a
+    /// pause ends (firings missed during the pause are skipped), and when a schedule without firings left becomes
+    /// recurring. A one-shot schedule that has fired never gets another, even if it is paused and resumed.
     #[must_use]
     pub fn changed(&self, after: &Self, now: Timestamp) -> NextFiring {
         let is_new = self.cadence != after.cadence;

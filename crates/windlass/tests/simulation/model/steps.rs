@@ -92,9 +92,9 @@ impl Sim {
     }
 
     fn answer(&mut self, life: Life, answer: Answer) {
-        let record_contact = answer.record_contact();
+        let contact = answer.contact();
         let node = &mut self.nodes[life.node];
-        node.store_contact.record_contact(&record_contact, &self.ticks);
+        node.store_contact.record_contact(&contact, &self.ticks);
         match answer {
             Answer::Claimed(_, Ok(claimed)) => self.claimed(life, claimed),
             // What did the claim bring? Ask until the store knows.
@@ -144,9 +144,9 @@ impl Sim {
         let store = node.store.clone();
         let queues = sorted(store.queues().await);
         let node = &mut self.nodes[life.node];
-        let record_contact = queues.map_err(|_| windlass::store::StoreError::unavailable("trouble"));
-        node.store_contact.record_contact(&record_contact, &self.ticks);
-        let Ok(queues) = record_contact else {
+        let contact = queues.map_err(|_| windlass::store::StoreError::unavailable("trouble"));
+        node.store_contact.record_contact(&contact, &self.ticks);
+        let Ok(queues) = contact else {
             let pause = self.reconnect(life);
             return self.fetch_in(pause, life);
         };

@@ -32,7 +32,8 @@ const MIGRATIONS: &[Migration] = &[Migration {
     min_reader: 1,
 }];
 
-/// The first migration of builds before the first release. Their schemas were numbered otherwise and cannot be upgraded.
+/// The first migration of builds before the first release. Their schemas were numbered otherwise and cannot be
+/// upgraded.
 const UNRELEASED: &str = "tables";
 
 /// The schema this program was written for.

@@ -11,8 +11,8 @@ SELECT {archived} FROM {schema}.archive j WHERE j.id = ANY ($1::bigint[])
 SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint) AS is_live
 
 -- name: jobs_newest
--- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are passed as
--- numbers: the planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
+-- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are
+-- passed as numbers: the planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
 SELECT {listed}
 FROM (
     (SELECT {live}
