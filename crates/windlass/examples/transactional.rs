@@ -16,7 +16,7 @@ struct Ship {
 struct Database(PathBuf);
 
 /// `rusqlite` blocks, so this handler runs on threads of its own.
-#[allow(clippy::needless_pass_by_value)] // Handlers own what they are given.
+#[allow(clippy::needless_pass_by_value)] // Handlers own their arguments.
 fn ship(job: Ship, attempt: Attempt) -> Result<(), HandlerError> {
     let mut connection = Connection::open(&attempt.state::<Database>().0)?;
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;

@@ -1,4 +1,4 @@
-//! Wake-ups between processes: an idle worker whose next look for work is an hour away finds a job at once.
+//! Wake-ups between processes: an idle worker whose next poll is an hour away finds a job at once.
 
 use crate::child::{Mark, mark};
 use crate::home::Home;

@@ -8,7 +8,7 @@ use windlass::job::NewJob;
 use windlass::store::{JobFilter, Missed, Order, Overlap, Page, Recurrence, ScheduleSpec, Scope};
 use windlass::{Attempt, Failure, JobKind, Millis, Priority, State};
 
-/// Says its name when it runs.
+/// Records its name when it runs.
 #[derive(Debug, Serialize, Deserialize)]
 struct Say(String);
 
@@ -43,7 +43,7 @@ scenario! {
         assert_eq!(said(&names), ["a", "b", "c", "d", "e"]);
     }
 
-    async fn tenants_take_turns_however_much_one_of_them_asks_for(w: World) {
+    async fn tenants_get_fair_shares_however_much_one_of_them_requests(w: World) {
         let mut jobs = Vec::new();
         for n in 0..40 {
             jobs.push(w.windlass.enqueue(Say(format!("big{n}"))).tenant("big").await.unwrap());
@@ -59,7 +59,7 @@ scenario! {
         worker.stop().await;
         let order = said(&names);
         let last_small = order.iter().rposition(|name| name.starts_with("small")).unwrap();
-        assert!(last_small < 16, "the small tenant waited for the big one: {order:?}");
+        assert!(last_small < 16, "the small tenant waited for the large one: {order:?}");
     }
 
     async fn a_queue_that_is_new_is_served_at_once(w: World) {
@@ -94,7 +94,7 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_schedule_fires_once_per_firing_on_two_nodes_and_makes_up_once_for_a_downtime(w: World) {
+    async fn a_schedule_fires_once_per_firing_on_two_nodes_and_once_after_a_downtime(w: World) {
         let policy = w.job(w.windlass.enqueue(Say("policy".into())).await.unwrap()).await.policy;
         let template = NewJob::new(Kind::new("say").unwrap(), "\"tick\"", policy);
         let spec = ScheduleSpec {
@@ -121,7 +121,7 @@ scenario! {
         for worker in workers {
             worker.stop().await;
         }
-        // Nobody is up for an hour; then one run makes up for all of it.
+        // No node runs for an hour; then one run replaces all missed ones.
         w.advance(Millis::from_secs(3600)).await;
         let worker = w.start(w.worker().handle(say).state(names.clone()).queue("ticks", 1));
         w.until("the run that makes up", async || runs(&w, schedule.id).await == 4).await;
@@ -157,7 +157,7 @@ scenario! {
     }
 }
 
-/// Runs of a schedule that have ended well.
+/// Runs of a schedule that have succeeded.
 async fn runs(w: &World, schedule: windlass::JobId) -> usize {
     let filter = JobFilter { schedule: Some(schedule), states: vec![State::Succeeded], ..JobFilter::default() };
     let page = Page { after: None, limit: 100, order: Order::OldestFirst };

@@ -12,7 +12,7 @@ pub enum Call {
     Held(LeaseId),
     Commit(Vec<Commit>, Vec<LeaseId>),
     Renew(WorkerId, Vec<LeaseId>, Millis),
-    /// With the time it was asked.
+    /// With the time of the request.
     Reap(Spared, Millis),
     Expire,
     Due,
@@ -31,7 +31,7 @@ pub enum Answer {
     Answered(Result<(), Trouble>),
 }
 
-/// Why a call brought no answer.
+/// Why a call got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     Unavailable,
@@ -56,7 +56,7 @@ impl Call {
         }
     }
 
-    /// The same call as a store sees it that comes to it now.
+    /// The same call, as the store sees it now.
     pub fn arriving(self, now: Millis) -> Self {
         match self {
             Self::Reap(mut spared, asked) => {

@@ -37,7 +37,7 @@ impl Sim {
         }
     }
 
-    /// What a dead node planned does not happen; what a frozen one planned waits.
+    /// Events of a dead node are dropped; events of a frozen node wait.
     fn awake(&mut self, event: Event) -> Option<Event> {
         let life = match &event {
             Event::Fetch(life, _)
@@ -97,7 +97,7 @@ impl Sim {
         node.store_contact.record_contact(&contact, &self.ticks);
         match answer {
             Answer::Claimed(_, Ok(claimed)) => self.claimed(life, claimed),
-            // What did the claim bring? Ask until the store knows.
+            // Which jobs did the claim take? Ask until the store knows.
             Answer::Claimed(lease, Err(Trouble::Unknown)) => self.send(life, Call::Held(lease)),
             Answer::Claimed(_, Err(Trouble::Unavailable)) => {
                 node.is_claiming = false;

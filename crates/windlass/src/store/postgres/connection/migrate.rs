@@ -43,7 +43,7 @@ const fn latest(migrations: &[Migration]) -> i32 {
     migrations[migrations.len() - 1].number
 }
 
-/// Brings the schema up to date.
+/// Migrates the schema to the current version.
 pub(in crate::store::postgres) async fn migrate(store: &Inner) -> Result<(), StoreError> {
     let lent = store.pool.get().await?;
     let (begun, done) = join!(lent.begin(), run(&lent, store.pool.texts(), MIGRATIONS));

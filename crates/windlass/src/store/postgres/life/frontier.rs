@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_from_the_start_take_a_hundredth_of_the_time_at_most() {
+    fn full_scans_take_at_most_a_hundredth_of_the_time() {
         assert_eq!(pause_after(Millis::ZERO), FULL_LOOK);
         assert_eq!(pause_after(Millis::new(10)), FULL_LOOK);
         assert_eq!(pause_after(Millis::new(150)), Millis::from_secs(15));

@@ -70,7 +70,7 @@ ORDER BY j.id ASC
 LIMIT $2::bigint
 
 -- name: dead_groups
--- Dead letters that failed alike, the largest group first.
+-- Dead letters by fingerprint and tenant, the largest group first.
 SELECT j.fingerprint, q.tenant, q.name AS queue, j.kind, coalesce(min(j.error_class), '') AS error_class,
        coalesce(min(j.message), '') AS message, count(*) AS jobs, min(j.finished_at) AS first_seen, max(j.finished_at) AS last_seen,
        max(j.id) AS example

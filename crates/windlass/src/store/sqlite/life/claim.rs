@@ -81,7 +81,7 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
                     .get(taken.jobs.len())
-                    .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
+                    .ok_or_else(|| StoreError::Invalid("a claim must have a lease for each job".into()))?,
             };
             taken.jobs.push((job.id, lease));
         }

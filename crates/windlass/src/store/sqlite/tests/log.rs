@@ -32,7 +32,7 @@ async fn the_log_does_not_grow_with_what_is_written() {
 }
 
 #[tokio::test]
-async fn the_log_restarts_after_a_reader_that_held_it_up() {
+async fn the_log_restarts_after_a_long_read() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;

@@ -35,7 +35,7 @@ fn statements() -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_statement_is_valid_and_has_a_name_of_its_own() {
+async fn every_statement_is_valid_and_has_a_unique_name() {
     let home = Home::new();
     let store = home.open().await;
     let conn = home.connect();

@@ -138,7 +138,7 @@ CREATE INDEX windlass_archive_failed ON windlass_archive (id, discarded_at, queu
 CREATE INDEX windlass_archive_schedule ON windlass_archive (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_archive_parent ON windlass_archive (parent_id) WHERE parent_id IS NOT NULL;
 
--- Attempts that have ended, of live and archived jobs alike.
+-- Attempts that have ended, of live and archived jobs.
 CREATE TABLE windlass_attempts (
     job_id INTEGER NOT NULL,
     number INTEGER NOT NULL CHECK (number >= 1),
