@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use windlass::AttemptLog;
 use windlass::Options;
 use windlass::TenantLabel;
-use windlass::event::AttemptLog;
-use windlass::executor::http::{Egress, HttpExecutor, HttpOptions, IpNet};
+use windlass::http::{Egress, HttpExecutor, HttpOptions, IpNet};
 use windlass::{Windlass, Worker};
 use windlass_core::Executor;
 

@@ -3,8 +3,8 @@
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use subtle::ConstantTimeEq;
-use windlass::Token;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::client::Token;
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
 

@@ -58,65 +58,60 @@
 //! | `metrics` | | metrics for Prometheus |
 //! | `testing` | | the test kit |
 
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 pub mod alert;
-pub mod attempt;
+mod attempt;
 pub mod client;
-pub mod clock;
-pub mod event;
-pub mod executor;
-pub mod fingerprint;
-pub mod handler_error;
-pub mod job;
-pub mod leases;
+mod clock;
+mod event;
+mod executor;
+mod fingerprint;
+mod handler_error;
+mod job;
+mod leases;
 #[doc(hidden)]
 pub mod low_level;
 #[cfg(feature = "metrics")]
-pub mod metrics;
-pub mod random;
+mod metrics;
+pub mod protocol;
+mod random;
 pub mod remote;
-pub mod store;
-pub mod tally;
+mod store;
+mod tally;
 #[cfg(feature = "testing")]
 pub mod testing;
-pub mod transaction;
-pub mod upkeep;
-pub mod wake;
-pub mod webhook;
-pub mod worker;
+mod transaction;
+mod upkeep;
+mod wake;
+mod webhook;
+mod worker;
+
+// What an application needs, by one path each. What the client's handles take and answer is in `client`.
 
 pub use attempt::Attempt;
 pub use client::batch::{EnqueueEach, EnqueueMany};
-pub use client::dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
-pub use client::draft::{DraftError, WebhookDraft};
+pub use client::draft::DraftError;
 pub use client::enqueue::{Enqueue, EnqueueError};
-pub use client::fleet::{Alerts, AuditLog, Settings, Tokens, Workers};
-pub use client::jobs::Jobs;
 pub use client::open::WindlassBuilder;
-pub use client::policies::{NamedPolicy, Policies, PolicyFault};
-pub use client::queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
 pub use client::retry::{IntoRetry, Retry};
-pub use client::schedules::{ScheduleBuilder, ScheduleError, Schedules};
-pub use client::stats::{Stats, WindowStats};
 pub use client::windlass::{OpenError, Windlass};
+pub use clock::Clock;
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
+#[cfg(feature = "http")]
+pub use executor::http;
 pub use executor::middleware::Next;
 pub use executor::{Execute, Executed, Timeout};
 pub use handler_error::{BoxError, HandlerError, cancel, snooze};
-pub use job::Job;
+pub use job::{Job, RunAt};
 #[cfg(feature = "metrics")]
 pub use metrics::{Metrics, TenantLabel};
+pub use random::Random;
 /// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
-pub use store::{
-    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, Health,
-    JobFilter, Keep, MAX_BATCH, Migrations, Missed, Options, Order, Overlap, Page, Queue, Recurrence, Replayed,
-    Retention, Schedule, ScheduleSpec, Scope, SettingKey, Spacing, StoreError, Token, WorkerId, WorkerReport,
-};
-pub use tally::Tally;
+pub use store::{Migrations, Options, StoreError};
 /// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
 #[cfg(feature = "postgres")]
 pub use tokio_postgres;

@@ -1,14 +1,45 @@
-//! The store by itself: for the benchmark, which measures it without a client or worker, and for the project's own tests. No
+//! What the project's own server, benchmark and tests use of the inside: drafts, the store by itself, the lease engine. No
 //! program needs it, and nothing here is promised to stay as it is.
 
-pub use crate::store::memory::MemoryStore;
-pub use crate::store::{Claim, Commit, JobLife, Leases, Reads, Registry, Share, Store};
-
 use crate::Windlass;
+use crate::store::Store;
 use std::sync::Arc;
 
 /// The store that a client works on.
 #[must_use]
 pub fn store(windlass: &Windlass) -> Arc<dyn Store> {
     windlass.store().clone()
+}
+
+macro_rules! inside {
+    ($($(#[$attribute:meta])* $name:ident = $path:path),+ $(,)?) => {
+        $(
+            $(#[$attribute])*
+            #[allow(missing_docs, unused_imports)]
+            pub mod $name {
+                pub use $path::*;
+            }
+        )+
+    };
+}
+
+inside! {
+    attempt = crate::attempt,
+    catalogue = crate::client::catalogue,
+    clock = crate::clock,
+    draft = crate::client::draft,
+    event = crate::event,
+    executor = crate::executor,
+    fingerprint = crate::fingerprint,
+    job = crate::job,
+    leases = crate::leases,
+    #[cfg(feature = "metrics")]
+    metrics = crate::metrics,
+    random = crate::random,
+    stores = crate::store,
+    tally = crate::tally,
+    upkeep = crate::upkeep,
+    wake = crate::wake,
+    webhook = crate::webhook,
+    worker = crate::worker,
 }

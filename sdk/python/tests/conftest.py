@@ -16,8 +16,9 @@ from windlass import Client, WindlassError
 BINARY = os.environ.get("WINDLASS_BIN", "windlass")
 POSTGRES = os.environ.get("WINDLASS_TEST_POSTGRES")
 DEADLINE = 30.0
-# The server refuses settings it does not know, such as the tests' own.
+# The server refuses settings it does not know, such as the tests' own. On PostgreSQL it keeps to a schema of its own.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_")}
+ENVIRONMENT["WINDLASS_SCHEMA"] = "windlass_sdk_python"
 
 
 def until(is_so: Callable[[], bool], what: str, deadline: float = DEADLINE) -> None:

@@ -123,7 +123,7 @@ def test_worker_killed_in_the_middle_of_a_job(
 
 
 def test_lost_lease(server: Server, client: Client, queue: str) -> None:
-    """The handler is told to stop, and what it returns all the same is refused."""
+    """The handler is cancelled, and what it returns all the same is refused."""
     worker = make_worker(server, queue, lease=1.0, renew_every=4.0, concurrency=1)
     reasons: list[str | None] = []
 

@@ -1,7 +1,7 @@
 import { AttemptCancelled, type CancelReason } from "./errors.js";
 import type { LeasedJob } from "./types.js";
 
-/** What a handler knows about its attempt, besides the job. */
+/** What a handler knows about its attempt, apart from the job. */
 export class Context {
   readonly #abort = new AbortController();
   readonly #job: LeasedJob;
@@ -35,12 +35,12 @@ export class Context {
     return this.#job.failures + 1 >= this.#job.maxAttempts;
   }
 
-  /** Aborted once the attempt shall stop; hand it to `fetch` and the like. Its reason is an `AttemptCancelled`. */
+  /** Aborted once the attempt must stop; hand it to `fetch` and the like. Its reason is an `AttemptCancelled`. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Why the attempt shall stop, if it shall. */
+  /** Why the attempt must stop, if it must. */
   get cancelReason(): CancelReason | undefined {
     return this.#reason;
   }

@@ -107,7 +107,7 @@ export class WaitTimeout extends WindlassError {}
 /** A received webhook is not genuine, or too old. */
 export class WebhookError extends WindlassError {}
 
-/** Base of failures that say what shall happen next. The class on record is the error's name. */
+/** Base of failures that say what happens next. The class on record is the error's name. */
 export class HandlerError extends Error {
   constructor(message = "", options?: ErrorOptions & { name?: string }) {
     super(message, options);
@@ -158,15 +158,15 @@ export class CancelJob extends Error {
 }
 
 /**
- * Why an attempt shall stop: the job was cancelled, another worker may have it by now, it took too long, or the worker
+ * Why an attempt must stop: the job was cancelled, another worker may have it by now, it took too long, or the worker
  * stops.
  */
 export type CancelReason = "cancelled" | "lease_lost" | "timeout" | "shutdown";
 
-/** The reason of a context's `signal` once the attempt shall stop. */
+/** The reason of a context's `signal` once the attempt must stop. */
 export class AttemptCancelled extends Error {
   override readonly name = "AttemptCancelled";
   constructor(readonly reason: CancelReason) {
-    super(`the attempt shall stop: ${reason}`);
+    super(`the attempt must stop: ${reason}`);
   }
 }

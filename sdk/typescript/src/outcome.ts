@@ -9,7 +9,7 @@ const MAX_MESSAGE = 8 * 1024;
 /** The end of an attempt. `fields` go to `/leases/complete` if it succeeded, else to `/leases/fail`. */
 export interface Outcome {
   succeeded: boolean;
-  /** Fields of the item, besides id, attempt and lease. */
+  /** Fields of the item, apart from id, attempt and lease. */
   fields: Record<string, unknown>;
 }
 

@@ -20,7 +20,7 @@ export interface WorkerOptions extends Connection {
   grace?: Duration;
   /** Send stack traces of failures; the server must accept the field `trace`. */
   sendTraces?: boolean;
-  /** Receives what happens besides the jobs: lost connections, lost leases, drains. Nothing is printed by default. */
+  /** Receives what happens around the jobs: lost connections, lost leases, drains. Nothing is printed by default. */
   log?: (level: "info" | "warn" | "error", message: string) => void;
 }
 

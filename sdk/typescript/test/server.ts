@@ -12,10 +12,11 @@ import { Client, Worker, type WorkerOptions } from "../src/index.js";
 export const BINARY = process.env.WINDLASS_BIN ?? "windlass";
 export const DEADLINE = 30_000;
 export const FAST = "fixed:base=10ms,jitter=none,retries=3";
-/** The server refuses settings it does not know, such as the tests' own. */
-export const ENVIRONMENT = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !name.startsWith("WINDLASS_")),
-);
+/** The server refuses settings it does not know, such as the tests' own. On PostgreSQL it keeps to a schema of its own. */
+export const ENVIRONMENT = {
+  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("WINDLASS_"))),
+  WINDLASS_SCHEMA: "windlass_sdk_typescript",
+};
 
 /** Waits for a condition. Fails with its description when the deadline passes. */
 export async function until(isSo: () => boolean | Promise<boolean>, what: string, deadline = DEADLINE): Promise<void> {

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::TenantLabel;
 use windlass::Windlass;
-use windlass::clock::Stopwatch;
-use windlass::low_level::Store;
+use windlass::low_level::clock::Stopwatch;
+use windlass::low_level::stores::Store;
 
 const CONNECTIONS: usize = 64;
 /// The server's default limit of connections.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
-use windlass::clock::Stopwatch;
+use windlass::low_level::clock::Stopwatch;
 
 /// Reads the meters.
 #[derive(Debug, Clone, Default)]

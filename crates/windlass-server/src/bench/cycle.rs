@@ -7,14 +7,14 @@ use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
+use windlass::Random;
+use windlass::client::{Atomicity, WorkerId};
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::{Partial, Role};
 use windlass::core::{Executor, Millis, Outcome, Policy, Roll};
-use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId, RunAt};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::low_level::{Claim, Leases, Share, Store};
-use windlass::random::Random;
-use windlass::{Atomicity, WorkerId};
+use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob, QueueId, RunAt};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::{Claim, Leases, Share, Store};
 
 /// The queue that benchmarks use.
 const QUEUE: &str = "bench";
@@ -138,7 +138,7 @@ async fn drain(
     meter.read().await
 }
 
-pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::low_level::Commit {
+pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::low_level::stores::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
     commit_of(job, &Outcome::Succeeded, trace, Roll(0))

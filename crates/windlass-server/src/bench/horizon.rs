@@ -7,13 +7,13 @@ use super::{Load, report::Figure};
 use anyhow::Result;
 use std::sync::Arc;
 use tokio_postgres::NoTls;
-use windlass::clock::Stopwatch;
+use windlass::Random;
+use windlass::client::{Atomicity, WorkerId};
 use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Executor, Millis};
-use windlass::job::{LeaseId, QueueId};
-use windlass::low_level::{Claim, Leases, Share, Store};
-use windlass::random::Random;
-use windlass::{Atomicity, WorkerId};
+use windlass::low_level::clock::Stopwatch;
+use windlass::low_level::job::{LeaseId, QueueId};
+use windlass::low_level::stores::{Claim, Leases, Share, Store};
 
 /// In every interval, this many jobs are enqueued, claimed and finished: 2,000 a second.
 const BEAT: Millis = Millis::new(50);
@@ -59,7 +59,7 @@ pub(crate) async fn claims(
 /// Jobs are enqueued, claimed and succeed. Returns how long the claim took, in milliseconds.
 async fn one_beat(store: &Arc<dyn Store>, queue: QueueId, load: Load) -> Result<f64> {
     let (policy, payload) = (policy(), load.text());
-    let new = || windlass::job::NewJob {
+    let new = || windlass::low_level::job::NewJob {
         queue: QueueName::new("horizon").expect("horizon is a queue"),
         ..new_job(&payload, &policy)
     };

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
-use windlass::Atomicity;
+use windlass::Worker;
+use windlass::client::Atomicity;
 use windlass::core::{Executor, Millis};
-use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::job::{HttpCall, NewJob};
-use windlass::low_level::Store;
-use windlass::worker::Worker;
+use windlass::http::{Egress, HttpExecutor, HttpOptions};
+use windlass::low_level::job::{HttpCall, NewJob};
+use windlass::low_level::stores::Store;
 use windlass::{AttemptLog, Windlass};
 
 const BATCH: usize = 1000;

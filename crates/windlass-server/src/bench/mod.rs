@@ -23,7 +23,7 @@ use cost::Gauge;
 use report::Figure;
 use std::sync::Arc;
 use windlass::core::Millis;
-use windlass::low_level::Store;
+use windlass::low_level::stores::Store;
 
 /// How many jobs, and how large.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use windlass::clock::Stopwatch;
+use windlass::low_level::clock::Stopwatch;
 
 /// How long jobs are counted before the rate is updated.
 const EVERY: Duration = Duration::from_secs(1);

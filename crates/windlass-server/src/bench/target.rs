@@ -2,9 +2,11 @@
 
 use anyhow::{Context as _, Result, bail};
 use std::sync::Arc;
-use windlass::low_level::{self, Store};
-use windlass::random::Random;
-use windlass::{JobFilter, Options, Page, Scope, Windlass};
+use windlass::Random;
+use windlass::client::{JobFilter, Page, Scope};
+use windlass::low_level;
+use windlass::low_level::stores::Store;
+use windlass::{Options, Windlass};
 
 /// A store to measure, and where its raw ceiling is measured too.
 pub(crate) enum Target {

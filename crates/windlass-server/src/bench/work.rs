@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, mpsc};
-use windlass::Atomicity;
-use windlass::clock::Stopwatch;
+use windlass::Worker;
+use windlass::client::Atomicity;
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Millis, Policy};
-use windlass::job::NewJob;
-use windlass::low_level::Store;
-use windlass::worker::Worker;
+use windlass::low_level::clock::Stopwatch;
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::Store;
 use windlass::{Attempt, AttemptLog, JobKind, Windlass};
 
 const BATCH: usize = 1000;

@@ -11,7 +11,7 @@ use super::{Error, pretty};
 use clap::Subcommand;
 use hyper::Method;
 use serde_json::{Map, Value, json};
-use windlass::Retention;
+use windlass::client::Retention;
 
 const EXAMPLES: &str = "\
 Examples:

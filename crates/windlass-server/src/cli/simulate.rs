@@ -12,7 +12,7 @@ use super::terminal::screen::{Screen, wrap};
 use super::{Error, policy::pretty};
 use input::{Arrival, Subject};
 use std::path::PathBuf;
-use windlass::random::Random;
+use windlass::Random;
 use windlass_core::simulate::{MAX_JOBS, Run, Scenario, Target, simulate};
 use windlass_core::{Millis, Policy};
 

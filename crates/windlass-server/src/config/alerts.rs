@@ -4,7 +4,7 @@ use super::keys::Form;
 use super::{Config, ConfigError, Source, without_password};
 use serde_json::{Map, Value};
 use windlass::alert::{Alerts, Measure, Operator, Rule, default_rules};
-use windlass::executor::http::check_call;
+use windlass::http::check_call;
 use windlass_core::Millis;
 use windlass_core::job::QueueName;
 use windlass_core::signature::Secret;

@@ -18,8 +18,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use windlass::SettingKey;
 use windlass::alert::Rule;
+use windlass::client::SettingKey;
 use windlass_core::Millis;
 
 /// The file that is read if it exists.

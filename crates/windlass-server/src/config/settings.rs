@@ -4,7 +4,8 @@
 use super::{Config, ConfigError, Source};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use windlass::{SettingKey, StoreError, Windlass};
+use windlass::client::SettingKey;
+use windlass::{StoreError, Windlass};
 use windlass_core::job::QueueName;
 use windlass_core::policy::attempts_from_environment;
 

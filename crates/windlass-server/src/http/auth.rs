@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use std::marker::PhantomData;
-use windlass::Scope as Tenants;
+use windlass::client::Scope as Tenants;
 use windlass::remote::WorkScope;
 use windlass_core::job::Tenant;
 

@@ -3,7 +3,7 @@
 use super::output::problem::Problem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass_core::Millis;
 
 #[derive(Debug)]

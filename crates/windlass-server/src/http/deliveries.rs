@@ -4,8 +4,9 @@ use super::app::App;
 use super::output::view::{AttemptView, JobView, moment};
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass::job::Job;
-use windlass::{Scope, StoreError};
+use windlass::Job;
+use windlass::StoreError;
+use windlass::client::Scope;
 use windlass_core::{Attempt, Reason, State};
 
 /// Attempts shown of each.

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use windlass::Scope;
+use windlass::client::Scope;
 use windlass::{Event, EventKind};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Millis};

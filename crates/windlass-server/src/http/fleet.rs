@@ -74,7 +74,7 @@ pub(crate) async fn audit(
     caller.for_all_tenants()?;
     query.only(&["limit"])?;
     let lines = app.windlass().audit().latest(query.limit(DEFAULT_AUDIT, MAX_LIMIT)?).await?;
-    let view = |line: windlass::Audit| AuditView {
+    let view = |line: windlass::client::Audit| AuditView {
         at: line.at.to_string(),
         by: line.by,
         action: line.action,
@@ -89,7 +89,7 @@ pub(crate) async fn audit(
 pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<WorkerView>>, Problem> {
     caller.for_all_tenants()?;
     let seen = app.windlass().workers().seen_within(SEEN_WITHIN).await?;
-    let view = |report: windlass::WorkerReport| WorkerView {
+    let view = |report: windlass::client::WorkerReport| WorkerView {
         worker: report.worker.to_string(),
         host: report.host,
         version: report.version,
@@ -106,7 +106,7 @@ pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result
 pub(crate) async fn alerts(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<AlertView>>, Problem> {
     caller.for_all_tenants()?;
     let alerts = app.windlass().alerts().list().await?;
-    let view = |alert: windlass::Alert| AlertView {
+    let view = |alert: windlass::client::Alert| AlertView {
         rule: alert.rule,
         subject: alert.subject,
         status: alert.status.as_str(),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::{NamedPolicy, PolicyFault};
+use windlass::client::{NamedPolicy, PolicyFault};
 use windlass_core::preview::MAX_PREVIEW;
 use windlass_core::{PolicyError, explain};
 

@@ -9,7 +9,7 @@ use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass::{Scope, Tally, WindowStats as Counted};
+use windlass::client::{Scope, Tally, WindowStats as Counted};
 use windlass_core::Millis;
 use windlass_core::job::Tenant;
 

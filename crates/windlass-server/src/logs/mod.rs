@@ -13,7 +13,8 @@ use tracing_subscriber::filter::{EnvFilter, FilterExt as _, ParseError, filter_f
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use windlass::event::{ATTEMPT_TARGET, AttemptLog};
+use windlass::AttemptLog;
+use windlass::protocol::ATTEMPT_TARGET;
 
 /// The format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde_json::Value;
 #[test]
 fn the_demo_shows_every_way_a_job_can_end() {
     let world = World::empty();
-    let clock = windlass::clock::Clock::system();
+    let clock = windlass::Clock::system();
     let reported = world.out("100", &["demo", "--keep", "demo.db"]);
     assert!(clock.monotonic() < windlass::Millis::from_secs(20), "it took {}", clock.monotonic());
     assert!(!reported.contains('\x1b') && !reported.contains('\r'), "a pipe gets plain lines");

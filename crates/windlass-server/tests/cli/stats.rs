@@ -2,8 +2,8 @@
 
 use crate::world::World;
 use serde_json::Value;
-use windlass::store::JobLife;
-use windlass::store::Options;
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Options;
 
 const IN_SQLITE: [&str; 5] = ["live_jobs", "waiting", "running", "attempts", "archive"];
 const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
@@ -70,8 +70,9 @@ fn postgres_needs_no_jobs_to_show_the_stats() {
 fn a_long_past_is_folded_into_few_rows() {
     let world = World::of_2026();
     let rows = tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let store =
-            windlass::store::sqlite::SqliteStore::open(&world.path("jobs.db"), Options::default()).await.unwrap();
+        let store = windlass::low_level::stores::sqlite::SqliteStore::open(&world.path("jobs.db"), Options::default())
+            .await
+            .unwrap();
         store.prune().await.unwrap();
         drop(store);
         let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();

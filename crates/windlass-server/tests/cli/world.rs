@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
-use windlass::clock::Clock;
-use windlass::random::Random;
-use windlass::store::Options;
-use windlass::store::sqlite::SqliteStore;
+use windlass::Clock;
+use windlass::Random;
+use windlass::low_level::stores::Options;
+use windlass::low_level::stores::sqlite::SqliteStore;
 use windlass::testing::{START, TestKit};
 use windlass::{Attempt, Delivery, Failure, JobKind};
 

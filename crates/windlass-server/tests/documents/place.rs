@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use windlass::Clock;
 use windlass::Millis;
-use windlass::clock::Clock;
 
 /// How wide the documents are.
 const COLUMNS: &str = "100";

@@ -5,7 +5,7 @@ use super::client::{Client, Receiver};
 use super::node::{Node, Place, eventually};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass::random::Random;
+use windlass::Random;
 
 crate::on_both_stores!(
     a_killed_node_tells_about_every_finished_job_and_about_no_other,

@@ -1,8 +1,8 @@
 //! Waiting by condition, drawing by seed, reading what the environment asks for.
 
 use std::time::Duration;
-use windlass::clock::Stopwatch;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::low_level::clock::Stopwatch;
 
 /// A wait in which nothing moves for this long has failed.
 pub const HANG: Duration = Duration::from_secs(180);

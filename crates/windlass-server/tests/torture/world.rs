@@ -10,8 +10,8 @@ use crate::work::load::{Load, Shared};
 use crate::work::worker::Habit;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::clock::Stopwatch;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::low_level::clock::Stopwatch;
 
 /// The most violations shown.
 const SHOWN: usize = 10;

@@ -1,18 +1,33 @@
-//! The client: the only door. Enqueue, look at jobs, operate them; each part is a small handle that borrows [`Windlass`].
-//!
-//! [`Windlass`]: windlass::Windlass
+//! The client: the only door. [`Windlass`](crate::Windlass) enqueues jobs; each of its other parts is a small handle that
+//! borrows it: [`Jobs`], [`Schedules`], [`Queues`], [`DeadLetters`], [`Policies`], [`Stats`], and for operators [`Workers`],
+//! [`Alerts`], [`AuditLog`], [`Tokens`] and [`Settings`].
 
 pub(crate) mod batch;
-pub mod catalogue;
-pub mod dead_letters;
-pub mod draft;
-pub mod enqueue;
-pub mod fleet;
-pub mod jobs;
+pub(crate) mod catalogue;
+pub(crate) mod dead_letters;
+pub(crate) mod draft;
+pub(crate) mod enqueue;
+pub(crate) mod fleet;
+pub(crate) mod jobs;
 pub(crate) mod open;
-pub mod policies;
-pub mod queues;
+pub(crate) mod policies;
+pub(crate) mod queues;
 pub(crate) mod retry;
-pub mod schedules;
-pub mod stats;
+pub(crate) mod schedules;
+pub(crate) mod stats;
 pub(crate) mod windlass;
+
+pub use crate::store::{
+    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, Health,
+    JobFilter, Keep, MAX_BATCH, Missed, Order, Overlap, Page, Queue, Recurrence, Replayed, Retention, Schedule,
+    ScheduleSpec, Scope, SettingKey, Spacing, Token, WorkerId, WorkerReport,
+};
+pub use crate::tally::Tally;
+pub use dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
+pub use draft::WebhookDraft;
+pub use fleet::{Alerts, AuditLog, Settings, Tokens, Workers};
+pub use jobs::Jobs;
+pub use policies::{NamedPolicy, Policies, PolicyFault};
+pub use queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
+pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};
+pub use stats::{Stats, WindowStats};

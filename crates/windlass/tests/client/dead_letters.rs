@@ -5,7 +5,8 @@ use crate::client;
 use crate::world::{World, all, job, tenant};
 use std::num::NonZeroU32;
 use windlass::core::Millis;
-use windlass::{Discarded, JobFilter, JobId, Replayed, Scope, Spacing, State};
+use windlass::client::{Discarded, JobFilter, Replayed, Scope, Spacing};
+use windlass::{JobId, State};
 
 async fn dead(w: &World, messages: &[&str]) -> Vec<JobId> {
     let mut ids = Vec::new();

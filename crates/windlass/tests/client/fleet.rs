@@ -3,7 +3,7 @@
 use super::world;
 use crate::client;
 use windlass::core::Millis;
-use windlass::{SettingKey, Token};
+use windlass::client::{SettingKey, Token};
 
 #[tokio::test]
 async fn settings_tokens_and_audit_are_kept() {

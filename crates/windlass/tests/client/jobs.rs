@@ -4,8 +4,9 @@ use super::world;
 use crate::client;
 use crate::world::{job, tenant};
 use windlass::core::{Millis, Priority};
-use windlass::job::NewJob;
-use windlass::{Amend, Amended, Cancelled, JobFilter, JobId, Page, Replayed, Scope, State};
+use windlass::low_level::job::NewJob;
+use windlass::client::{Amend, Amended, Cancelled, JobFilter, Page, Replayed, Scope};
+use windlass::{JobId, State};
 
 #[tokio::test]
 async fn jobs_outside_the_scope_do_not_exist() {

@@ -7,9 +7,9 @@
 #[path = "../conformance/world.rs"]
 mod world;
 
+use windlass::Random;
 use windlass::Windlass;
 use windlass::core::job::QueueName;
-use windlass::random::Random;
 use world::World;
 
 /// A client on the store of a world.

@@ -3,7 +3,7 @@
 use super::world;
 use crate::client;
 use serde_json::json;
-use windlass::PolicyFault;
+use windlass::client::PolicyFault;
 use windlass::core::Millis;
 
 #[tokio::test]
@@ -12,7 +12,7 @@ async fn a_named_policy_is_kept_previewed_and_used() {
     let windlass = client(&w);
     let policies = windlass.policies();
     let presets = policies.list().await.unwrap();
-    assert!(presets.iter().all(windlass::NamedPolicy::is_preset));
+    assert!(presets.iter().all(windlass::client::NamedPolicy::is_preset));
     policies.put("gentle", "fixed:base=10s,jitter=none,cap=none,retries=3").await.unwrap();
     let all = policies.list().await.unwrap();
     assert_eq!((all.len(), all.last().unwrap().name.as_str()), (presets.len() + 1, "gentle"));

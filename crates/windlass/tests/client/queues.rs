@@ -4,8 +4,9 @@ use super::world;
 use crate::world::{SECOND, job_in, tenant};
 use crate::{client, queue};
 use windlass::core::{Millis, RetentionLevel};
-use windlass::job::NewJob;
-use windlass::{Keep, PolicyFault, QueueSettings, Retention, Scope, State};
+use windlass::low_level::job::NewJob;
+use windlass::client::{Keep, PolicyFault, QueueSettings, Retention, Scope};
+use windlass::{State};
 
 #[tokio::test]
 async fn a_queue_shows_its_depth_and_effective_settings() {

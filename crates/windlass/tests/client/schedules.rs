@@ -5,7 +5,8 @@ use crate::client;
 use crate::world::{START, tenant};
 use serde_json::json;
 use windlass::core::{Millis, Timestamp};
-use windlass::{JobFilter, Missed, Overlap, Page, Recurrence, ScheduleError, Scope, State};
+use windlass::client::{JobFilter, Missed, Overlap, Page, Recurrence, ScheduleError, Scope};
+use windlass::{State};
 
 fn later(seconds: u64) -> Timestamp {
     START + Millis::from_secs(seconds)
@@ -120,7 +121,7 @@ async fn a_fired_one_shot_schedule_does_not_fire_again() {
     assert_eq!(once.spec.recurrence, Recurrence::OneShot);
     w.advance(Millis::from_secs(60));
     let (due, _) = w.store.due_schedules(10).await.unwrap();
-    let firing = windlass::upkeep::schedules::firing(&due[0], w.now()).unwrap().unwrap();
+    let firing = windlass::low_level::upkeep::schedules::firing(&due[0], w.now()).unwrap().unwrap();
     w.store.fire(firing).await.unwrap();
     windlass.schedules().pause(once.id).await.unwrap();
     let resumed = windlass.schedules().resume(once.id).await.unwrap().unwrap();

@@ -3,9 +3,9 @@
 use super::world;
 use crate::client;
 use crate::world::{job, job_in, tenant};
-use windlass::Scope;
+use windlass::client::Scope;
 use windlass::core::Millis;
-use windlass::job::NewJob;
+use windlass::low_level::job::NewJob;
 
 const MINUTE: Millis = Millis::from_secs(60);
 const HOUR: Millis = Millis::from_secs(3600);

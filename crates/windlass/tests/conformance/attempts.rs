@@ -1,7 +1,7 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{Failure, Millis, Outcome, Status};
-use windlass::store::Scope;
+use windlass::low_level::stores::Scope;
 
 #[tokio::test]
 async fn attempts_are_numbered_without_gaps_and_move_to_the_archive_with_their_job() {

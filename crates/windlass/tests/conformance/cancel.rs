@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{JobId, Millis, Outcome, Progress, State};
-use windlass::job::NewJob;
-use windlass::store::{Cancelled, Committed, Scope, WorkerId};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::{Cancelled, Committed, Scope, WorkerId};
 use windlass::core::Delivery;
 
 #[tokio::test]

@@ -3,8 +3,8 @@ use crate::world::*;
 use std::collections::HashSet;
 use windlass::core::job::QueueName;
 use windlass::core::{Delivery, Executor, Millis, Outcome, Priority, Reason, State};
-use windlass::job::{LeaseId, NewJob, RunAt};
-use windlass::store::{Claim, Leases, Scope, Share};
+use windlass::low_level::job::{LeaseId, NewJob, RunAt};
+use windlass::low_level::stores::{Claim, Leases, Scope, Share};
 
 #[tokio::test]
 async fn a_claim_makes_a_job_running_and_numbers_its_attempt() {

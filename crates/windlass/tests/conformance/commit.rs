@@ -1,9 +1,9 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{Failure, Millis, Outcome, Progress, Reason, Roll, State, Status};
-use windlass::job::{ClaimedJob, LeaseId, NewJob};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::{Commit, Committed};
+use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::{Commit, Committed};
 
 #[tokio::test]
 async fn a_success_moves_the_job_to_the_archive_with_its_result() {

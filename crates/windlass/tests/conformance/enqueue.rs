@@ -2,8 +2,8 @@ use super::world;
 use crate::world::*;
 use windlass::core::job::{Kind, QueueName};
 use windlass::core::{Delivery, Executor, JobId, Millis, Priority, State};
-use windlass::job::{HttpCall, NewJob, RunAt};
-use windlass::store::{Atomicity, Enqueued, Scope};
+use windlass::low_level::job::{HttpCall, NewJob, RunAt};
+use windlass::low_level::stores::{Atomicity, Enqueued, Scope};
 
 #[tokio::test]
 async fn what_was_stored_is_there_for_another_process() {

@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{Millis, Outcome, State};
-use windlass::job::NewJob;
-use windlass::store::{JobFilter, Scope, SettingKey};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::{JobFilter, Scope, SettingKey};
 
 const DAY: Millis = Millis::from_secs(86_400);
 
@@ -79,7 +79,7 @@ async fn ids_are_not_reused() {
     assert!(w.find(first).await.is_none());
     assert!(w.put(job()).await > first);
     let other = w.reopened().await;
-    let stored = other.enqueue(vec![job()], windlass::store::Atomicity::Each).await.unwrap();
+    let stored = other.enqueue(vec![job()], windlass::low_level::stores::Atomicity::Each).await.unwrap();
     assert!(stored[0].id().unwrap() > first);
 }
 
@@ -217,7 +217,7 @@ async fn windows_read_together_equal_windows_read_one_by_one() {
     for (window, since) in windows.iter().zip(since) {
         assert_eq!(*window, w.store.tallies(&Scope::All, Some(since)).await.unwrap());
     }
-    let enqueued = |window: &[(_, _, windlass::tally::Tally)]| window.iter().map(|(.., tally)| tally.enqueued).sum::<i64>();
+    let enqueued = |window: &[(_, _, windlass::low_level::tally::Tally)]| window.iter().map(|(.., tally)| tally.enqueued).sum::<i64>();
     assert_eq!(windows.iter().map(|window| enqueued(window)).collect::<Vec<_>>(), [6, 10, 0, 8, 6, 0]);
     let acme = w.store.windows(&Scope::Tenant(tenant("acme")), &since).await.unwrap();
     assert!(acme.iter().all(Vec::is_empty) && acme.len() == since.len());
@@ -245,8 +245,8 @@ async fn counts_of_a_busy_second_are_complete() {
 #[tokio::test]
 async fn workers_not_seen_for_a_long_time_are_not_listed() {
     let w = world().await;
-    let report = |name: &str| windlass::store::WorkerReport {
-        worker: windlass::store::WorkerId::new(name),
+    let report = |name: &str| windlass::low_level::stores::WorkerReport {
+        worker: windlass::low_level::stores::WorkerId::new(name),
         host: "host".into(),
         version: "1".into(),
         queues: vec![],

@@ -2,8 +2,8 @@ use super::world;
 use crate::world::*;
 use windlass::core::Millis;
 use windlass::core::job::Kind;
-use windlass::job::{DEFAULT_KEY_WINDOW, Idempotency, KeyWindow, NewJob};
-use windlass::store::{Atomicity, Enqueued, SettingKey};
+use windlass::low_level::job::{DEFAULT_KEY_WINDOW, Idempotency, KeyWindow, NewJob};
+use windlass::low_level::stores::{Atomicity, Enqueued, SettingKey};
 
 fn keyed(key: &str) -> NewJob {
     let idempotency = Idempotency { key: key.into(), window: KeyWindow::For(DEFAULT_KEY_WINDOW) };

@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{Delivery, Millis, Reason, State};
-use windlass::job::NewJob;
-use windlass::store::{Committed, Reap, Renewed, Spared, WorkerId};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::{Committed, Reap, Renewed, Spared, WorkerId};
 
 #[tokio::test]
 async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {

@@ -2,10 +2,12 @@
 //! store, must look the same from outside. The seed is printed; set WINDLASS_SEED to replay one.
 
 use crate::world::*;
+use windlass::Random;
 use windlass::core::{Delivery, Failure, JobId, Millis, Outcome, Priority, Progress};
-use windlass::job::{ClaimedJob, Idempotency, KeyWindow, NewJob, RunAt};
-use windlass::random::Random;
-use windlass::store::{Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Share, Spacing, WorkerId};
+use windlass::low_level::job::{ClaimedJob, Idempotency, KeyWindow, NewJob, RunAt};
+use windlass::low_level::stores::{
+    Discard, Enqueued, JobFilter, Reap, Replay, ReplayOnly, Scope, Share, Spacing, WorkerId,
+};
 
 const STEPS: usize = 300;
 
@@ -20,7 +22,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
         let said = match pick(12) {
             0..=2 => {
                 let jobs: Vec<NewJob> = (0..=pick(4)).map(|_| random_job(&pick)).collect();
-                let stored = w.store.enqueue(jobs, windlass::store::Atomicity::Each).await.unwrap();
+                let stored = w.store.enqueue(jobs, windlass::low_level::stores::Atomicity::Each).await.unwrap();
                 made.extend(stored.iter().filter_map(Enqueued::id));
                 format!("{stored:?}")
             }

@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{JobId, Millis, Outcome, Priority, State};
-use windlass::job::NewJob;
-use windlass::store::{
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::{
     Committed,
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Discard, Discarded, JobFilter, Replay, ReplayOnly,
     Replayed, Scope, Spacing, Token, WorkerId, WorkerReport,

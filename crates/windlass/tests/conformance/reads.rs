@@ -2,8 +2,8 @@ use super::world;
 use crate::world::*;
 use windlass::core::job::{Kind, QueueName};
 use windlass::core::{Failure, JobId, Millis, Outcome, State};
-use windlass::job::{NewJob, RunAt};
-use windlass::store::{JobFilter, Order, Page, Scope};
+use windlass::low_level::job::{NewJob, RunAt};
+use windlass::low_level::stores::{JobFilter, Order, Page, Scope};
 
 #[tokio::test]
 async fn pages_are_stable_under_writes() {

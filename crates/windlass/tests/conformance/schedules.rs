@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{JobId, Millis, State, Timestamp};
-use windlass::job::{HttpCall, NewJob};
-use windlass::store::{
+use windlass::low_level::job::{HttpCall, NewJob};
+use windlass::low_level::stores::{
     Fired, Firing, JobFilter, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, Trigger,
 };
 

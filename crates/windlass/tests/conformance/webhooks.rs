@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{Executor, Failure, Millis, Outcome, State};
-use windlass::job::{Job, NewJob, Webhook};
-use windlass::store::{Committed, JobFilter, Scope};
+use windlass::low_level::job::{Job, NewJob, Webhook};
+use windlass::low_level::stores::{Committed, JobFilter, Scope};
 
 fn reported(events: &[State]) -> NewJob {
     let webhook = Webhook {

@@ -2,14 +2,14 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use windlass::clock::Clock;
+use windlass::Clock;
+use windlass::Random;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::core::{Attempt, Executor, Failure, JobId, Millis, Outcome, Policy, Roll, Timestamp};
-use windlass::job::{ClaimedJob, Job, LeaseId, NewJob, QueueId};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::random::Random;
-use windlass::store::{
+use windlass::low_level::job::{ClaimedJob, Job, LeaseId, NewJob, QueueId};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::{
     Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Scope,
     Share, Spared, Store, Transitioned, WorkerId, memory::MemoryStore,
 };
@@ -175,7 +175,7 @@ impl World {
 #[cfg(feature = "sqlite")]
 impl World {
     pub async fn sqlite() -> Self {
-        use windlass::store::sqlite::SqliteStore;
+        use windlass::low_level::stores::sqlite::SqliteStore;
         let clock = Clock::manual(START);
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("jobs.db").to_str().unwrap().to_owned();
@@ -224,7 +224,7 @@ impl World {
     }
 
     async fn postgres_at(url: String) -> Self {
-        use windlass::store::postgres::PostgresStore;
+        use windlass::low_level::stores::postgres::PostgresStore;
         let clock = Clock::manual(START);
         let schema = format!("test_{:016x}", Random::system().number());
         let open = |url: String, clock: Clock, schema: String| async move {

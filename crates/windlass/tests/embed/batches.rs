@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use windlass::store::memory::MemoryStore;
-use windlass::store::{Options, StoreError};
+use windlass::low_level::stores::memory::MemoryStore;
+use windlass::low_level::stores::{Options, StoreError};
 use windlass::testing::{Fault, FaultyStore};
 use windlass::{EnqueueError, JobKind, Priority, Windlass};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use windlass::core::policy::Partial;
-use windlass::store::SettingKey;
+use windlass::low_level::stores::SettingKey;
 use windlass::{JobKind, OpenError, Policy, Windlass};
 
 #[derive(Serialize, Deserialize, JobKind)]

@@ -4,8 +4,8 @@
 use crate::again::{fill, free, on_small_disk, task};
 use crate::cluster::{Cluster, give_to_server};
 use crate::jobs::{claim, count, is_applied, put, put_until_refused, succeed};
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Options, StoreError};
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Options, StoreError};
 
 #[test]
 fn a_full_disk_refuses_writes_loses_nothing_and_works_again_with_free_space() {

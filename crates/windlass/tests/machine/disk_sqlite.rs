@@ -2,9 +2,9 @@
 
 use crate::again::{fill, free, on_small_disk, task};
 use crate::jobs::{claim, count, is_applied, put, put_until_refused, succeed};
-use windlass::store::Registry;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{Options, StoreError};
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::sqlite::SqliteStore;
+use windlass::low_level::stores::{Options, StoreError};
 
 #[test]
 fn a_full_disk_refuses_writes_loses_nothing_and_works_again_with_free_space() {

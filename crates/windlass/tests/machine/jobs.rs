@@ -1,13 +1,13 @@
 //! Short helpers for what a test does with a store.
 
 use std::sync::Arc;
+use windlass::Random;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Outcome, Roll};
-use windlass::job::{ClaimedJob, LeaseId, NewJob};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::random::Random;
-use windlass::store::{
+use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::{
     Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Share, Store, StoreError, WorkerId,
 };
 

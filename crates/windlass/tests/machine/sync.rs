@@ -3,8 +3,8 @@
 use crate::again::{again, assert_passes, home, task};
 use crate::jobs::{count, job, put};
 use std::process::Command;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{Atomicity, Options, StoreError};
+use windlass::low_level::stores::sqlite::SqliteStore;
+use windlass::low_level::stores::{Atomicity, Options, StoreError};
 
 /// Overrides the C library: syncs fail while a certain file exists.
 const SHIM: &str = r#"
@@ -50,7 +50,7 @@ async fn works_on_a_disk_that_fails() {
     put(&*store, 1).await;
     std::fs::write(home.join("broken"), "").unwrap();
     for _ in 0..3 {
-        let stored = windlass::store::JobLife::enqueue(&*store, vec![job()], Atomicity::Each).await;
+        let stored = windlass::low_level::stores::JobLife::enqueue(&*store, vec![job()], Atomicity::Each).await;
         assert!(matches!(stored, Err(StoreError::Unknown(_))), "{stored:?}");
     }
     std::fs::remove_file(home.join("broken")).unwrap();

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Options, StoreError};
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Options, StoreError};
 
 /// A server that uses TLS, with a certificate for `localhost`, and the authority that signed it.
 pub struct Secured {

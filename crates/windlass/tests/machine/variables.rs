@@ -5,8 +5,8 @@ use crate::cluster::{PASSWORD, USER};
 use crate::tls::Secured;
 use std::path::Path;
 use std::process::Command;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Options, StoreError};
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Options, StoreError};
 
 #[test]
 fn the_environment_says_where_postgres_is() {

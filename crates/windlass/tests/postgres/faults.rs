@@ -2,13 +2,13 @@
 
 use crate::proxy::{Cut, Proxy};
 use crate::world::{World, job, options, url};
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass::core::{JobId, Millis, Timestamp};
-use windlass::job::NewJob;
-use windlass::store::JobLife;
-use windlass::store::Reads;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, Enqueued, Reap, Scope, Spared, StoreError};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Reads;
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Atomicity, Enqueued, Reap, Scope, Spared, StoreError};
 
 async fn put(w: &World) -> Result<Vec<Enqueued>, StoreError> {
     w.store.enqueue(vec![job()], Atomicity::Each).await
@@ -78,9 +78,11 @@ async fn a_claim_with_an_unknown_outcome_can_be_queried() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
     let w = World::at(&proxy.url).await;
     put(&w).await.unwrap();
-    let share = windlass::store::Share { queue: w.queue().await, slots: 1, ahead: 0 };
+    let share = windlass::low_level::stores::Share { queue: w.queue().await, slots: 1, ahead: 0 };
     let claim = crate::world::claim(share);
-    let windlass::store::Leases::Shared(lease) = claim.leases else { unreachable!("claims here share a lease") };
+    let windlass::low_level::stores::Leases::Shared(lease) = claim.leases else {
+        unreachable!("claims here share a lease")
+    };
     proxy.arm();
     let error = w.store.claim(claim).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
@@ -129,8 +131,8 @@ async fn a_callers_transaction_left_open_on_a_key_does_not_stop_other_keys() {
     let w = World::new().await;
     let held = format!("BEGIN; SELECT {}.enqueue('email', idempotency_key => 'k1')", w.schema);
     w.client.batch_execute(&held).await.unwrap();
-    let window = windlass::job::KeyWindow::For(windlass::job::DEFAULT_KEY_WINDOW);
-    let idempotency = Some(windlass::job::Idempotency { key: "k2".into(), window });
+    let window = windlass::low_level::job::KeyWindow::For(windlass::low_level::job::DEFAULT_KEY_WINDOW);
+    let idempotency = Some(windlass::low_level::job::Idempotency { key: "k2".into(), window });
     let other = NewJob { idempotency, ..job() };
     let stored = w.store.enqueue(vec![other], Atomicity::Each).await.unwrap();
     assert!(matches!(stored[0], Enqueued::Created { .. }));
@@ -143,8 +145,9 @@ async fn the_wait_for_a_callers_open_transaction_on_a_key_is_bounded() {
     let w = World::new().await;
     let held = format!("BEGIN; SELECT {}.enqueue('email', idempotency_key => 'k1')", w.schema);
     w.client.batch_execute(&held).await.unwrap();
-    let window = windlass::job::KeyWindow::For(windlass::job::DEFAULT_KEY_WINDOW);
-    let same = || NewJob { idempotency: Some(windlass::job::Idempotency { key: "k1".into(), window }), ..job() };
+    let window = windlass::low_level::job::KeyWindow::For(windlass::low_level::job::DEFAULT_KEY_WINDOW);
+    let same =
+        || NewJob { idempotency: Some(windlass::low_level::job::Idempotency { key: "k1".into(), window }), ..job() };
     let error = w.store.enqueue(vec![same()], Atomicity::Each).await.unwrap_err();
     let StoreError::Unavailable(cause) = &error else { panic!("{error:?}") };
     assert!(cause.to_string().contains("left open"), "{cause}");

@@ -1,8 +1,8 @@
 //! Claims are heap-only updates: the statistics show it.
 
 use crate::world::{World, job};
-use windlass::store::Atomicity;
-use windlass::store::JobLife;
+use windlass::low_level::stores::Atomicity;
+use windlass::low_level::stores::JobLife;
 
 const JOBS: usize = 2000;
 

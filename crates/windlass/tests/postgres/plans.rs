@@ -3,10 +3,10 @@
 
 use crate::world::{World, job};
 use windlass::core::{Failure, Outcome, Roll};
-use windlass::job::ClaimedJob;
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::JobLife;
-use windlass::store::{Atomicity, Commit};
+use windlass::low_level::job::ClaimedJob;
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::{Atomicity, Commit};
 
 /// Jobs that are live while a few of them are committed.
 const LIVE: usize = 3000;

@@ -3,10 +3,10 @@
 use crate::world::{World, job, options, url};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use windlass::store::JobLife;
-use windlass::store::Registry;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, StoreError};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Atomicity, StoreError};
 use windlass::{Attempt, Failure, JobKind, State, Windlass, Worker};
 
 /// Real time after which a wait is given up.

@@ -2,14 +2,14 @@
 
 use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
-use windlass::clock::{Clock, Stopwatch};
 use windlass::core::{Millis, Outcome, Roll, State};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::JobLife;
-use windlass::store::Reads;
-use windlass::store::Registry;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, JobFilter, Options, Order, Page, Scope};
+use windlass::low_level::clock::{Clock, Stopwatch};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Reads;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Atomicity, JobFilter, Options, Order, Page, Scope};
 
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
@@ -27,7 +27,7 @@ async fn finish_long_ago(w: &World) {
     let past = PostgresStore::open(&url(), Options { clock: clock.clone(), ..options(&w.schema) }).await.unwrap();
     for _ in 0..3 {
         past.enqueue(vec![job(); 3], Atomicity::Each).await.unwrap();
-        let share = windlass::store::Share { queue: w.queue().await, slots: 3, ahead: 0 };
+        let share = windlass::low_level::stores::Share { queue: w.queue().await, slots: 3, ahead: 0 };
         let jobs = past.claim(crate::world::claim(share)).await.unwrap().jobs;
         let now = clock.now();
         let trace = || Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };

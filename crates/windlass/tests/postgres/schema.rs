@@ -2,8 +2,8 @@
 
 use crate::world::{World, job, options, url};
 use tokio_postgres::error::SqlState;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, JobLife, Migrations, Options, StoreError};
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Atomicity, JobLife, Migrations, Options, StoreError};
 
 #[tokio::test]
 async fn every_statement_can_be_prepared() {

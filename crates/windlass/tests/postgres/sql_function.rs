@@ -5,12 +5,12 @@ use std::process::{Command, Output};
 use std::time::Duration;
 use windlass::core::job::QueueName;
 use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
-use windlass::job::{ClaimedJob, NewJob};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::JobLife;
-use windlass::store::Reads;
-use windlass::store::Registry;
-use windlass::store::{Atomicity, JobFilter, Order, Page, Scope, SettingKey};
+use windlass::low_level::job::{ClaimedJob, NewJob};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Reads;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::{Atomicity, JobFilter, Order, Page, Scope, SettingKey};
 
 /// A wait for the open transaction would never end.
 const SOON: Duration = Duration::from_secs(60);
@@ -162,7 +162,7 @@ async fn a_queue_whose_first_job_is_rolled_back_does_not_exist() {
         "BEGIN; SELECT count({s}.enqueue('email', queue => 'fresh')) FROM generate_series(1, 300); COMMIT"
     ));
     let queue = w.store.queues().await.unwrap().remove(0);
-    let share = windlass::store::Share { queue: queue.id, slots: 1000, ahead: 0 };
+    let share = windlass::low_level::stores::Share { queue: queue.id, slots: 1000, ahead: 0 };
     assert_eq!(w.store.claim(crate::world::claim(share)).await.unwrap().jobs.len(), 300);
     w.end().await;
 }
@@ -203,7 +203,7 @@ async fn views_show_jobs_attempts_and_dead_letters() {
     w.end().await;
 }
 
-fn ended(job: &ClaimedJob, outcome: &Outcome) -> windlass::store::Commit {
+fn ended(job: &ClaimedJob, outcome: &Outcome) -> windlass::low_level::stores::Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
     commit_of(job, outcome, trace, Roll(0))

@@ -3,17 +3,17 @@
 use crate::world::{World, claim, job, options, url};
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass::core::job::QueueName;
 use windlass::core::{Millis, Outcome, Roll};
-use windlass::job::{ClaimedJob, NewJob, RunAt};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::JobLife;
-use windlass::store::Reads;
-use windlass::store::Registry;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Atomicity, Commit, Depth, Options, Scope, Share};
-use windlass::tally::Tally;
+use windlass::low_level::job::{ClaimedJob, NewJob, RunAt};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Reads;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Atomicity, Commit, Depth, Options, Scope, Share};
+use windlass::low_level::tally::Tally;
 
 /// Longer than folding takes, shorter than a user would wait.
 const SOON: Duration = Duration::from_secs(30);

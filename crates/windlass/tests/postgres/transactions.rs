@@ -2,11 +2,11 @@
 
 use crate::world::{World, job, plain};
 use windlass::core::{Outcome, Roll, State};
-use windlass::job::ClaimedJob;
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::JobLife;
-use windlass::store::Reads;
-use windlass::store::{Atomicity, Commit, Committed, Scope};
+use windlass::low_level::job::ClaimedJob;
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Reads;
+use windlass::low_level::stores::{Atomicity, Commit, Committed, Scope};
 
 fn succeeded(job: &ClaimedJob) -> Commit {
     let now = job.claimed_at.unwrap();

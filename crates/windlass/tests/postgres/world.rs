@@ -1,16 +1,16 @@
 //! A schema of its own for each test, and a plain connection next to the store.
 
 use std::sync::Arc;
-use windlass::clock::Clock;
+use windlass::Clock;
+use windlass::Random;
 use windlass::core::job::Kind;
 use windlass::core::policy::Partial;
 use windlass::core::{Executor, Millis, Policy};
-use windlass::job::{ClaimedJob, LeaseId, NewJob, QueueId};
-use windlass::random::Random;
-use windlass::store::JobLife;
-use windlass::store::Registry;
-use windlass::store::postgres::PostgresStore;
-use windlass::store::{Claim, Leases, Options, Share, WorkerId};
+use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob, QueueId};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::postgres::PostgresStore;
+use windlass::low_level::stores::{Claim, Leases, Options, Share, WorkerId};
 
 pub fn url() -> String {
     std::env::var("WINDLASS_TEST_POSTGRES").expect(

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 use windlass::Windlass;
-use windlass::store::Options;
+use windlass::low_level::stores::Options;
 
 const URL: &str = "WINDLASS_TEST_STORE";
 const SCHEMA: &str = "WINDLASS_TEST_SCHEMA";
@@ -50,7 +50,7 @@ impl Home {
             "these tests need a Postgres server: run them with scripts/test or `scripts/with-postgres cargo test …`, \
              or set WINDLASS_TEST_POSTGRES to the URL of a database they may create schemas in",
         );
-        let schema = format!("processes_{:016x}", windlass::random::Random::system().number());
+        let schema = format!("processes_{:016x}", windlass::Random::system().number());
         Self::new(url, schema, tempfile::tempdir().unwrap())
     }
 

@@ -3,18 +3,6 @@
 use crate::files::{paths, root};
 use std::collections::BTreeSet;
 
-/// Paths that the document names and that are gone. Take one out when the document is corrected; add none.
-const STALE: &[&str] = &["book.rs", "dice.rs", "lanes.rs", "settle.rs", "turns.rs"];
-
-/// Folders that are not on the map yet. Take one out when the document names it; add none.
-const NOT_ON_THE_MAP: &[&str] = &[
-    "crates/windlass-core/src/simulate/",
-    "crates/windlass/src/client/",
-    "crates/windlass/src/leases/",
-    "crates/windlass/src/remote/",
-    "crates/windlass/src/transaction/",
-];
-
 const CRATES: [&str; 4] = ["windlass-core", "windlass-macros", "windlass", "windlass-server"];
 
 fn document() -> String {
@@ -41,8 +29,7 @@ fn every_path_that_architecture_names_exists() {
         let folder = name.strip_suffix(".rs").map_or_else(|| name.clone(), |module| format!("{module}/"));
         paths.iter().any(|path| [name, &folder].into_iter().any(|n| path == n || path.ends_with(&format!("/{n}"))))
     };
-    let missing: Vec<String> =
-        named().into_iter().filter(|name| !STALE.contains(&name.as_str()) && !exists(name)).collect();
+    let missing: Vec<String> = named().into_iter().filter(|name| !exists(name)).collect();
     assert!(missing.is_empty(), "ARCHITECTURE.md names what does not exist: {missing:?}");
 }
 
@@ -62,7 +49,7 @@ fn every_module_folder_is_on_the_map() {
             let is_named = named
                 .iter()
                 .any(|name| name.starts_with(folder) || name.contains(&format!("/{folder}")) || *name == file);
-            if !is_named && !NOT_ON_THE_MAP.contains(&path.as_str()) {
+            if !is_named {
                 missing.push(path);
             }
         }

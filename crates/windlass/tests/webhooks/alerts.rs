@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use windlass::Millis;
 use windlass::alert::{Alerts, Judge, Measure, NOTICE_KIND, Operator, UNKNOWN_FOR, default_rules};
 use windlass::core::job::Kind;
-use windlass::store::{Alert, AlertStatus, JobFilter};
+use windlass::low_level::stores::{Alert, AlertStatus, JobFilter};
 
 const LOOK: Millis = Millis::from_secs(10);
 
@@ -84,7 +84,7 @@ scenario! {
         let dead = w.dead_letters().await;
         assert_eq!(dead.iter().filter(|job| job.kind.as_str() == NOTICE_KIND).count(), 1);
         let delivery = dead.iter().find(|job| job.kind.as_str() != NOTICE_KIND).unwrap();
-        w.windlass().store().discard(&windlass::store::Scope::All, windlass::store::Discard {
+        w.windlass().store().discard(&windlass::low_level::stores::Scope::All, windlass::low_level::stores::Discard {
             ids: vec![delivery.id], reason: "known".into(), by: "ann".into(),
         }).await.unwrap();
         pass(&w, minutes(1)).await;

@@ -3,7 +3,7 @@
 use crate::receiver::{Received, Receiver, Reply};
 use crate::world::{Do, SECRET, scenario};
 use serde_json::Value;
-use windlass::client::draft::WebhookDraft;
+use windlass::client::WebhookDraft;
 use windlass::core::policy::Partial;
 use windlass::core::signature::Secret;
 use windlass::testing::START;

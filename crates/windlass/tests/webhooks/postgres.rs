@@ -1,9 +1,9 @@
 //! A schema for one test on the Postgres server, dropped afterwards.
 
 use crate::world::{World, options};
-use windlass::random::Random;
-use windlass::store::Options;
-use windlass::store::postgres::PostgresStore;
+use windlass::Random;
+use windlass::low_level::stores::Options;
+use windlass::low_level::stores::postgres::PostgresStore;
 
 impl World {
     pub(crate) async fn postgres() -> Self {

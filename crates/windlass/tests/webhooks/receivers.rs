@@ -4,9 +4,9 @@ use crate::receiver::{Receiver, Reply};
 use crate::world::{Do, World, act, caller, scenario};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use windlass::Job;
 use windlass::core::Executor;
-use windlass::executor::http::KEPT_BYTES;
-use windlass::job::Job;
+use windlass::http::KEPT_BYTES;
 use windlass::{EventKind, Millis, State, Worker};
 
 /// Real time after which a test that waits for something is given up.

@@ -3,16 +3,17 @@
 use crate::world::{Do, World, scenario};
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use windlass::client::ReplayedPage;
 use windlass::core::job::{Kind, QueueName};
 use windlass::core::policy::Partial;
 use windlass::core::{Failure, Outcome};
-use windlass::job::{LeaseId, NewJob};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::{
+use windlass::low_level::job::{LeaseId, NewJob};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::{
     Atomicity, Claim, Committed, JobFilter, Leases, Order, Page, Replay, ReplayOnly, Replayed, Scope, Share, Spacing,
     WorkerId,
 };
-use windlass::{JobId, Millis, ReplayedPage, State};
+use windlass::{JobId, Millis, State};
 
 const COUNT: usize = 10_000;
 const RATE: u64 = 500;

@@ -6,12 +6,12 @@ use serde_json::json;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use windlass::Random;
 use windlass::State;
-use windlass::client::draft::WebhookDraft;
+use windlass::client::WebhookDraft;
 use windlass::core::policy::Partial;
-use windlass::random::Random;
-use windlass::store::Options;
-use windlass::store::memory::MemoryStore;
+use windlass::low_level::stores::Options;
+use windlass::low_level::stores::memory::MemoryStore;
 use windlass::testing::TestKit;
 
 /// Where `scripts/need-python-packages` puts them.
@@ -47,7 +47,7 @@ async fn the_reference_package_accepts_what_we_send_and_nothing_else() {
     let receiver = Receiver::always(Reply::status(200)).await;
     // The machine's clock: the package refuses signatures that are too old or too new.
     let store = MemoryStore::new(Options::default());
-    let clock = windlass::store::Registry::clock(&*store).clone();
+    let clock = windlass::low_level::stores::Registry::clock(&*store).clone();
     let kit = TestKit::with_store(store, Random::seeded(7)).handle(act).http(caller(&clock));
     let webhook = WebhookDraft {
         url: receiver.url(),

@@ -3,16 +3,16 @@
 use serde::{Deserialize, Serialize};
 use std::any::Any;
 use std::sync::Arc;
+use windlass::Clock;
+use windlass::Job;
+use windlass::Random;
 use windlass::alert::Alerts;
-use windlass::client::draft::WebhookDraft;
-use windlass::clock::Clock;
+use windlass::client::WebhookDraft;
 use windlass::core::policy::Partial;
-use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::job::Job;
-use windlass::random::Random;
-use windlass::store::memory::MemoryStore;
-use windlass::store::sqlite::SqliteStore;
-use windlass::store::{JobFilter, Options, Order, Page, Scope, Store};
+use windlass::http::{Egress, HttpExecutor, HttpOptions};
+use windlass::low_level::stores::memory::MemoryStore;
+use windlass::low_level::stores::sqlite::SqliteStore;
+use windlass::low_level::stores::{JobFilter, Options, Order, Page, Scope, Store};
 use windlass::testing::{START, TestKit};
 use windlass::{Attempt, Failure, JobId, JobKind, Millis, State, Windlass};
 

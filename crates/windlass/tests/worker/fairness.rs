@@ -4,8 +4,8 @@ use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use windlass::core::job::{Kind, QueueName, Tenant};
-use windlass::job::NewJob;
-use windlass::store::{JobFilter, Missed, Order, Overlap, Page, Recurrence, ScheduleSpec, Scope};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::{JobFilter, Missed, Order, Overlap, Page, Recurrence, ScheduleSpec, Scope};
 use windlass::{Attempt, Failure, JobKind, Millis, Priority, State};
 
 /// Records its name when it runs.

@@ -10,9 +10,9 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use windlass::core::job::{Kind, QueueName, Tenant};
-use windlass::job::NewJob;
-use windlass::store::memory::MemoryStore;
-use windlass::store::{Missed, Overlap, Recurrence, ScheduleSpec};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::memory::MemoryStore;
+use windlass::low_level::stores::{Missed, Overlap, Recurrence, ScheduleSpec};
 use windlass::{Attempt, Failure, JobKind, Millis};
 
 /// Fails, with a payload that must not be logged.

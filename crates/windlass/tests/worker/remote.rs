@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use windlass::core::Status;
 use windlass::core::job::{QueueName, Tenant};
-use windlass::job::{ClaimedJob, LeaseId};
+use windlass::low_level::job::{ClaimedJob, LeaseId};
 use windlass::remote::{Answer, AttemptResult, HeldAttempt, Remote, RemoteWorker, TakeRequest, WorkScope};
 use windlass::testing::Fault;
 use windlass::{Failure, JobId, Millis, Outcome, State};
@@ -94,8 +94,8 @@ scenario! {
         assert_eq!(extend(&remote, of("theirs"), &job).await, Answer::Stale);
         // Ten seconds later the lease is over, so it was not renewed.
         w.clock.advance(Millis::from_secs(11));
-        let spared = windlass::store::Spared::none();
-        let reaped = w.windlass.store().reap(windlass::store::Reap::Expired { spared }, 10).await.unwrap();
+        let spared = windlass::low_level::stores::Spared::none();
+        let reaped = w.windlass.store().reap(windlass::low_level::stores::Reap::Expired { spared }, 10).await.unwrap();
         assert_eq!(reaped.iter().map(|lost| lost.job.id).collect::<Vec<_>>(), [id]);
         assert_eq!(extend(&remote, of("ours"), &job).await, Answer::Stale, "it was reaped");
     }

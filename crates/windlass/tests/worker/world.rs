@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use windlass::clock::Clock;
-use windlass::event::Event;
-use windlass::job::Job;
-use windlass::random::Random;
-use windlass::store::{Options, Reap, Scope, Spared, Store};
+use windlass::Clock;
+use windlass::Job;
+use windlass::Random;
+use windlass::low_level::event::Event;
+use windlass::low_level::stores::{Options, Reap, Scope, Spared, Store};
 use windlass::testing::{Fault, FaultyStore, START};
 use windlass::{EventKind, JobId, Millis, Windlass, Worker, WorkerError};
 
@@ -48,7 +48,8 @@ impl World {
         let options = Self::options();
         let random = options.random.clone();
         let path = path.to_str().expect("the path is text");
-        let store = windlass::store::sqlite::SqliteStore::open(path, options).await.expect("the store opens");
+        let store =
+            windlass::low_level::stores::sqlite::SqliteStore::open(path, options).await.expect("the store opens");
         Self::new(store, random, home)
     }
 
@@ -62,7 +63,8 @@ impl World {
         let schema = format!("worker_{:016x}", Random::system().number());
         let options = Options { schema: schema.clone(), connections: 4, ..Self::options() };
         let random = options.random.clone();
-        let store = windlass::store::postgres::PostgresStore::open(&url, options).await.expect("the store opens");
+        let store =
+            windlass::low_level::stores::postgres::PostgresStore::open(&url, options).await.expect("the store opens");
         Self::new(store, random, Schema { url, name: schema })
     }
 
@@ -294,7 +296,7 @@ macro_rules! scenario {
             async fn $name() {
                 let options = $crate::world::World::options();
                 let random = options.random.clone();
-                let store = windlass::store::memory::MemoryStore::new(options);
+                let store = windlass::low_level::stores::memory::MemoryStore::new(options);
                 super::$name($crate::world::World::new(store, random, ())).await;
             })+
         }

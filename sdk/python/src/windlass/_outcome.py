@@ -18,7 +18,7 @@ class Outcome:
 
     succeeded: bool
     fields: dict[str, Any]
-    """Fields of the item, besides id, attempt and lease."""
+    """Fields of the item, apart from id, attempt and lease."""
 
 
 def success(result: Any, note: str | None) -> Outcome:

@@ -1,4 +1,4 @@
-"""What a handler knows about its attempt, besides the job."""
+"""What a handler knows about its attempt, apart from the job."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from windlass.errors import AttemptCancelled
 from windlass.models import LeasedJob
 
 CancelReason = Literal["cancelled", "lease_lost", "timeout", "shutdown"]
-"""Why an attempt shall stop: the job was cancelled, another worker may have it by now, it took too long, or the worker
+"""Why an attempt must stop: the job was cancelled, another worker may have it by now, it took too long, or the worker
 stops."""
 
 
@@ -60,21 +60,21 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """True once the attempt shall stop."""
+        """True once the attempt must stop."""
         return self._reason is not None
 
     @property
     def cancel_reason(self) -> CancelReason | None:
-        """Why it shall stop."""
+        """Why it must stop."""
         return self._reason
 
     def raise_if_cancelled(self) -> None:
-        """Raises `AttemptCancelled` once the attempt shall stop."""
+        """Raises `AttemptCancelled` once the attempt must stop."""
         if self._reason is not None:
             raise AttemptCancelled(self._reason)
 
     def wait_cancelled(self, timeout: float | None = None) -> bool:
-        """Blocks until the attempt shall stop, or the timeout passes. Use it in plain functions only."""
+        """Blocks until the attempt must stop, or the timeout passes. Use it in plain functions only."""
         with self._lock:
             if self._reason is not None:
                 return True

@@ -1,4 +1,4 @@
-"""Errors that calls raise, and exceptions that handlers raise to say what shall happen to a job."""
+"""Errors that calls raise, and exceptions that handlers raise to say what happens to a job."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -126,7 +126,7 @@ class WebhookError(WindlassError):
 
 
 class HandlerError(Exception):
-    """Base of failures that say what shall happen next. The class on record is the name of the exception's own class,
+    """Base of failures that say what happens next. The class on record is the name of the exception's own class,
     or `error_class`."""
 
     def __init__(self, message: str = "", *, error_class: str | None = None) -> None:
@@ -168,4 +168,4 @@ class CancelJob(Exception):
 
 
 class AttemptCancelled(Exception):
-    """Raised by `Context.raise_if_cancelled`: the attempt shall stop."""
+    """Raised by `Context.raise_if_cancelled`: the attempt must stop."""

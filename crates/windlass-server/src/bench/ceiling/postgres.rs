@@ -6,7 +6,7 @@ use super::Ceiling;
 use anyhow::Result;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, NoTls};
-use windlass::clock::Stopwatch;
+use windlass::low_level::clock::Stopwatch;
 
 const SCHEMA: &str = "
 DROP SCHEMA IF EXISTS windlass_ceiling CASCADE;

@@ -4,7 +4,7 @@ use super::super::Load;
 use super::Ceiling;
 use anyhow::Result;
 use rusqlite::{Connection, params};
-use windlass::clock::Stopwatch;
+use windlass::low_level::clock::Stopwatch;
 
 const SCHEMA: &str = "
 PRAGMA journal_mode = WAL;

@@ -3,7 +3,7 @@
 
 use super::scale;
 use serde::{Deserialize, Serialize};
-use windlass::client::draft::WebhookDraft;
+use windlass::client::WebhookDraft;
 use windlass::{Attempt, Delivery, EnqueueError, Failure, JobId, JobKind, State, Windlass, Worker};
 use windlass_core::policy::{Partial, Role};
 

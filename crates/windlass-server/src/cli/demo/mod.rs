@@ -18,8 +18,9 @@ use std::path::Path;
 use tokio::sync::broadcast::Receiver as Listener;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
-use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::{Event, JobFilter, JobId, Millis, Page, Windlass, Worker};
+use windlass::client::{JobFilter, Page};
+use windlass::http::{Egress, HttpExecutor, HttpOptions};
+use windlass::{Event, JobId, Millis, Windlass, Worker};
 use windlass_core::Executor;
 
 const EXAMPLES: &str = "\

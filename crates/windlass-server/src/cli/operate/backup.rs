@@ -9,7 +9,7 @@ use crate::cli::terminal::words::rough;
 use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
-use windlass::clock::Clock;
+use windlass::Clock;
 
 const EXAMPLES: &str = "\
 Examples:

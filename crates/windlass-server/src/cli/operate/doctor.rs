@@ -8,7 +8,7 @@ use crate::cli::remote::target::{Place, Target};
 use crate::cli::terminal::screen::{Hue, Screen, wrap};
 use crate::cli::terminal::words::{counted, plain, rough};
 use serde_json::{Value, json};
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass_core::{Millis, Timestamp};
 
 const EXAMPLES: &str = "\

@@ -10,8 +10,8 @@ use crate::http::Scope;
 use crate::{serve, token};
 use clap::{Subcommand, builder::PossibleValuesParser};
 use serde_json::{Value, json};
-use windlass::Token;
 use windlass::Windlass;
+use windlass::client::Token;
 use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
 

@@ -3,7 +3,7 @@
 use crate::cli::terminal::grid::Shown;
 use crate::cli::terminal::screen::Hue;
 use serde_json::Value;
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass_core::{Millis, Timestamp};
 
 /// The moment a table is drawn; its distances are measured from this moment.

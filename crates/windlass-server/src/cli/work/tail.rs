@@ -12,7 +12,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass_core::Millis;
 
 const EXAMPLES: &str = "\

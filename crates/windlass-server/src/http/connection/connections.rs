@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use windlass::clock::Clock;
+use windlass::Clock;
 
 /// A connection without progress for this long may be closed when another needs its slot.
 const SILENCE_MS: u64 = 1000;

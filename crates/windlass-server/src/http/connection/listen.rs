@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
-use windlass::clock::Clock;
+use windlass::Clock;
 
 /// Longest time until the first request's header is complete.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);

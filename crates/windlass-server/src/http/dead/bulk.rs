@@ -11,7 +11,7 @@ use axum::extract::State;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use utoipa::ToSchema;
-use windlass::{DeadLetters, Discarded, JobFilter, MAX_BATCH, Replayed, Spacing};
+use windlass::client::{DeadLetters, Discarded, JobFilter, MAX_BATCH, Replayed, Spacing};
 use windlass_core::JobId;
 use windlass_core::job::{Kind, QueueName, Tenant};
 

@@ -17,7 +17,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::{DeadGroup, JobFilter};
+use windlass::client::{DeadGroup, JobFilter};
 
 /// Groups shown when no limit is asked for.
 const DEFAULT_GROUPS: u32 = 50;

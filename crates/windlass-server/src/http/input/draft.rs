@@ -5,10 +5,9 @@ use crate::http::input::fields::{Fields, is_clean, kind_of};
 use crate::http::output::problem::Problem;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use windlass::client::catalogue::Catalogue;
-use windlass::client::draft::Draft;
-use windlass::executor::http::{MAX_HEADERS, check_call};
-use windlass::job::{DEFAULT_KEY_WINDOW, HttpCall, Idempotency, KeyWindow, NewJob, RunAt};
+use windlass::RunAt;
+use windlass::http::{MAX_HEADERS, check_call};
+use windlass::protocol::{Catalogue, DEFAULT_KEY_WINDOW, Draft, HttpCall, Idempotency, KeyWindow, NewJob};
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{FAMILY_FIELDS, Partial};
 use windlass_core::{Delivery, Millis, Priority, Timestamp};
@@ -276,7 +275,7 @@ fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
     })
 }
 
-fn webhook(fields: &Fields<'_>, catalogue: &Catalogue) -> Option<windlass::client::draft::WebhookDraft> {
+fn webhook(fields: &Fields<'_>, catalogue: &Catalogue) -> Option<windlass::client::WebhookDraft> {
     let value = fields.value("webhook")?;
     let read = catalogue.read_webhook(&value);
     read.map_err(|error| {

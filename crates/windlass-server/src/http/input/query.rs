@@ -4,7 +4,7 @@ use crate::http::output::problem::Problem;
 use axum::extract::FromRequestParts;
 use hyper::http::request::Parts;
 use std::fmt::Display;
-use windlass::{Order, Page};
+use windlass::client::{Order, Page};
 use windlass_core::nearest::nearest;
 use windlass_core::{JobId, Timestamp};
 

@@ -16,9 +16,8 @@ use hyper::header::HeaderMap;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use windlass::client::catalogue::Catalogue;
-use windlass::job::NewJob;
-use windlass::{Atomicity, Enqueued, MAX_BATCH};
+use windlass::client::{Atomicity, Enqueued, MAX_BATCH};
+use windlass::protocol::{Catalogue, NewJob};
 use windlass_core::policy::FAMILY_FIELDS;
 
 /// The most jobs of one request.

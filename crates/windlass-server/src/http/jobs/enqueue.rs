@@ -13,8 +13,9 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, LOCATION};
-use windlass::job::{Job, NewJob, QueueId};
-use windlass::{Atomicity, Enqueued};
+use windlass::Job;
+use windlass::client::{Atomicity, Enqueued};
+use windlass::protocol::{NewJob, QueueId};
 use windlass_core::policy::FAMILY_FIELDS;
 use windlass_core::{JobId, Millis, State as JobState, Timestamp};
 
@@ -71,7 +72,7 @@ enum Made {
 fn read_job(
     fields: &Fields<'_>,
     caller: &Caller,
-    catalogue: &windlass::client::catalogue::Catalogue,
+    catalogue: &windlass::protocol::Catalogue,
     beside: &Beside,
 ) -> Result<Option<NewJob>, Problem> {
     fields.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS, &["isRecurring", "schedule"]].concat());

@@ -8,7 +8,7 @@ use crate::http::output::problem::Problem;
 use crate::http::output::view::JobView;
 use axum::Json;
 use axum::extract::State;
-use windlass::JobFilter;
+use windlass::client::JobFilter;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, State as JobState};
 

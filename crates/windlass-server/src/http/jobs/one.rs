@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use utoipa::ToSchema;
-use windlass::{Amend, Amended, Cancelled, Replayed, Scope};
+use windlass::client::{Amend, Amended, Cancelled, Replayed, Scope};
 use windlass_core::JobId;
 
 /// A change to a waiting job.

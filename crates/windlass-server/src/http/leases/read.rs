@@ -4,7 +4,7 @@ use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields, is_clean};
 use crate::http::output::problem::Problem;
 use serde_json::value::RawValue;
-use windlass::job::{LeaseId, Payload};
+use windlass::protocol::{LeaseId, Payload};
 use windlass::remote::{
     AttemptResult, DEFAULT_LEASE, HeldAttempt, MAX_ITEMS, MAX_LEASE, MAX_RESULT, MAX_WAIT, MIN_LEASE, RemoteWorker,
     TakeRequest, WorkScope,

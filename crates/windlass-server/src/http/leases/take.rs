@@ -12,7 +12,7 @@ use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use windlass::job::ClaimedJob;
+use windlass::protocol::ClaimedJob;
 use windlass_core::Millis;
 
 /// A request for jobs.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass::Page;
+use windlass::client::Page;
 use windlass_core::JobId;
 
 /// A page of a list.

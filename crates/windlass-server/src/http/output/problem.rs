@@ -5,8 +5,9 @@ use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass::client::draft::DraftError;
-use windlass::{PolicyFault, ScheduleError, StoreError};
+use windlass::DraftError;
+use windlass::StoreError;
+use windlass::client::{PolicyFault, ScheduleError};
 
 /// How long a client should wait after a 503, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;

@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use windlass::executor::http::mask_headers;
-use windlass::job::{HttpCall, Job, Webhook};
+use windlass::Job;
+use windlass::http::mask_headers;
+use windlass::protocol::{HttpCall, Webhook};
 use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
 
 /// A job, live or archived.

@@ -15,7 +15,7 @@ use hyper::http::request::Parts;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use view::QueueView;
-use windlass::Scope;
+use windlass::client::Scope;
 use windlass_core::job::{QueueName, Tenant};
 
 pub(crate) fn router() -> OpenApiRouter<App> {

@@ -13,7 +13,7 @@ use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use windlass::{Keep, PolicyFault, QueueSettings, Scope};
+use windlass::client::{Keep, PolicyFault, QueueSettings, Scope};
 
 /// The settings of a queue; what is left out goes back to its default.
 #[derive(Debug, ToSchema)]

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
-use windlass::PurgeCursor;
+use windlass::client::PurgeCursor;
 use windlass_core::job::QueueName;
 
 /// The most jobs of a purge with a limit.

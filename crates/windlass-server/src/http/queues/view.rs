@@ -6,7 +6,7 @@ use crate::http::output::view::moment;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use windlass::{QueueStatus, Retention, Scope};
+use windlass::client::{QueueStatus, Retention, Scope};
 use windlass_core::{Executor, Timestamp};
 
 /// A queue.

@@ -21,7 +21,7 @@ use hyper::header::LOCATION;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::{Schedule, Schedules};
+use windlass::client::{Schedule, Schedules};
 use windlass_core::policy::FAMILY_FIELDS;
 
 pub(crate) use read::{SCHEDULE_FIELDS, ScheduleFields, read_new};

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use windlass::job::NewJob;
-use windlass::{Recurrence, Schedule};
+use windlass::client::{Recurrence, Schedule};
+use windlass::protocol::NewJob;
 use windlass_core::{Cadence, Millis, Timestamp};
 
 /// A schedule.

@@ -211,8 +211,8 @@ async fn a_revoked_or_wrong_token_is_refused_within_five_seconds() {
     let world = World::new();
     let caller = world.with_token(&["read"], None).await;
     caller.get("/api/v1/jobs").await.is(200);
-    let id = windlass::low_level::Registry::tokens(&*world.store).await.unwrap()[0].id.clone();
-    assert!(windlass::low_level::Registry::revoke_token(&*world.store, &id).await.unwrap());
+    let id = windlass::low_level::stores::Registry::tokens(&*world.store).await.unwrap()[0].id.clone();
+    assert!(windlass::low_level::stores::Registry::revoke_token(&*world.store, &id).await.unwrap());
     world.advance(5_000);
     let refused = caller.get("/api/v1/jobs").await;
     assert_eq!(refused.headers["www-authenticate"], "Bearer realm=\"windlass\"");

@@ -9,9 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tracing::callsite::rebuild_interest_cache;
 use tracing::subscriber::set_global_default;
-use windlass::event::{AttemptLog, EventKind};
-use windlass::executor::http::{Egress, HttpExecutor, HttpOptions};
-use windlass::low_level::Registry;
+use windlass::http::{Egress, HttpExecutor, HttpOptions};
+use windlass::low_level::event::{AttemptLog, EventKind};
+use windlass::low_level::stores::Registry;
 use windlass::{Attempt, Failure, JobKind, Worker};
 use windlass_core::Executor;
 

@@ -2,8 +2,8 @@ use super::world::World;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use windlass::low_level::upkeep::Keeper;
 use windlass::testing::Fault;
-use windlass::upkeep::Keeper;
 
 fn results(job: &Value, more: &str) -> String {
     let (id, attempt, lease) = (&job["id"], &job["attempt"], &job["lease"]);

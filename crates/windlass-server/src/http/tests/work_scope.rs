@@ -80,7 +80,7 @@ async fn a_foreign_lease_is_stale_and_nothing_changes() {
 async fn a_foreign_renewal_does_not_keep_a_lease_alive() {
     let two = Two::new("work").await;
     let job = take(&two.ours, r#"{"worker":"w1","leaseMs":30000}"#).await.remove(0);
-    let keeper = windlass::upkeep::Keeper::of(&two.operator.windlass);
+    let keeper = windlass::low_level::upkeep::Keeper::of(&two.operator.windlass);
     for _ in 0..120 {
         two.operator.advance(1000);
         assert_eq!(answer(&two.theirs, "extend", &job).await, "stale");

@@ -4,7 +4,7 @@ use crate::tools::below;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use windlass::random::Random;
+use windlass::Random;
 
 /// Ports that are tried: one that seems free may be taken by the time the server asks for it.
 const TRIES: u32 = 10;

@@ -8,8 +8,8 @@ use crate::tools::{HANG, below, eventually};
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use windlass::clock::Stopwatch;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::low_level::clock::Stopwatch;
 
 /// Flags of every node: short leases, so that what is lost is found soon; calls may reach the receiver on this machine.
 const FLAGS: &[&str] = &[

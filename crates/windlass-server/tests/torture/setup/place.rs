@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use windlass::random::Random;
+use windlass::Random;
 
 #[derive(Debug)]
 pub struct Place {

@@ -7,8 +7,8 @@ use crate::tools::{asked, progress};
 use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
-use windlass::clock::Clock;
-use windlass::random::Random;
+use windlass::Clock;
+use windlass::Random;
 
 /// Retries of the short version.
 const HERD: u64 = 2000;

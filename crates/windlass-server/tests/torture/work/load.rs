@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use windlass::clock::Stopwatch;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::low_level::clock::Stopwatch;
 
 /// Producers wait while this many acknowledged jobs have not begun: in the short version few, so that it ends soon.
 const BACKLOG: u64 = 500;

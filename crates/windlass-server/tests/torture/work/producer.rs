@@ -4,7 +4,7 @@ use crate::tools::{below, chance, millis, pause};
 use crate::work::load::Shared;
 use crate::work::spec::Spec;
 use serde_json::{Value, json};
-use windlass::random::Random;
+use windlass::Random;
 
 /// The most jobs of one batch.
 const MAX_BATCH: u64 = 400;

@@ -2,7 +2,7 @@
 
 use crate::tools::{below, chance};
 use serde_json::{Value, json};
-use windlass::random::Random;
+use windlass::Random;
 
 /// The queues that remote workers serve.
 pub const QUEUES: [&str; 3] = ["red", "green", "blue"];

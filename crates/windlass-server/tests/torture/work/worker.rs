@@ -5,8 +5,8 @@ use crate::work::load::Shared;
 use crate::work::spec::QUEUES;
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass::clock::Stopwatch;
-use windlass::random::Random;
+use windlass::Random;
+use windlass::low_level::clock::Stopwatch;
 
 /// How long its leases last.
 pub const LEASE: Duration = Duration::from_secs(3);

@@ -38,7 +38,7 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>>;
 
     /// Sums by queue and kind of what was counted since the second a moment lies in, or ever. What was counted long ago is known
-    /// to the minute, then to the hour, and counts if its span began then or later (see [`crate::tally`]).
+    /// to the minute, then to the hour, and counts if its span began then or later (see the module `tally`).
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>>;
 
     /// The same for several moments, each window for itself, in their order; in one look, if the store can.

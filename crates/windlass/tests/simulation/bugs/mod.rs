@@ -7,7 +7,7 @@ use crate::model::sim::Tracing;
 use crate::runs::seeds::{on_model, options};
 use std::sync::Arc;
 use store::BuggyStore;
-use windlass::store::memory::MemoryStore;
+use windlass::low_level::stores::memory::MemoryStore;
 
 /// Seeds that are tried before a bug counts as missed. Most are found by one of the first five.
 const SEEDS: u64 = 400;

@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Next, Reason, State, Status, Timestamp};
-use windlass::job::{ClaimedJob, HttpCall, Job, LeaseId, NewJob};
-use windlass::store::*;
-use windlass::tally::Tally;
-use windlass::wake::Wake;
+use windlass::low_level::job::{ClaimedJob, HttpCall, Job, LeaseId, NewJob};
+use windlass::low_level::stores::*;
+use windlass::low_level::tally::Tally;
+use windlass::low_level::wake::Wake;
 
 type Result<T> = std::result::Result<T, StoreError>;
 

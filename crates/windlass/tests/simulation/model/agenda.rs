@@ -4,7 +4,7 @@ use crate::model::message::{Answer, Call};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use windlass::core::{JobId, Millis};
-use windlass::job::NewJob;
+use windlass::low_level::job::NewJob;
 
 /// One life of a node. Events planned by an earlier life do not reach the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

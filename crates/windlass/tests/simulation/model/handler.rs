@@ -1,9 +1,9 @@
 //! Handlers, as a seed plays them: quick, slow, hanging, panicking, deadly.
 
 use crate::model::swarm::{Spice, Swarm};
+use windlass::Job;
 use windlass::core::failure::{PANIC, TIMEOUT};
 use windlass::core::{Failure, Millis, Outcome};
-use windlass::job::Job;
 
 /// What an attempt will do, unless it is asked to stop.
 #[derive(Debug, Clone)]

@@ -1,8 +1,8 @@
 //! Messages between nodes and the store.
 
 use windlass::core::Millis;
-use windlass::job::{ClaimedJob, LeaseId};
-use windlass::store::{
+use windlass::low_level::job::{ClaimedJob, LeaseId};
+use windlass::low_level::stores::{
     Claim, Claimed, Commit, Committed, Firing, Reap, Renewed, Schedule, Spared, Store, StoreError, WorkerId,
 };
 

@@ -6,9 +6,9 @@ use crate::model::handler::Play;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass::core::{Millis, Outcome, Roll, Timestamp};
-use windlass::job::{ClaimedJob, LeaseId};
-use windlass::leases::transition::{Trace, commit_of};
-use windlass::store::{Commit, WorkerId, WorkerLock};
+use windlass::low_level::job::{ClaimedJob, LeaseId};
+use windlass::low_level::leases::transition::{Trace, commit_of};
+use windlass::low_level::stores::{Commit, WorkerId, WorkerLock};
 use windlass::testing::{FaultPlan, FaultyStore, StoreContact};
 
 pub struct Node {

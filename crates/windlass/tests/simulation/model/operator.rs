@@ -7,10 +7,12 @@ use crate::model::sim::Sim;
 use crate::model::swarm::Spice;
 use windlass::core::job::QueueName;
 use windlass::core::{JobId, Millis, Priority};
-use windlass::job::NewJob;
-use windlass::store::JobLife;
-use windlass::store::Registry;
-use windlass::store::{Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Spacing, Trigger};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::{
+    Amend, Discard, Firing, Replay, ReplayOnly, ScheduleChange, Scope, Spacing, Trigger,
+};
 
 #[derive(Debug, Clone, Copy)]
 enum OperatorAction {

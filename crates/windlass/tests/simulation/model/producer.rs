@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock};
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::core::{Delivery, Millis, Policy, Priority, State};
-use windlass::job::{Idempotency, KeyWindow, NewJob, RunAt, Webhook};
-use windlass::store::JobLife;
-use windlass::store::Registry;
-use windlass::store::{Atomicity, Enqueued, Missed, Overlap, Recurrence, ScheduleSpec};
+use windlass::low_level::job::{Idempotency, KeyWindow, NewJob, RunAt, Webhook};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::{Atomicity, Enqueued, Missed, Overlap, Recurrence, ScheduleSpec};
 
 const TENANTS: [&str; 2] = ["default", "acme"];
 const LONG: Millis = Millis::from_secs(86_400);

@@ -7,10 +7,10 @@ use crate::model::swarm::{Spice, Swarm};
 use crate::watch::store::Watched;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use windlass::clock::Clock;
+use windlass::Clock;
+use windlass::Random;
 use windlass::core::{JobId, Millis, Timestamp};
-use windlass::random::Random;
-use windlass::store::Store;
+use windlass::low_level::stores::Store;
 use windlass::testing::{FaultPlan, FaultRates, FaultyStore, StoreContact};
 
 /// 2026-01-01T12:00:00Z
@@ -122,7 +122,7 @@ impl Sim {
             is_up: false,
             is_draining: false,
             frozen_until: Millis::ZERO,
-            worker: windlass::store::WorkerId::new(&format!("node-{index}")),
+            worker: windlass::low_level::stores::WorkerId::new(&format!("node-{index}")),
             lock: None,
             store_contact: StoreContact::default(),
             plan,

@@ -7,10 +7,10 @@ use crate::model::node::{Done, Held};
 use crate::model::sim::Sim;
 use crate::model::swarm::Spice;
 use windlass::core::{Executor, Millis, Outcome};
-use windlass::job::{Job, LeaseId};
-use windlass::store::Registry;
-use windlass::store::{Claim, Claimed, Committed, Leases, Schedule, Share};
-use windlass::upkeep::schedules::firing;
+use windlass::low_level::job::{Job, LeaseId};
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::{Claim, Claimed, Committed, Leases, Schedule, Share};
+use windlass::low_level::upkeep::schedules::firing;
 
 /// How often a node looks for work without a wake-up. Slower than the real one, to save steps.
 const POLL: Millis = Millis::from_secs(5);
@@ -144,7 +144,7 @@ impl Sim {
         let store = node.store.clone();
         let queues = sorted(store.queues().await);
         let node = &mut self.nodes[life.node];
-        let contact = queues.map_err(|_| windlass::store::StoreError::unavailable("trouble"));
+        let contact = queues.map_err(|_| windlass::low_level::stores::StoreError::unavailable("trouble"));
         node.store_contact.record_contact(&contact, &self.ticks);
         let Ok(queues) = contact else {
             let pause = self.reconnect(life);

@@ -1,7 +1,7 @@
 //! The swarm: every seed switches on a random part of what can go wrong, because faults hide one another.
 
+use windlass::Random;
 use windlass::core::Millis;
-use windlass::random::Random;
 use windlass::testing::FaultRates;
 
 /// Something that can happen.

@@ -6,9 +6,9 @@ use crate::model::node::Done;
 use crate::model::sim::Sim;
 use crate::model::swarm::Spice;
 use windlass::core::{Millis, Outcome, Progress};
-use windlass::store::JobLife;
-use windlass::store::Registry;
-use windlass::store::{Reap, ScheduleChange, Scope, SettingKey, WorkerId};
+use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::Registry;
+use windlass::low_level::stores::{Reap, ScheduleChange, Scope, SettingKey, WorkerId};
 
 impl Sim {
     pub async fn begin(&mut self) {

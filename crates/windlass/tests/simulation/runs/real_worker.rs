@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use windlass::Random;
 use windlass::core::failure::PANIC;
 use windlass::core::{Executor, Failure, Millis, Outcome};
-use windlass::random::Random;
-use windlass::store::memory::MemoryStore;
+use windlass::low_level::stores::memory::MemoryStore;
 use windlass::testing::{FaultPlan, FaultyStore};
 use windlass::{Attempt, Execute, Executed, HandlerError, JobKind, Windlass, Worker, WorkerError, cancel, snooze};
 

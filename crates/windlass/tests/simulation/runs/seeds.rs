@@ -6,10 +6,10 @@ use futures_util::FutureExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use windlass::clock::{Clock, Stopwatch};
-use windlass::random::Random;
-use windlass::store::memory::MemoryStore;
-use windlass::store::{Options, Store};
+use windlass::Random;
+use windlass::low_level::clock::{Clock, Stopwatch};
+use windlass::low_level::stores::memory::MemoryStore;
+use windlass::low_level::stores::{Options, Store};
 
 /// Seeds of an ordinary run of the tests.
 const SEEDS: u64 = 2000;
@@ -182,7 +182,7 @@ async fn on_a_real_store(open: impl AsyncFn(Options) -> Arc<dyn Store>, seeds: u
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn sqlite_keeps_the_promises_too() {
-    use windlass::store::sqlite::SqliteStore;
+    use windlass::low_level::stores::sqlite::SqliteStore;
     let home = tempfile::tempdir().unwrap();
     let made = AtomicU64::new(0);
     let open = async |options: Options| {
@@ -196,7 +196,7 @@ async fn sqlite_keeps_the_promises_too() {
 #[cfg(feature = "postgres")]
 #[tokio::test]
 async fn postgres_keeps_the_promises_too() {
-    use windlass::store::postgres::PostgresStore;
+    use windlass::low_level::stores::postgres::PostgresStore;
     let url = std::env::var("WINDLASS_TEST_POSTGRES").expect(
         "this test needs a Postgres server: run it with scripts/test or `scripts/with-postgres cargo test …`, \
          or set WINDLASS_TEST_POSTGRES to the URL of a database it may create schemas in",

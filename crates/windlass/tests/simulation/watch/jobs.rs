@@ -4,8 +4,8 @@ use crate::watch::record::{Lease, Record};
 use crate::watch::rules::Close;
 use crate::watch::store::{Result, Watched};
 use windlass::core::{JobId, State, Timestamp};
-use windlass::job::{ClaimedJob, Job, KeyWindow, LeaseId, NewJob};
-use windlass::store::{Atomicity, Claim, Claimed, Commit, Committed, Enqueued, Leases};
+use windlass::low_level::job::{ClaimedJob, Job, KeyWindow, LeaseId, NewJob};
+use windlass::low_level::stores::{Atomicity, Claim, Claimed, Commit, Committed, Enqueued, Leases};
 
 impl Watched {
     pub async fn watch_enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {

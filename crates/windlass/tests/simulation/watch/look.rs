@@ -4,9 +4,9 @@ use crate::watch::record::{Known, Record};
 use crate::watch::store::{Result, Watched};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass::core::{JobId, State, Status};
-use windlass::job::{Job, LeaseId, NewJob, RunAt};
-use windlass::store::{JobFilter, Order, Page, Scope};
-use windlass::tally::Tally;
+use windlass::low_level::job::{Job, LeaseId, NewJob, RunAt};
+use windlass::low_level::stores::{JobFilter, Order, Page, Scope};
+use windlass::low_level::tally::Tally;
 
 const ALL: Page = Page { after: None, limit: 10_000, order: Order::OldestFirst };
 

@@ -3,7 +3,7 @@
 use crate::watch::record::Known;
 use crate::watch::store::{Result, Watched};
 use windlass::core::{JobId, State, Timestamp};
-use windlass::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope};
+use windlass::low_level::stores::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope};
 
 fn in_scope<'a>(known: Option<&'a mut Known>, scope: &Scope) -> Option<&'a mut Known> {
     known.filter(|known| scope.covers(&known.new.tenant) && !known.pruned)

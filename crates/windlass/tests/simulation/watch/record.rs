@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Delivery, JobId, Millis, State, Status, Timestamp};
-use windlass::job::{Job, LeaseId, NewJob};
-use windlass::store::WorkerId;
+use windlass::low_level::job::{Job, LeaseId, NewJob};
+use windlass::low_level::stores::WorkerId;
 
 #[derive(Debug, Default)]
 pub struct Record {

@@ -5,14 +5,14 @@ use crate::pass_on::{pass_on_reads, pass_on_registry};
 use crate::watch::record::Record;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windlass::clock::Clock;
+use windlass::Clock;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Timestamp};
-use windlass::job::{ClaimedJob, Job, LeaseId, NewJob};
-use windlass::store::*;
-use windlass::store::{JobLife, Reads, Registry};
-use windlass::tally::Tally;
-use windlass::wake::Wake;
+use windlass::low_level::job::{ClaimedJob, Job, LeaseId, NewJob};
+use windlass::low_level::stores::*;
+use windlass::low_level::stores::{JobLife, Reads, Registry};
+use windlass::low_level::tally::Tally;
+use windlass::low_level::wake::Wake;
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 

@@ -4,8 +4,8 @@ use crate::watch::record::Record;
 use crate::watch::rules::Close;
 use crate::watch::store::{Result, Watched};
 use windlass::core::{JobId, Millis, Next, Reason, State, Timestamp};
-use windlass::job::LeaseId;
-use windlass::store::{Fired, Firing, Overlap, Reap, Renewed, Scope, Transitioned, Trigger, WorkerId};
+use windlass::low_level::job::LeaseId;
+use windlass::low_level::stores::{Fired, Firing, Overlap, Reap, Renewed, Scope, Transitioned, Trigger, WorkerId};
 
 impl Watched {
     pub async fn watch_renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
