@@ -97,7 +97,7 @@ impl Child {
         command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
         command.args(["child::works_when_asked_to", "--exact", "--nocapture"]).env(ROLE, id).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        home.tell(&mut command);
+        home.pass_to(&mut command);
         Self(tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap())
     }
 

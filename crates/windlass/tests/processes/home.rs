@@ -65,7 +65,7 @@ impl Home {
         Self { url: read(URL), schema: read(SCHEMA), marks: read(MARKS).into(), _directory: None }
     }
 
-    pub(crate) fn tell(&self, command: &mut Command) {
+    pub(crate) fn pass_to(&self, command: &mut Command) {
         command.env(URL, &self.url).env(SCHEMA, &self.schema).env(MARKS, &self.marks);
     }
 

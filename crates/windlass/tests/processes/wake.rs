@@ -30,7 +30,7 @@ fn start(home: &Home) -> tokio::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["wake::waits_when_asked_to", "--exact"]).env(ROLE, "yes").stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    home.tell(&mut command);
+    home.pass_to(&mut command);
     tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap()
 }
 

@@ -242,10 +242,10 @@ impl Sim {
     }
 
     /// Asks handlers to stop; they do so soon.
-    fn ask_to_stop(&mut self, life: Life, whom: impl Fn(&Held) -> bool) {
+    fn ask_to_stop(&mut self, life: Life, is_chosen: impl Fn(&Held) -> bool) {
         let mut reported = Vec::new();
         for (key, held) in &mut self.nodes[life.node].held {
-            if whom(held) && held.is_running() && !held.is_asked_to_stop {
+            if is_chosen(held) && held.is_running() && !held.is_asked_to_stop {
                 held.is_asked_to_stop = true;
                 reported.push(*key);
             }
