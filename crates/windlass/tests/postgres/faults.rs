@@ -48,7 +48,7 @@ async fn a_commit_that_was_cut_off_is_unknown_and_did_not_happen_if_the_server_n
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_cut_off_is_unknown_though_it_happened() {
+async fn a_commit_whose_answer_was_cut_off_is_unknown_although_it_happened() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
     let w = World::at(&proxy.url).await;
     put(&w).await.unwrap();

@@ -45,7 +45,7 @@ async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(
     again.stop();
 }
 
-async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Home) {
+async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_continues(home: Home) {
     let windlass = home.open().await;
     let frozen = Child::start(&home, "w1");
     let id = windlass.enqueue(Mark::held(1)).retry(AT_ONCE).await.unwrap();
@@ -166,7 +166,7 @@ macro_rules! on_stores {
 }
 on_stores! {
     a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record
-    a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on
+    a_worker_stopped_past_its_lease_cannot_commit_when_it_continues
     two_processes_share_a_queue_without_double_execution
     jobs_that_kill_their_process_are_quarantined_and_other_jobs_are_not
 }

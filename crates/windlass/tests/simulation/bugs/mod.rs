@@ -107,6 +107,6 @@ fn every_bug_of_a_store_is_found() {
 }
 
 #[test]
-fn the_store_for_bugs_has_none_of_its_own() {
+fn the_store_for_planted_bugs_has_no_bugs_without_one() {
     assert_eq!(found(Bug::None, 20), None);
 }
