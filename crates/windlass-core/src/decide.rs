@@ -1,5 +1,5 @@
-//! The decision: turns a running job and the outcome of its attempt into a transition. Pure and total.
-//! This is the only place where a job's state changes after a claim.
+//! The decision: computes a transition from a running job and the outcome of its attempt. Pure and total. This is the
+//! only place where a job's state changes after a claim.
 
 use crate::attempt::Status;
 use crate::failure::{Advice, Failure, WORKER_LOST};
@@ -84,7 +84,8 @@ impl Next {
         }
     }
 
-    /// The delay that decorrelated jitter grows from next time. A retry sets it; a snooze or release leaves it as it was.
+    /// The delay that decorrelated jitter grows from next time. A retry sets it; a snooze or release leaves it as it
+    /// was.
     #[must_use]
     pub const fn remembered_delay(self) -> Option<Millis> {
         match self {

@@ -1,4 +1,4 @@
-//! Jitter: turns a delay into a window and picks a delay in it with a roll. Pure.
+//! Jitter: maps a delay to a window and picks a delay in it with a roll. Pure.
 
 use crate::backoff::Ratio;
 use crate::time::Millis;

@@ -54,8 +54,8 @@ impl KeyHolder {
         self.until.map_or(self.is_live, |until| until > now)
     }
 
-    /// The answer to a request with this key; `None` if the key is free again. `first` is the stored request. It is `None`
-    /// if its job is no longer kept: it was accepted once, so it must not be accepted again.
+    /// The answer to a request with this key; `None` if the key is free again. `first` is the stored request. It is
+    /// `None` if its job is no longer kept: it was accepted once, so it must not be accepted again.
     #[must_use]
     pub fn verdict(&self, first: Option<Request<'_>>, request: Request<'_>, now: Timestamp) -> Option<KeyVerdict> {
         self.stands(now).then(|| judge(self.job, first, request))

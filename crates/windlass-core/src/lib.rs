@@ -3,8 +3,8 @@
 //! Everything here is pure. Nothing reads a clock, draws a random number or does I/O: `now` and `roll`
 //! are passed in as values, so every decision can be computed again from the recorded inputs.
 //!
-//! Start with [`decide()`]: it says what becomes of a job after an attempt. [`verdict`] says what operators' actions do to it,
-//! [`pick`] which due jobs a claim takes.
+//! Start with [`decide()`]: it decides the next state of a job after an attempt. [`verdict`] defines what operators'
+//! actions do to a job, and [`pick`] which due jobs a claim takes.
 
 pub mod attempt;
 pub mod backoff;

@@ -46,7 +46,8 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// The retention of a queue: field by field the tenant's own setting, else the one for all tenants, else the default.
+    /// The retention of a queue: field by field the tenant's own setting, else the one for all tenants, else the
+    /// default.
     #[must_use]
     pub fn resolve(own: RetentionLevel, shared: RetentionLevel) -> Self {
         let base = Self::default();

@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_previewed_is_what_is_decided(p in policy(), roll: u64) {
+    fn the_preview_matches_the_decision(p in policy(), roll: u64) {
         let p = retryable(p);
         let mut previous = Millis::ZERO;
         let mut total = Millis::ZERO;
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn the_nearest_level_that_speaks_decides(
+    fn the_nearest_level_that_sets_a_field_decides(
         retries in prop::collection::vec(prop::option::of(0..=MAX_RETRIES), 1..6),
         caps in prop::collection::vec(prop::option::of(prop::option::of(span())), 1..6),
     ) {

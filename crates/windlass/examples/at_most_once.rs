@@ -1,5 +1,5 @@
-//! At most once: for effects that must not be repeated, whatever happens. A failure ends the job; only a person's replay
-//! starts it again.
+//! At most once: for effects that must never be repeated. A failure ends the job; only an operator's replay starts it
+//! again.
 //! `cargo run -p windlass --example at_most_once`
 
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     windlass.replay(id).await?;
     kit.run_until_idle().await;
-    println!("replayed by a person: {}", kit.job(id).await.state);
+    println!("replayed by an operator: {}", kit.job(id).await.state);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a handler may answer: errors with their classes, permanent failures, waits of its own choice, snooze, cancel.
+//! What a handler may return: errors with their classes, permanent failures, requested delays, snooze, cancel.
 //! `cargo run -p windlass --example error_classes`
 
 use serde::{Deserialize, Serialize};
@@ -34,7 +34,7 @@ async fn fetch(job: Fetch, attempt: Attempt) -> Result<(), HandlerError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Failures of one kind can be looked at before the policy decides.
+    // Failures of one kind can be inspected before the policy decides.
     let kit = TestKit::new().handle(fetch).rewrite_failures::<Fetch>(|failure, attempt| {
         if failure.class == "UpstreamError" && attempt.retry() > 5 {
             Outcome::Cancelled

@@ -1,4 +1,4 @@
-//! Stopping: no more claims, a grace time for what runs, the rest handed back. Nothing is lost.
+//! Stopping: no more claims, a grace time for running jobs, and the rest are given back. Nothing is lost.
 //! `cargo run -p windlass --example graceful_shutdown`, then Ctrl-C; or wait two seconds.
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ struct Work {
 async fn work(job: Work, attempt: Attempt) -> Result<(), Failure> {
     tokio::select! {
         () = attempt.sleep(Duration::from_millis(job.millis)) => Ok(()),
-        // Told to stop: leave things tidy and say when to go on.
+        // Asked to stop: clean up and say when to continue.
         () = attempt.cancelled() => Err(Failure::new("stopped half-way").retry_in(Duration::ZERO)),
     }
 }

@@ -1,4 +1,4 @@
-//! Testing code that uses Windlass: jobs in memory, a clock that jumps through backoffs, assertions on what was enqueued.
+//! Testing code that uses Windlass: jobs in memory, a clock that skips backoffs, assertions on what was enqueued.
 //! `cargo run -p windlass --example testing` (in your project: in `#[tokio::test]`s, with the feature `testing`)
 
 use serde::{Deserialize, Serialize};

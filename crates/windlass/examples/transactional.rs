@@ -1,5 +1,5 @@
-//! Exactly-once effects in the database: a job that exists exactly if the caller's transaction commits, and that is done
-//! exactly if its effects are. On SQLite, with the jobs in the application's own file.
+//! Exactly-once effects in the database: a job that exists exactly if the caller's transaction commits, and that is
+//! done exactly if its effects are. On SQLite, with the jobs in the application's own file.
 //! `cargo run -p windlass --example transactional`
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ struct Ship {
 struct Database(PathBuf);
 
 /// `rusqlite` blocks, so this handler runs on threads of its own.
-#[allow(clippy::needless_pass_by_value)] // Handlers own what they are given.
+#[allow(clippy::needless_pass_by_value)] // Handlers own their arguments.
 fn ship(job: Ship, attempt: Attempt) -> Result<(), HandlerError> {
     let mut connection = Connection::open(&attempt.state::<Database>().0)?;
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -54,6 +54,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let shipped: i64 = connection.query_row("SELECT shipped FROM orders", [], |row| row.get(0))?;
     println!("the order was shipped {shipped} time; its job is {:?}", windlass.job(kept).await?.map(|job| job.state));
-    println!("of the order that was rolled back there is no job: {:?}", windlass.job(undone).await?.map(|job| job.id));
+    println!("the order that was rolled back has no job: {:?}", windlass.job(undone).await?.map(|job| job.id));
     Ok(())
 }

@@ -25,7 +25,7 @@ async fn ship(job: Ship, attempt: Attempt) -> Result<(), HandlerError> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let url = std::env::args().nth(1).ok_or("the URL of a Postgres database, please")?;
+    let url = std::env::args().nth(1).ok_or("usage: transactional_postgres POSTGRES_URL")?;
     let windlass = Windlass::open(&url).await?;
     let (mut client, connection) = tokio_postgres::connect(&url, NoTls).await?;
     let connection = tokio::spawn(connection);

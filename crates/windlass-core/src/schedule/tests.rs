@@ -62,7 +62,7 @@ fn a_skipped_time_of_day_fires_when_the_gap_ends() {
 fn a_repeated_time_of_day_fires_the_first_time_only() {
     check(&[
         ("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]),
-        // During the second pass, the firing of that day is already over.
+        // During the repeated hour, the firing of that day is already over.
         ("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10:00Z", &["2026-10-26T01:30:00Z"]),
         ("0 30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", &["2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"]),
         (
@@ -202,7 +202,7 @@ impl Fields {
     }
 
     /// Checks every minute. A time of day fires in the first minute at which the clock shows it or a later time.
-    fn next_by_looking(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
+    fn next_by_search(&self, zone: &TimeZone, after: jiff::Timestamp) -> Option<jiff::Timestamp> {
         let minute = jiff::SignedDuration::from_mins(1);
         let start = after.as_second().div_euclid(60) * 60;
         if self.recurring {
@@ -254,13 +254,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_next_firing_is_what_looking_at_every_minute_finds(
+    fn the_next_firing_matches_a_search_of_every_minute(
         fields in fields(), zone in 0..ZONES.len(), pick: u64, offset in -200_000_i64..100_000,
     ) {
         let cadence = Cadence::cron(&fields.line(), Some(ZONES[zone])).unwrap();
         let zone = TimeZoneDatabase::bundled().get(ZONES[zone]).unwrap();
         let after = moment_near_a_change(&zone, pick, offset);
-        let expected = fields.next_by_looking(&zone, after).map(|t| Timestamp::from_millis(t.as_millisecond()));
+        let expected = fields.next_by_search(&zone, after).map(|t| Timestamp::from_millis(t.as_millisecond()));
         prop_assert_eq!(cadence.next_after(Timestamp::from_millis(after.as_millisecond())), expected, "{}", fields.line());
     }
 

@@ -32,9 +32,9 @@ impl Timing {
         self.cadence.as_ref().and_then(|cadence| cadence.next_after(now))
     }
 
-    /// The next firing after a change from `self` to `after`. It is computed again when the cadence changes, when a pause
-    /// ends (firings missed during the pause are skipped), and when a schedule without firings left becomes recurring. A
-    /// one-shot schedule that has fired never gets another, even if it is paused and resumed.
+    /// The next firing after a change from `self` to `after`. It is computed again when the cadence changes, when a
+    /// pause ends (firings missed during the pause are skipped), and when a schedule without firings left becomes
+    /// recurring. A one-shot schedule that has fired never gets another, even if it is paused and resumed.
     #[must_use]
     pub fn changed(&self, after: &Self, now: Timestamp) -> NextFiring {
         let is_new = self.cadence != after.cadence;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_leaves_the_next_firing_and_its_end_computes_it_anew() {
+    fn a_pause_keeps_the_next_firing_and_a_resume_computes_it_again() {
         let running = timing(30, true, false, Some(later(30)));
         let paused = Timing { paused: true, ..running.clone() };
         assert_eq!(running.changed(&paused, later(10)), NextFiring::Unchanged);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn another_cadence_computes_it_anew_paused_or_not() {
+    fn a_new_cadence_computes_the_next_firing_again() {
         let before = timing(30, true, false, Some(later(30)));
         for paused in [false, true] {
             let after = timing(40, true, paused, None);

@@ -25,7 +25,7 @@ async fn jobs_outside_the_scope_do_not_exist() {
 }
 
 #[tokio::test]
-async fn jobs_are_found_in_the_order_asked_for() {
+async fn jobs_are_listed_in_the_requested_order() {
     let w = world().await;
     let windlass = client(&w);
     let ids = w.put_all(vec![job(), job(), job()]).await;

@@ -1,9 +1,9 @@
 //! The client's handles, on each store: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::unwrap_used)] // A test may panic.
 #![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.
 
-#[allow(dead_code)] // It is the world of the conformance suite, which needs more of it.
+#[allow(dead_code)] // Shared with the conformance suite, which uses more of it.
 #[path = "../conformance/world.rs"]
 mod world;
 
@@ -23,7 +23,7 @@ fn queue(name: &str) -> QueueName {
 
 macro_rules! backend {
     ($name:ident) => {
-        // The cases lie beside this file, for every backend alike.
+        // The cases are in this folder, the same for every backend.
         #[path = "."]
         mod $name {
             async fn world() -> crate::world::World {

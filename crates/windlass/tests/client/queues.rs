@@ -9,7 +9,7 @@ use windlass::client::{Keep, PolicyFault, QueueSettings, Retention, Scope};
 use windlass::{State};
 
 #[tokio::test]
-async fn a_queue_shows_how_full_it_is_and_what_holds_for_it() {
+async fn a_queue_shows_its_depth_and_effective_settings() {
     let w = world().await;
     let windlass = client(&w);
     w.put_all(vec![job_in("mail"), job_in("mail"), job_in("sms")]).await;
@@ -30,7 +30,7 @@ async fn a_queue_shows_how_full_it_is_and_what_holds_for_it() {
 }
 
 #[tokio::test]
-async fn a_tenants_setting_goes_over_the_shared_one_field_by_field() {
+async fn a_tenants_setting_overrides_the_shared_one_field_by_field() {
     let w = world().await;
     let windlass = client(&w);
     w.put(job_in("mail")).await;
@@ -80,7 +80,7 @@ async fn a_paused_queue_gives_no_work_until_it_is_resumed() {
 }
 
 #[tokio::test]
-async fn a_purge_ends_with_what_waited_when_it_began() {
+async fn a_purge_covers_only_jobs_waiting_when_it_began() {
     let w = world().await;
     let windlass = client(&w);
     let ids = w.put_all(vec![job_in("mail"); 5]).await;
@@ -88,7 +88,7 @@ async fn a_purge_ends_with_what_waited_when_it_began() {
     let first = windlass.queues().purge_some(&queue("mail"), 2, None).await.unwrap();
     assert_eq!(first.cancelled, 2);
     let late = w.put(job_in("mail")).await;
-    // The cursor survives as text.
+    // The cursor can be passed as text.
     let cursor = first.next.unwrap().to_string().parse().unwrap();
     let rest = windlass.queues().purge_some(&queue("mail"), 9, Some(cursor)).await.unwrap();
     assert_eq!((rest.cancelled, rest.next), (2, None));

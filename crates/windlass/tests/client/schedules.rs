@@ -1,4 +1,4 @@
-//! Schedules made from Rust: their next firing is the client's business.
+//! Schedules made from Rust: the client computes their next firing.
 
 use super::world;
 use crate::client;
@@ -47,7 +47,7 @@ async fn a_cron_schedule_is_made_without_computing_its_next_firing() {
 }
 
 #[tokio::test]
-async fn a_pause_is_not_made_up_for() {
+async fn firings_missed_during_a_pause_are_skipped() {
     let w = world().await;
     let windlass = client(&w);
     let minute = std::time::Duration::from_secs(60);
@@ -78,7 +78,7 @@ async fn a_schedule_made_paused_fires_only_after_it_was_resumed() {
 }
 
 #[tokio::test]
-async fn a_change_leaves_what_it_does_not_name() {
+async fn a_change_keeps_fields_it_does_not_name() {
     let w = world().await;
     let windlass = client(&w);
     let schedule = windlass.schedules().cron("@hourly").job_kind("beat", &json!({})).await.unwrap();
@@ -114,7 +114,7 @@ async fn a_triggered_run_is_a_job_of_its_schedule() {
 }
 
 #[tokio::test]
-async fn a_one_shot_schedule_that_has_fired_does_not_come_back() {
+async fn a_fired_one_shot_schedule_does_not_fire_again() {
     let w = world().await;
     let windlass = client(&w);
     let once = windlass.schedules().cron("* * * * *").once().job_kind("beat", &json!({})).await.unwrap();
@@ -129,7 +129,7 @@ async fn a_one_shot_schedule_that_has_fired_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_cannot_be_is_refused_and_nothing_is_stored() {
+async fn an_invalid_schedule_is_refused_and_not_stored() {
     let w = world().await;
     let windlass = client(&w);
     let schedules = windlass.schedules();

@@ -19,7 +19,7 @@ async fn a_waiting_job_ends_at_once() {
     }
     w.advance(Millis::from_secs(60));
     assert!(w.claim(&["default", "other"], 5).await.jobs.is_empty());
-    assert_eq!(w.ledger(retrying).await.len(), 1, "its ledger moved along");
+    assert_eq!(w.ledger(retrying).await.len(), 1, "its ledger moved to the archive too");
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_running_job_is_asked_to_stop_and_ends_cancelled_unless_it_succeeds() 
     let mut asked = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap().cancel_requested;
     asked.sort();
     assert_eq!(asked, stored);
-    // The worker decided before it knew: it is told to decide again.
+    // The worker decided before it knew of the cancel. It must decide again.
     assert_eq!(w.fail(&jobs[0]).await, Committed::CancelRequested);
     assert_eq!(w.get(stored[0]).await.state, State::Running);
     let knowing = |i: usize| jobs[i].with_cancel_requested();
@@ -62,7 +62,7 @@ async fn an_at_most_once_job_that_fails_after_a_cancel_is_cancelled() {
 }
 
 #[tokio::test]
-async fn finished_and_foreign_jobs_are_left_alone() {
+async fn finished_and_foreign_jobs_are_not_changed() {
     let w = world().await;
     let done = w.put(job()).await;
     w.succeed(&w.claim_one().await).await;
@@ -75,13 +75,13 @@ async fn finished_and_foreign_jobs_are_left_alone() {
 }
 
 #[tokio::test]
-async fn a_lease_outlives_a_commit_that_its_job_must_decide_again() {
+async fn a_lease_stays_while_one_of_its_jobs_must_be_decided_again() {
     let w = world().await;
     let [asked, other] = w.put_all(vec![job(), job()]).await[..] else { unreachable!("two were stored") };
     let jobs = w.claim(&["default"], 2).await.jobs;
     let lease = jobs[0].lease;
     w.store.cancel(&Scope::All, vec![asked]).await.unwrap();
-    // The worker takes these for the last of the lease, and does not know of the cancel.
+    // The worker believes that these are the lease's last jobs. It does not know of the cancel.
     let commits = jobs.iter().map(|job| w.commit_of(job, &failed("boom"))).collect();
     let answers = w.store.commit(commits, vec![lease]).await.unwrap();
     assert_eq!(answers[0], Committed::CancelRequested);
@@ -89,7 +89,7 @@ async fn a_lease_outlives_a_commit_that_its_job_must_decide_again() {
     assert_eq!(w.get(other).await.state, State::Retrying);
     let renewed = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap();
     assert_eq!((renewed.lost, renewed.cancel_requested), (vec![], vec![asked]));
-    // Should the worker die now, the job is found and ends as asked.
+    // If the worker dies now, the job is found and ends as cancelled.
     w.advance(LEASE + SECOND);
     assert_eq!(w.reap().await.len(), 1);
     assert_eq!(w.get(asked).await.state, State::Cancelled);

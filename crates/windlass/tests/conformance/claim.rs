@@ -68,7 +68,7 @@ async fn the_next_due_time_is_the_earliest_over_queues_and_priorities() {
 }
 
 #[tokio::test]
-async fn each_queue_gives_its_share_in_the_order_asked() {
+async fn each_queue_gives_its_share_in_the_requested_order() {
     let w = world().await;
     let a = w.put_all((0..5).map(|_| job_in("a")).collect()).await;
     let b = w.put_all((0..2).map(|_| job_in("b")).collect()).await;
@@ -77,7 +77,7 @@ async fn each_queue_gives_its_share_in_the_order_asked() {
 }
 
 #[tokio::test]
-async fn a_claim_takes_no_more_than_its_limit_and_serves_the_first_in_turn() {
+async fn a_claim_keeps_its_limit_and_serves_queues_in_order() {
     let w = world().await;
     let a = w.put_all((0..3).map(|_| job_in("a")).collect()).await;
     w.put_all((0..3).map(|_| job_in("b")).collect()).await;
@@ -125,7 +125,7 @@ async fn many_concurrent_claimers_never_share_a_job() {
             tokio::spawn(async move {
                 let mut mine = Vec::new();
                 let mut empty = 0;
-                // A claimer may find only rows that another is taking right now: it looks again before it stops.
+                // A claimer may find only rows that another one is taking: it tries again before it stops.
                 while empty < 3 {
                     let leases = Leases::Shared(LeaseId::draw(&random));
                     let claimed = store.claim(Claim { leases, ..request.clone() }).await.unwrap();
@@ -180,7 +180,7 @@ async fn at_most_once_jobs_are_taken_into_free_slots_only() {
 }
 
 #[tokio::test]
-async fn suspects_are_bounded_and_others_pass_them() {
+async fn suspects_are_bounded_and_other_jobs_are_still_claimed() {
     let w = world().await;
     let suspects = w.put_all(vec![job(), job()]).await;
     w.claim(&["default"], 2).await;
@@ -210,7 +210,7 @@ async fn a_paused_queue_gives_nothing_until_resumed() {
 }
 
 #[tokio::test]
-async fn a_late_job_among_others_is_passed_over_and_waits_to_expire() {
+async fn a_late_job_among_others_is_skipped_until_it_expires() {
     let w = world().await;
     let first = w.put(job()).await;
     let late = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;
@@ -241,6 +241,6 @@ async fn a_job_not_started_in_time_expires_and_is_never_claimed() {
     assert_eq!((job.state, job.reason.map(Reason::as_str), job.attempt), (State::Failed, Some("expired"), 0));
     assert_applied(&w.commit(&started, Outcome::Snoozed(SECOND)).await);
     w.advance(SECOND);
-    assert_eq!(w.claim_one().await.id, in_time, "a job that started in time may go on");
+    assert_eq!(w.claim_one().await.id, in_time, "a job that started in time may continue");
     assert!(w.store.job(&Scope::All, id).await.unwrap().is_some());
 }

@@ -90,7 +90,7 @@ async fn a_stale_commit_changes_nothing_and_says_so() {
     assert_eq!((after.state, after.failures, after.due_at), (before.state, before.failures, before.due_at));
     w.advance(Millis::from_secs(10));
     let current = w.claim_one().await;
-    assert_eq!(w.succeed(&slow).await, Committed::Stale, "the attempt is another's now");
+    assert_eq!(w.succeed(&slow).await, Committed::Stale, "the attempt belongs to another worker now");
     assert_applied(&w.succeed(&current).await);
     assert_eq!(w.succeed(&slow).await, Committed::Stale);
     assert_eq!(w.ledger(id).await.len(), 2);
@@ -133,7 +133,7 @@ async fn a_repeated_result_is_recognised_and_a_different_one_is_stale() {
 }
 
 #[tokio::test]
-async fn one_stale_item_does_not_hurt_its_neighbours() {
+async fn one_stale_item_does_not_affect_the_others() {
     let w = world().await;
     w.put_all((0..3).map(|_| job()).collect()).await;
     let jobs = w.claim(&["default"], 3).await.jobs;
@@ -147,7 +147,7 @@ async fn one_stale_item_does_not_hurt_its_neighbours() {
 }
 
 #[tokio::test]
-async fn a_mixed_batch_goes_where_each_item_says() {
+async fn each_item_of_a_mixed_batch_is_applied() {
     let w = world().await;
     w.put_all((0..5).map(|_| job()).collect()).await;
     let jobs = w.claim(&["default"], 5).await.jobs;

@@ -59,7 +59,7 @@ async fn ids_grow_in_the_order_of_a_batch() {
 }
 
 #[tokio::test]
-async fn text_that_databases_dislike_goes_in_and_comes_out() {
+async fn unusual_text_reads_back_unchanged() {
     let w = world().await;
     let payloads = [r#""\u0000""#, r#""\ud83d\ude00""#, "\"\u{1F600}'; drop table jobs; --\"", "1e400", "[[[[null]]]]"];
     for payload in payloads {
@@ -90,7 +90,7 @@ async fn concurrent_callers_each_get_their_own_job() {
 }
 
 #[tokio::test]
-async fn an_empty_batch_is_nothing() {
+async fn an_empty_batch_stores_nothing() {
     let w = world().await;
     assert_eq!(w.store.enqueue(vec![], Atomicity::All).await.unwrap(), Vec::<Enqueued>::new());
 }

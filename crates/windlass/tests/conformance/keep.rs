@@ -45,7 +45,7 @@ async fn finished_jobs_are_kept_as_long_as_their_class_says() {
 }
 
 #[tokio::test]
-async fn a_queues_own_retention_rules() {
+async fn a_queues_own_retention_applies() {
     let w = world().await;
     set_retention(&w, "short", r#"{"succeeded":"1h"}"#).await;
     set_retention(&w, "forever", r#"{"succeeded":"forever"}"#).await;
@@ -71,7 +71,7 @@ async fn a_queues_own_retention_rules() {
 }
 
 #[tokio::test]
-async fn ids_are_never_used_again() {
+async fn ids_are_not_reused() {
     let w = world().await;
     set_retention(&w, "default", r#"{"succeeded":"0"}"#).await;
     let first = w.put(job()).await;
@@ -201,7 +201,7 @@ async fn a_window_begins_with_the_second_its_moment_lies_in() {
 }
 
 #[tokio::test]
-async fn windows_read_together_are_as_read_one_by_one() {
+async fn windows_read_together_equal_windows_read_one_by_one() {
     let w = world().await;
     for span in [4000, 3000, 200, 40, 7] {
         w.put(job()).await;
@@ -225,7 +225,7 @@ async fn windows_read_together_are_as_read_one_by_one() {
 }
 
 #[tokio::test]
-async fn counts_of_a_busy_second_are_all_there() {
+async fn counts_of_a_busy_second_are_complete() {
     let w = world().await;
     // Enough commits for stores to fold them as they come.
     for _ in 0..1200 {
@@ -243,7 +243,7 @@ async fn counts_of_a_busy_second_are_all_there() {
 }
 
 #[tokio::test]
-async fn workers_that_are_long_gone_are_no_longer_listed() {
+async fn workers_not_seen_for_a_long_time_are_not_listed() {
     let w = world().await;
     let report = |name: &str| windlass::low_level::stores::WorkerReport {
         worker: windlass::low_level::stores::WorkerId::new(name),

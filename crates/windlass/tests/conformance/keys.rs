@@ -39,7 +39,7 @@ async fn the_same_key_with_another_payload_or_kind_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn keys_are_a_tenants_own() {
+async fn keys_are_separate_for_each_tenant() {
     let w = world().await;
     let first = w.put(keyed("k")).await;
     let second = w.put(NewJob { tenant: tenant("acme"), ..keyed("k") }).await;
@@ -47,7 +47,7 @@ async fn keys_are_a_tenants_own() {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_its_window_even_after_the_job_has_finished() {
+async fn a_key_is_valid_for_its_window_even_after_the_job_has_finished() {
     let w = world().await;
     let id = w.put(keyed("k")).await;
     w.succeed(&w.claim_one().await).await;
@@ -60,7 +60,7 @@ async fn a_key_stands_for_its_window_even_after_the_job_has_finished() {
 }
 
 #[tokio::test]
-async fn a_live_key_stands_as_long_as_its_job_is_live() {
+async fn a_live_key_is_valid_while_its_job_is_live() {
     let w = world().await;
     let live = || NewJob {
         idempotency: Some(Idempotency { key: "k".into(), window: KeyWindow::Live }),

@@ -29,7 +29,7 @@ async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {
 }
 
 #[tokio::test]
-async fn a_renewed_lease_lives_on() {
+async fn a_renewed_lease_is_not_reaped() {
     let w = world().await;
     w.put(job()).await;
     let running = w.claim_one().await;
@@ -145,7 +145,7 @@ async fn a_worker_id_is_locked_by_one_process_at_a_time() {
     assert!(other.lock_worker(&id).await.unwrap().is_none());
     assert!(other.lock_worker(&WorkerId::new("w2")).await.unwrap().is_some());
     drop(lock);
-    // A database may take a moment to notice that its client has let go.
+    // A database may need a moment to notice that its client has disconnected.
     let mut again = None;
     for _ in 0..1000 {
         again = other.lock_worker(&id).await.unwrap();

@@ -1,7 +1,7 @@
-//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`, and as `pooled::…`
-//! behind a pgbouncer. Behaviour of stores is tested here and nowhere for one backend alone.
+//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`, and as
+//! `pooled::…` behind a pgbouncer. Behaviour that all stores share is tested only here.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::unwrap_used)] // A test may panic.
 #![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.
 
 mod model;
@@ -9,7 +9,7 @@ mod world;
 
 macro_rules! backend {
     ($name:ident) => {
-        // The cases lie beside this file, for every backend alike.
+        // The cases are in this folder, the same for every backend.
         #[path = "."]
         mod $name {
             async fn world() -> crate::world::World {

@@ -56,7 +56,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
     seen.push(format!("{:?}", w.store.depths(&Scope::All).await.unwrap()));
     seen.push(format!("{:?}", w.store.dead_groups(&Scope::All, &JobFilter::default(), 1000).await.unwrap()));
     seen.push(format!("{:?}", w.store.tallies(&Scope::All, None).await.unwrap()));
-    // Days later: what is past its retention has gone, and old counts are folded.
+    // Days later: jobs past their retention are removed, and old counts are folded.
     for hours in [1, 30, 200, 2500] {
         w.advance(Millis::from_secs(hours * 3600 + 29));
         let (mut gone, mut more) = (0, true);
@@ -75,7 +75,7 @@ async fn play(w: &World, seed: u64) -> Vec<String> {
 }
 
 fn random_job(pick: &impl Fn(u64) -> u64) -> NewJob {
-    // Without jitter: lost attempts roll the store's own dice, in whatever order it reaps.
+    // Without jitter: the store draws the rolls of lost attempts in whatever order it reaps.
     let policies =
         ["fixed:base=5s,jitter=none,retries=2", "stepped", "exponential:base=1s,jitter=none,retries=4", "once"];
     let idempotency = (pick(4) == 0).then(|| Idempotency {

@@ -13,7 +13,7 @@ fn replay(ids: &[JobId], only: ReplayOnly) -> Replay {
 }
 
 #[tokio::test]
-async fn a_replayed_job_keeps_its_id_and_ledger_and_starts_its_allowance_anew() {
+async fn a_replayed_job_keeps_its_id_and_ledger_and_gets_a_fresh_allowance() {
     let w = world().await;
     let id = w.put(job()).await;
     for _ in 0..4 {
@@ -54,7 +54,7 @@ async fn a_job_that_succeeded_can_be_replayed_and_keeps_the_attempt_that_did_it(
     assert_eq!(w.ledger(id).await, before);
     w.succeed(&w.claim_one().await).await;
     assert_eq!(w.ledger(id).await.iter().map(|a| a.number).collect::<Vec<_>>(), [1, 2]);
-    // What the first attempt's worker says late changes nothing, and is known to have been said.
+    // A late repeat of the first attempt's commit changes nothing and is recognised.
     assert_eq!(w.commit(&running, Outcome::Succeeded).await, Committed::Repeated);
 }
 
@@ -185,7 +185,7 @@ async fn workers_report_themselves() {
 }
 
 #[tokio::test]
-async fn of_several_nodes_one_changes_an_alert_and_its_notices_come_with_it() {
+async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
     let w = world().await;
     let other = w.reopened().await;
     let change = AlertChange {

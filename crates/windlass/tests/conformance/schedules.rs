@@ -116,7 +116,7 @@ async fn a_live_run_is_not_overlapped_unless_allowed() {
 }
 
 #[tokio::test]
-async fn a_person_can_trigger_a_paused_schedule_without_moving_it() {
+async fn an_operator_can_trigger_a_paused_schedule_without_moving_it() {
     let w = world().await;
     let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
     let pause = ScheduleChange { paused: Some(true), ..Default::default() };

@@ -1,4 +1,4 @@
-//! A store with a clock that tests turn by hand, and short words for what a worker does.
+//! A store with a clock that tests set, and short helpers for what a worker does.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl World {
         Self { store, clock, random: Random::seeded(11), reopen, _home: home }
     }
 
-    /// The same data, seen by another process: a second handle (the memory store has but one).
+    /// The same data, seen by another process: a second handle (the memory store has only one).
     pub async fn reopened(&self) -> Arc<dyn Store> {
         (self.reopen)().await
     }
@@ -203,7 +203,7 @@ pub fn postgres_url() -> String {
     )
 }
 
-/// A pgbouncer in transaction mode before that server.
+/// A pgbouncer in transaction mode in front of that server.
 #[cfg(feature = "postgres")]
 pub fn pgbouncer_url() -> String {
     std::env::var("WINDLASS_TEST_PGBOUNCER").expect(
@@ -245,7 +245,7 @@ impl World {
     }
 }
 
-/// A schema that goes when its test ends.
+/// A schema that is dropped when its test ends.
 #[cfg(feature = "postgres")]
 pub struct Schema {
     pub url: String,

@@ -87,7 +87,7 @@ async fn each_job_of_a_batch_can_be_stored_or_refused_by_itself() {
 }
 
 #[tokio::test]
-async fn when_the_store_is_away_each_job_says_so() {
+async fn each_job_of_a_batch_reports_an_unavailable_store() {
     let faulty = FaultyStore::new(MemoryStore::new(Options::default()));
     faulty.choose(|_| Fault::Unavailable);
     let windlass = Windlass::from_store(faulty);

@@ -15,7 +15,7 @@ fn shipped(file: &Path) -> i64 {
     Connection::open(file).unwrap().query_row("SELECT shipped FROM orders", [], |row| row.get(0)).unwrap()
 }
 
-#[allow(clippy::needless_pass_by_value)] // Handlers own what they are given.
+#[allow(clippy::needless_pass_by_value)] // Handlers own their arguments.
 fn ship(_: Ship, attempt: Attempt) -> Result<(), BoxError> {
     let mut connection = Connection::open(&attempt.state::<File>().0)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -33,8 +33,8 @@ pub fn assert_passes(command: &mut Command) {
     assert!(output.status.success() && out.contains("1 passed"), "{command:?}: {}\n{out}\n{err}", output.status);
 }
 
-/// Runs one test of this binary on a file system in memory that is as large as `size` says. It lives and dies with that
-/// process: root may mount it there, and anyone else in a user namespace.
+/// Runs one test of this binary on a file system in memory that is as large as `size` says. It exists only in that
+/// process: root may mount it directly, other users in a user namespace.
 #[track_caller]
 pub fn on_small_disk(test: &str, size: &str) {
     let place = home();
@@ -47,7 +47,7 @@ pub fn on_small_disk(test: &str, size: &str) {
     let mount = r#"mount -t tmpfs -o "size=$1,mode=0777" windlass-test "$2" && shift 2 && exec "$@""#;
     command.args(["sh", "-c", mount, "sh", size]).arg(place.path());
     if !is_root() {
-        // Postgres runs under no root, not even one that is root only here.
+        // Postgres refuses to run as root, even as the root of a user namespace.
         command.args(["unshare", "--user"]);
     }
     command.arg(std::env::current_exe().unwrap());
@@ -58,7 +58,7 @@ pub fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// A temporary directory that servers under another user can look into.
+/// A temporary directory that servers under another user can read.
 pub fn home() -> TempDir {
     let home = tempfile::Builder::new().prefix("windlass-machine.").tempdir_in("/tmp").unwrap();
     set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! A Postgres cluster of a test's own, which is gone afterwards.
+//! A Postgres cluster for one test, removed afterwards.
 
 use crate::again::{home, is_root};
 use std::fs::{File, OpenOptions};
@@ -59,7 +59,7 @@ impl Cluster {
         panic!("{}", std::fs::read_to_string(cluster.log()).unwrap_or_default());
     }
 
-    /// The server's URL, by its name: that is what its certificate is about.
+    /// The server's URL with its host name, because its certificate is for that name.
     pub fn url(&self) -> String {
         let password = PASSWORD.replace(' ', "%20");
         format!("postgres://{USER}:{password}@localhost:{}/postgres", self.port)
@@ -104,7 +104,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Postgres refuses to run as root: under whom it runs then.
+/// The user that Postgres runs as, because it refuses to run as root.
 fn server_user() -> Option<(u32, u32)> {
     if !is_root() {
         return None;

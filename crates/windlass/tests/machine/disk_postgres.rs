@@ -1,5 +1,5 @@
-//! Postgres on a disk that is full. The tables are there; the log is not, because a server without room for its log stops
-//! altogether, which is a server that is away.
+//! Postgres on a full disk. Only the tables are on that disk: a server without room for its log stops altogether, which
+//! is an unavailable server.
 
 use crate::again::{fill, free, on_small_disk, task};
 use crate::cluster::{Cluster, give_to_server};
@@ -8,7 +8,7 @@ use windlass::low_level::stores::postgres::PostgresStore;
 use windlass::low_level::stores::{Options, StoreError};
 
 #[test]
-fn a_full_disk_refuses_loses_nothing_and_is_used_again_when_there_is_room() {
+fn a_full_disk_refuses_writes_loses_nothing_and_works_again_with_free_space() {
     on_small_disk("disk_postgres::works_on_a_small_disk", "24m");
 }
 
@@ -31,11 +31,11 @@ async fn works_on_a_small_disk() {
     fill(&disk);
     let (taken, error) = put_until_refused(&*store).await;
     assert!(matches!(&error, StoreError::Unavailable(cause) if cause.to_string().contains("space")), "{error:?}");
-    assert_eq!(count(&*store).await, 100 + taken, "reads go on, and see what was acknowledged and nothing more");
+    assert_eq!(count(&*store).await, 100 + taken, "reads still work, and see only what was acknowledged");
     let refused = succeed(&*store, &running).await;
     assert!(matches!(&refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     free(&disk);
-    assert!(is_applied(&succeed(&*store, &running).await.unwrap()), "the outcomes that waited are taken");
+    assert!(is_applied(&succeed(&*store, &running).await.unwrap()), "the outcomes that waited are accepted");
     put(&*store, 1).await;
     assert_eq!(claim(&*store, 10).await.len(), 10);
     drop(store);

@@ -1,4 +1,4 @@
-//! SQLite on a disk that is full.
+//! SQLite on a full disk.
 
 use crate::again::{fill, free, on_small_disk, task};
 use crate::jobs::{claim, count, is_applied, put, put_until_refused, succeed};
@@ -7,7 +7,7 @@ use windlass::low_level::stores::sqlite::SqliteStore;
 use windlass::low_level::stores::{Options, StoreError};
 
 #[test]
-fn a_full_disk_refuses_loses_nothing_and_is_used_again_when_there_is_room() {
+fn a_full_disk_refuses_writes_loses_nothing_and_works_again_with_free_space() {
     on_small_disk("disk_sqlite::works_on_a_small_disk", "6m");
 }
 
@@ -23,13 +23,13 @@ async fn works_on_a_small_disk() {
     fill(&disk);
     let (taken, error) = put_until_refused(&*store).await;
     assert!(matches!(&error, StoreError::Unavailable(cause) if cause.to_string().contains("full")), "{error:?}");
-    assert_eq!(count(&*store).await, 100 + taken, "reads go on, and see what was acknowledged and nothing more");
+    assert_eq!(count(&*store).await, 100 + taken, "reads still work, and see only what was acknowledged");
     let refused = succeed(&*store, &running).await;
     assert!(matches!(&refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     let health = store.health().await;
     assert!(matches!(health, Err(StoreError::Unavailable(_))), "{health:?}");
     free(&disk);
-    assert!(is_applied(&succeed(&*store, &running).await.unwrap()), "the outcomes that waited are taken");
+    assert!(is_applied(&succeed(&*store, &running).await.unwrap()), "the outcomes that waited are accepted");
     put(&*store, 1).await;
     assert_eq!(claim(&*store, 10).await.len(), 10);
     drop(store);

@@ -1,4 +1,4 @@
-//! Short words for what a test does with a store.
+//! Short helpers for what a test does with a store.
 
 use std::sync::Arc;
 use windlass::Random;
@@ -11,7 +11,7 @@ use windlass::low_level::stores::{
     Atomicity, Claim, Commit, Committed, JobFilter, Leases, Order, Page, Scope, Share, Store, StoreError, WorkerId,
 };
 
-/// Enough attempts to use up what room a full disk still has inside its files.
+/// Enough attempts to use up the free space inside the files of a full disk.
 const TRIES: u32 = 2000;
 
 pub fn job() -> NewJob {
@@ -19,7 +19,7 @@ pub fn job() -> NewJob {
     NewJob::new(Kind::new("email").unwrap(), r#"{"to":"ann"}"#, Arc::new(policy))
 }
 
-/// Stores batches of jobs until the store refuses one. Answers how many it took before, and why it took no more.
+/// Stores batches of jobs until the store refuses one. Returns how many it accepted, and why it refused the next.
 pub async fn put_until_refused(store: &dyn Store) -> (usize, StoreError) {
     let mut taken = 0;
     for _ in 0..TRIES {

@@ -1,5 +1,5 @@
-//! The machine under a store: disks that are full, syncs that fail, servers that insist on TLS. Each test has a small file system,
-//! or a Postgres cluster, of its own; several start this very binary again.
+//! Faults of the machine under a store: full disks, failing syncs, servers that require TLS. Each test has its own
+//! small file system or Postgres cluster; several start this binary again.
 #![cfg(all(feature = "sqlite", feature = "postgres"))]
 #![allow(clippy::unwrap_used)] // All of this is tests.
 

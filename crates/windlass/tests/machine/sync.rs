@@ -1,4 +1,4 @@
-//! A disk whose fsync fails: what was being committed may have happened or not, and is never said to be done.
+//! A disk whose fsync fails: the commit may or may not have happened, and is never reported as done.
 
 use crate::again::{again, assert_passes, home, task};
 use crate::jobs::{count, job, put};
@@ -6,7 +6,7 @@ use std::process::Command;
 use windlass::low_level::stores::sqlite::SqliteStore;
 use windlass::low_level::stores::{Atomicity, Options, StoreError};
 
-/// Stands before the C library: syncs fail while a certain file exists.
+/// Overrides the C library: syncs fail while a certain file exists.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ int fdatasync(int fd) { return sync_by("fdatasync", fd); }
 "#;
 
 #[test]
-fn a_commit_whose_sync_fails_is_unknown_and_the_store_goes_on_when_the_disk_does() {
+fn a_commit_whose_sync_fails_is_unknown_and_the_store_recovers_with_the_disk() {
     let home = home();
     let (source, shim) = (home.path().join("shim.c"), home.path().join("shim.so"));
     std::fs::write(&source, SHIM).unwrap();
@@ -58,5 +58,5 @@ async fn works_on_a_disk_that_fails() {
     let there = count(&*store).await;
     assert!((2..=5).contains(&there), "{there} jobs: both that were acknowledged, perhaps the doubtful ones");
     drop(store);
-    assert_eq!(count(&*open().await.unwrap()).await, there, "what the store said it holds, it holds");
+    assert_eq!(count(&*open().await.unwrap()).await, there, "what the store reported is really stored");
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use windlass::low_level::stores::postgres::PostgresStore;
 use windlass::low_level::stores::{Options, StoreError};
 
-/// A server that talks TLS, with a certificate for `localhost`, and the authority that signed it.
+/// A server that uses TLS, with a certificate for `localhost`, and the authority that signed it.
 pub struct Secured {
     pub cluster: Cluster,
     pub authority: TempDir,
@@ -60,14 +60,14 @@ async fn open(url: &str) -> Result<(), StoreError> {
 }
 
 #[tokio::test]
-async fn connections_are_as_safe_as_they_are_asked_to_be() {
+async fn connections_follow_the_requested_sslmode() {
     let secured = Secured::start();
-    what_an_authority_signed_is_trusted_and_nothing_else(&secured).await;
+    only_certificates_signed_by_the_authority_are_trusted(&secured).await;
     tls_is_used_where_the_server_can_unless_configured_otherwise(&secured).await;
     a_server_without_tls_is_refused_if_tls_is_required(&secured).await;
 }
 
-async fn what_an_authority_signed_is_trusted_and_nothing_else(secured: &Secured) {
+async fn only_certificates_signed_by_the_authority_are_trusted(secured: &Secured) {
     let (url, authority) = (secured.cluster.url(), secured.certificate());
     open(&format!("{url}?sslmode=require&sslrootcert={authority}")).await.unwrap();
     open(&format!("{url}?sslmode=verify-full&sslrootcert={authority}")).await.unwrap();
@@ -106,7 +106,7 @@ async fn a_server_without_tls_is_refused_if_tls_is_required(secured: &Secured) {
     let plain = plain(&url).await;
     plain.batch_execute("ALTER SYSTEM SET ssl = off").await.unwrap();
     plain.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-    // The server takes a moment to do as it was told.
+    // The server needs a moment to apply the new setting.
     let is_on = async || plain.query_one("SHOW ssl", &[]).await.unwrap().get::<_, String>(0) == "on";
     while is_on().await {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Faults: killed backends, cut connections, a server that is not there.
+//! Faults: killed backends, cut connections, a missing server.
 
 use crate::proxy::{Cut, Proxy};
 use crate::world::{World, job, options, url};
@@ -17,7 +17,7 @@ async fn put(w: &World) -> Result<Vec<Enqueued>, StoreError> {
 const STORED: &str = "SELECT count(*) FROM {s}.jobs";
 
 #[tokio::test]
-async fn a_store_whose_backends_were_killed_goes_on() {
+async fn a_store_whose_backends_were_killed_recovers() {
     let name = format!("killed_{}", std::process::id());
     let w = World::at(&format!("{}?application_name={name}", url())).await;
     for round in 1..=3 {
@@ -48,7 +48,7 @@ async fn a_commit_that_was_cut_off_is_unknown_and_did_not_happen_if_the_server_n
 }
 
 #[tokio::test]
-async fn a_commit_whose_answer_was_cut_off_is_unknown_though_it_happened() {
+async fn a_commit_whose_answer_was_cut_off_is_unknown_although_it_happened() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
     let w = World::at(&proxy.url).await;
     put(&w).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_connection_cut_before_the_commit_is_tried_again_and_nothing_is_stored
 }
 
 #[tokio::test]
-async fn a_claim_with_an_unknown_outcome_can_be_asked_about() {
+async fn a_claim_with_an_unknown_outcome_can_be_queried() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
     let w = World::at(&proxy.url).await;
     put(&w).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_claim_with_an_unknown_outcome_can_be_asked_about() {
 }
 
 #[tokio::test]
-async fn a_reap_that_waited_for_the_server_spares_those_who_waited_too() {
+async fn a_reap_that_waited_for_the_server_spares_leases_that_could_not_be_renewed() {
     let clock = Clock::manual(Timestamp::from_millis(1_767_268_800_000));
     let w = World::with(&url(), clock.clone()).await;
     put(&w).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_reap_that_waited_for_the_server_spares_those_who_waited_too() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable() {
+async fn a_missing_server_is_unavailable() {
     let error = PostgresStore::open("postgres://nobody@127.0.0.1:1/none", options("windlass")).await.unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     let error = PostgresStore::open("nonsense", options("windlass")).await.unwrap_err();
@@ -141,7 +141,7 @@ async fn a_callers_transaction_left_open_on_a_key_does_not_stop_other_keys() {
 }
 
 #[tokio::test]
-async fn a_callers_transaction_left_open_on_a_key_is_waited_for_only_so_long() {
+async fn the_wait_for_a_callers_open_transaction_on_a_key_is_bounded() {
     let w = World::new().await;
     let held = format!("BEGIN; SELECT {}.enqueue('email', idempotency_key => 'k1')", w.schema);
     w.client.batch_execute(&held).await.unwrap();

@@ -7,7 +7,7 @@ use windlass::low_level::stores::JobLife;
 const JOBS: usize = 2000;
 
 #[tokio::test]
-async fn a_claim_touches_no_index() {
+async fn a_claim_updates_no_index() {
     let w = World::new().await;
     w.store.enqueue(vec![job(); JOBS], Atomicity::Each).await.unwrap();
     for _ in 0..4 {

@@ -1,7 +1,7 @@
 //! What only Postgres has: heap-only claims, the SQL function and views, callers' transactions, cut connections.
 
 #![cfg(feature = "postgres")]
-#![allow(clippy::unwrap_used)] // A test that cannot go on has failed.
+#![allow(clippy::unwrap_used)] // A test may panic.
 
 mod faults;
 mod hot;

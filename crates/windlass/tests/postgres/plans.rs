@@ -1,4 +1,5 @@
-//! Plans are kept, and may have been made while the tables were empty: a commit must still look up the jobs it names, and nothing else.
+//! Plans are cached, and may have been made while the tables were empty. A commit must still read only the jobs it
+//! names.
 
 use crate::world::{World, job};
 use windlass::core::{Failure, Outcome, Roll};
@@ -31,7 +32,7 @@ const DELETED: &str = "SELECT n_tup_del FROM pg_stat_user_tables WHERE schemanam
 const UPDATED: &str = "SELECT n_tup_upd FROM pg_stat_user_tables WHERE schemaname = '{s}' AND relname = 'jobs'";
 
 #[tokio::test]
-async fn a_commit_reads_the_jobs_it_names_though_its_plan_is_of_an_empty_table() {
+async fn a_commit_reads_only_its_jobs_even_with_a_plan_made_on_an_empty_table() {
     let w = World::new().await;
     let run = async |sql: &str| w.client.batch_execute(&sql.replace("{s}", &w.schema)).await.unwrap();
     run("ALTER TABLE {s}.jobs SET (autovacuum_enabled = off); ALTER TABLE {s}.attempts SET (autovacuum_enabled = off)")

@@ -20,7 +20,7 @@ fn pgbouncer_url() -> String {
 }
 
 #[tokio::test]
-async fn a_pooler_is_noticed_and_a_straight_connection_too() {
+async fn poolers_and_direct_connections_are_recognised() {
     for (url, expected) in [
         (url(), false),
         (pgbouncer_url(), true),

@@ -28,7 +28,7 @@ pub enum Cut {
 }
 
 impl Proxy {
-    /// A proxy before the server of `url` that cuts where `trigger` is in what the client sends.
+    /// A proxy in front of the server of `url` that cuts the connection when the client sends `trigger`.
     pub async fn start(url: &str, trigger: &'static str, cut: Cut) -> Self {
         let mut parsed = url::Url::parse(url).unwrap();
         let server = format!("{}:{}", parsed.host_str().unwrap(), parsed.port().unwrap_or(5432));
@@ -46,7 +46,7 @@ impl Proxy {
                 if *gate.borrow_and_update() == Gate::Shut {
                     continue;
                 }
-                // A server that is not there is a connection that ends at once.
+                // If the server is missing, the connection ends at once.
                 let Ok(server) = TcpStream::connect(&server).await else { continue };
                 let passing = pass(client, server, trigger, is_armed.clone());
                 tokio::spawn(async move {

@@ -14,7 +14,7 @@ use windlass::low_level::stores::{Atomicity, JobFilter, Options, Order, Page, Sc
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
 const OLD: u64 = 20;
-/// Longer than a prune asks for a lock; a wait for the reader would never end.
+/// Longer than a prune waits for a lock; a wait for the reader would never end.
 const SOON: Duration = Duration::from_secs(60);
 /// Parts of the archive, and of its attempts, that begin more than ten days ago.
 const OLD_PARTS: &str = "SELECT count(*) FROM pg_tables WHERE schemaname = '{s}' \
@@ -44,7 +44,7 @@ async fn archived(w: &World) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_past_its_retention_goes_with_its_partitions() {
+async fn jobs_past_their_retention_are_dropped_with_their_partitions() {
     let w = World::new().await;
     finish_long_ago(&w).await;
     assert!(w.count(OLD_PARTS).await >= 6, "a part for each day, of jobs and of attempts");
@@ -57,7 +57,7 @@ async fn what_is_past_its_retention_goes_with_its_partitions() {
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
+async fn a_slow_reader_delays_a_drop_and_blocks_nobody() {
     let w = World::new().await;
     finish_long_ago(&w).await;
     let parts = w.count(OLD_PARTS).await;
@@ -79,7 +79,7 @@ async fn a_reader_that_takes_its_time_puts_a_drop_off_and_holds_up_nobody() {
     };
     let (pruned, ()) = tokio::join!(w.store.prune(), others);
     assert_eq!(pruned.unwrap(), 9, "the rows of small parts go at once");
-    assert_eq!(w.count(OLD_PARTS).await, parts, "the drop is put off, not waited for");
+    assert_eq!(w.count(OLD_PARTS).await, parts, "the drop is delayed, not waited for");
     assert!(began.elapsed() < SOON, "nobody waits for the reader: {:?}", began.elapsed());
     reader.batch_execute("COMMIT").await.unwrap();
     w.store.prune().await.unwrap();

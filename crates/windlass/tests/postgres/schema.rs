@@ -68,7 +68,7 @@ async fn rows_that_the_types_cannot_hold_are_refused() {
     w.end().await;
 }
 
-/// The views' columns, which are a promise.
+/// The views' columns, which are stable.
 const VIEWS: [(&str, &str); 4] = [
     (
         "all_jobs",
@@ -118,7 +118,7 @@ async fn nodes_that_start_together_migrate_once() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_no_name_is_refused() {
+async fn an_invalid_schema_name_is_refused() {
     for name in ["", "Upper", "a-b", "x\"; DROP TABLE y; --", "1st"] {
         let error = PostgresStore::open(&url(), options(name)).await.unwrap_err();
         assert!(matches!(error, StoreError::Invalid(_)), "{error}");

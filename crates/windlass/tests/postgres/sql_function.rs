@@ -57,7 +57,7 @@ async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
 }
 
 #[tokio::test]
-async fn a_tenants_webhook_is_reported_about_jobs_of_sql_callers_too() {
+async fn a_tenants_webhook_applies_to_jobs_of_sql_callers_too() {
     let w = World::new().await;
     let s = &w.schema;
     let tenant = SettingKey::Tenant { name: Default::default() };
@@ -71,7 +71,7 @@ async fn a_tenants_webhook_is_reported_about_jobs_of_sql_callers_too() {
         let filter = JobFilter { parent: Some(id), ..JobFilter::default() };
         w.store.jobs(&Scope::All, &filter, page).await.unwrap().len()
     };
-    // Neither has been claimed: one is cancelled as it is, the other fails once and then succeeds.
+    // Neither has been claimed. One is cancelled while it waits, the other fails once and then succeeds.
     w.store.cancel(&Scope::All, vec![JobId(1)]).await.unwrap();
     assert_eq!(reported(JobId(1)).await, 1);
     let first = w.claim(1).await.remove(0);
@@ -131,7 +131,7 @@ async fn bad_input_is_refused_with_the_accepted_form() {
 }
 
 #[tokio::test]
-async fn a_queue_first_used_in_a_transaction_left_open_keeps_nobody_waiting() {
+async fn a_queue_first_used_in_an_open_transaction_blocks_nobody() {
     let w = World::new().await;
     let s = &w.schema;
     w.client.batch_execute(&format!("BEGIN; SELECT {s}.enqueue('email', queue => 'fresh')")).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_queue_first_used_in_a_transaction_left_open_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn a_queue_whose_first_job_is_rolled_back_was_never_there() {
+async fn a_queue_whose_first_job_is_rolled_back_does_not_exist() {
     let w = World::new().await;
     let s = &w.schema;
     answer(&format!("BEGIN; SELECT {s}.enqueue('email', queue => 'fresh'); ROLLBACK"));
@@ -177,7 +177,7 @@ async fn a_line_that_cannot_be_read_falls_back_to_the_default() {
 }
 
 #[tokio::test]
-async fn views_show_jobs_attempts_and_dead_letters_to_people() {
+async fn views_show_jobs_attempts_and_dead_letters() {
     let w = World::new().await;
     let s = &w.schema;
     for kind in ["good", "bad", "later"] {

@@ -52,7 +52,7 @@ fn succeeded(job: &ClaimedJob) -> Commit {
 }
 
 #[tokio::test]
-async fn many_deltas_are_folded_at_once_by_whichever_node_and_no_count_is_lost() {
+async fn many_deltas_are_folded_at_once_by_any_node_and_no_count_is_lost() {
     let w = World::new().await;
     let other = PostgresStore::open(&url(), options(&w.schema)).await.unwrap();
     let nodes = [w.store.clone(), other];
@@ -83,7 +83,7 @@ async fn many_deltas_are_folded_at_once_by_whichever_node_and_no_count_is_lost()
 }
 
 #[tokio::test]
-async fn depths_are_what_counting_says_however_many_are_due_or_for_later() {
+async fn depths_match_a_count_however_many_jobs_are_due_or_later() {
     let w = World::new().await;
     let later = |count| vec![NewJob { run_at: RunAt::After(Millis::from_secs(86_400)), ..job() }; count];
     w.store.enqueue(vec![job(); 30], Atomicity::Each).await.unwrap();
@@ -104,7 +104,7 @@ async fn depths_are_what_counting_says_however_many_are_due_or_for_later() {
 }
 
 #[tokio::test]
-async fn a_program_of_before_folds_as_it_did_and_depths_stay_right() {
+async fn an_older_program_folds_as_before_and_depths_stay_correct() {
     let w = World::new().await;
     w.store.enqueue(vec![job(); 5], Atomicity::Each).await.unwrap();
     let running = w.claim(2).await;
@@ -140,7 +140,7 @@ async fn jobs_deleted_by_hand_are_noticed_within_the_hour() {
 }
 
 #[tokio::test]
-async fn depths_stay_right_while_jobs_come_run_and_go() {
+async fn depths_stay_correct_while_jobs_are_enqueued_and_finish() {
     let w = World::new().await;
     let queue = w.queue().await;
     let produce = async {

@@ -15,7 +15,7 @@ fn succeeded(job: &ClaimedJob) -> Commit {
 }
 
 #[tokio::test]
-async fn jobs_enqueued_in_a_transaction_come_with_it() {
+async fn jobs_enqueued_in_a_transaction_exist_when_it_commits() {
     let w = World::new().await;
     let mut caller = plain().await;
     let transaction = caller.transaction().await.unwrap();

@@ -58,7 +58,7 @@ impl World {
         self.client.query_one(&query.replace("{s}", &self.schema), &[]).await.unwrap().get(0)
     }
 
-    /// Ends the test: nothing is left behind.
+    /// Ends the test and removes its schema.
     pub async fn end(self) {
         drop(self.store);
         let drop_schema = format!("SET lock_timeout = '5s'; DROP SCHEMA {} CASCADE", self.schema);

@@ -8,7 +8,7 @@ use windlass::{Attempt, Failure, JobKind, Worker};
 
 const ROLE: &str = "WINDLASS_TEST_WORKER";
 
-/// Leaves a mark outside the store, then takes its time.
+/// Leaves a mark outside the store, then runs for a while.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) n: u32,
@@ -35,14 +35,14 @@ impl JobKind for Mark {
 pub(crate) async fn mark(job: Mark, attempt: Attempt) -> Result<(), Failure> {
     let marks = attempt.state::<Marks>();
     marks.add(job.n);
-    while job.is_held && attempt.number() == 1 && !marks.is_let_go() {
+    while job.is_held && attempt.number() == 1 && !marks.is_released() {
         attempt.sleep(Duration::from_millis(5)).await;
     }
     attempt.sleep(Duration::from_millis(job.pause_ms)).await;
     Ok(())
 }
 
-/// Takes its process along.
+/// Kills its process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Crash;
 
@@ -92,16 +92,16 @@ pub(crate) struct Child(tokio::process::Child);
 
 impl Child {
     pub(crate) fn start(home: &Home, id: &str) -> Self {
-        // So little memory that a job which takes it all ends the process soon, as the system would.
+        // So little memory that a job which uses it all soon ends the process, as the system would.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -v 4000000; exec \"$0\" \"$@\""]).arg(std::env::current_exe().unwrap());
         command.args(["child::works_when_asked_to", "--exact", "--nocapture"]).env(ROLE, id).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        home.tell(&mut command);
+        home.pass_to(&mut command);
         Self(tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap())
     }
 
-    /// SIGKILL: no time to say goodbye.
+    /// SIGKILL: the process cannot clean up.
     pub(crate) fn kill(mut self) {
         self.0.start_kill().unwrap();
     }

@@ -22,7 +22,7 @@ pub(crate) struct Home {
     _directory: Option<TempDir>,
 }
 
-/// Where attempts leave their marks, and the file that lets held ones go.
+/// Where attempts leave their marks, and the file that releases held ones.
 pub(crate) struct Marks(File, PathBuf);
 
 impl Marks {
@@ -31,7 +31,7 @@ impl Marks {
         (&self.0).write_all(format!("{n}\n").as_bytes()).unwrap();
     }
 
-    pub(crate) fn is_let_go(&self) -> bool {
+    pub(crate) fn is_released(&self) -> bool {
         self.1.exists()
     }
 }
@@ -59,13 +59,13 @@ impl Home {
         Self { url, schema, marks, _directory: Some(directory) }
     }
 
-    /// The home that the parent process told of.
+    /// The home that the parent process named.
     pub(crate) fn reported() -> Self {
         let read = |name| std::env::var(name).unwrap();
         Self { url: read(URL), schema: read(SCHEMA), marks: read(MARKS).into(), _directory: None }
     }
 
-    pub(crate) fn tell(&self, command: &mut Command) {
+    pub(crate) fn pass_to(&self, command: &mut Command) {
         command.env(URL, &self.url).env(SCHEMA, &self.schema).env(MARKS, &self.marks);
     }
 
@@ -86,15 +86,15 @@ impl Home {
 
     pub(crate) fn marks(&self) -> Marks {
         let file = OpenOptions::new().create(true).append(true).open(&self.marks).unwrap();
-        Marks(file, self.let_go_file())
+        Marks(file, self.release_file())
     }
 
     /// Lets held attempts end.
-    pub(crate) fn let_go(&self) {
-        File::create(self.let_go_file()).unwrap();
+    pub(crate) fn release_held(&self) {
+        File::create(self.release_file()).unwrap();
     }
 
-    fn let_go_file(&self) -> PathBuf {
+    fn release_file(&self) -> PathBuf {
         self.marks.with_extension("go")
     }
 

@@ -1,4 +1,4 @@
-//! Real processes on one store: killed, stopped, competing. Each test starts this very binary again as its workers.
+//! Real processes on one store: killed, stopped, competing. Each test starts this binary again as its workers.
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
 mod child;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use windlass::core::Attempt as Line;
 use windlass::{JobId, Reason, State, Worker};
 
-/// Retries at once: what is tested is the finding, not the backoff.
+/// Retries at once: the test is about finding lost jobs, not about backoff.
 const AT_ONCE: &str = "fixed:base=0,jitter=none,retries=20";
 
 /// A few retries at once; some may be lost to what happens to the process.
@@ -45,7 +45,7 @@ async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(
     again.stop();
 }
 
-async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Home) {
+async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_continues(home: Home) {
     let windlass = home.open().await;
     let frozen = Child::start(&home, "w1");
     let id = windlass.enqueue(Mark::held(1)).retry(AT_ONCE).await.unwrap();
@@ -63,7 +63,7 @@ async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on(home: Hom
     };
     rescuer.await.unwrap();
     let before = windlass.history(id).await.unwrap();
-    home.let_go();
+    home.release_held();
     frozen.signal("CONT");
     // It has seen its outcome refused when it can do another job.
     let next = windlass.enqueue(Mark::new(2, 0)).await.unwrap();
@@ -82,7 +82,7 @@ async fn two_processes_share_a_queue_without_double_execution(home: Home) {
     // Each holds one job for as long as the other is not up.
     let first = windlass.enqueue_many([0, 1, 2, 3, 4, 5, 6, 7].map(Mark::held)).await.unwrap();
     home.wait_for_marks(8).await;
-    home.let_go();
+    home.release_held();
     let jobs = (8..400).map(|n| Mark::new(n, 5));
     let ids = [first, windlass.enqueue_many(jobs).await.unwrap()].concat();
     let mut done_by: HashMap<String, u32> = HashMap::new();
@@ -99,9 +99,9 @@ async fn two_processes_share_a_queue_without_double_execution(home: Home) {
     assert!(done_by.len() == 2, "both did some: {done_by:?}");
 }
 
-async fn jobs_that_kill_their_process_are_quarantined_and_the_jobs_beside_them_are_not(home: Home) {
+async fn jobs_that_kill_their_process_are_quarantined_and_other_jobs_are_not(home: Home) {
     let windlass = home.open().await;
-    // One takes its process along by itself, one by taking all its memory.
+    // One kills its process directly, the other by using all its memory.
     let poison = [
         windlass.enqueue(Crash).retry(AT_ONCE).await.unwrap(),
         windlass.enqueue(Hog).retry(AT_ONCE).await.unwrap(),
@@ -166,7 +166,7 @@ macro_rules! on_stores {
 }
 on_stores! {
     a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record
-    a_worker_stopped_past_its_lease_cannot_commit_when_it_goes_on
+    a_worker_stopped_past_its_lease_cannot_commit_when_it_continues
     two_processes_share_a_queue_without_double_execution
-    jobs_that_kill_their_process_are_quarantined_and_the_jobs_beside_them_are_not
+    jobs_that_kill_their_process_are_quarantined_and_other_jobs_are_not
 }

@@ -1,4 +1,4 @@
-//! Wake-ups between processes: an idle worker whose next look for work is an hour away finds a job at once.
+//! Wake-ups between processes: an idle worker whose next poll is an hour away finds a job at once.
 
 use crate::child::{Mark, mark};
 use crate::home::Home;
@@ -30,7 +30,7 @@ fn start(home: &Home) -> tokio::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["wake::waits_when_asked_to", "--exact"]).env(ROLE, "yes").stdin(Stdio::null());
     command.stdout(Stdio::null()).stderr(Stdio::null());
-    home.tell(&mut command);
+    home.pass_to(&mut command);
     tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap()
 }
 

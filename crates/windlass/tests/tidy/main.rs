@@ -1,5 +1,5 @@
-//! Tidiness that a reader would otherwise have to watch over: documents name what exists, retired names stay retired,
-//! files and comments keep to their sizes, planted mutants still apply.
+//! Checks that readers would otherwise do by hand: documents name what exists, retired names stay retired, files and
+//! comments keep their size limits, mutants still apply.
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
 mod files;

@@ -1,4 +1,4 @@
-//! The table of mutants cannot rot: what each one replaces is in its file, exactly once.
+//! The table of mutants stays valid: the text that each one replaces is in its file exactly once.
 
 use crate::files::root;
 use std::collections::BTreeSet;

@@ -1,4 +1,5 @@
-//! The alert on dead letters: after five minutes, once; over after a replay, once; told to operators, signed.
+//! The alert on dead letters: fires once after five minutes, resolves once after a replay, and sends operators signed
+//! notices.
 
 use crate::receiver::{Receiver, Reply};
 use crate::world::{Do, SECRET, World, minutes, scenario};
@@ -12,7 +13,7 @@ use windlass::low_level::stores::{Alert, AlertStatus, JobFilter};
 
 const LOOK: Millis = Millis::from_secs(10);
 
-/// Lets time pass as the upkeep sees it, and delivers what it enqueues.
+/// Advances the time that upkeep sees, and delivers what it enqueues.
 async fn pass(w: &World, span: Millis) {
     for _ in 0..span.get() / LOOK.get() {
         w.kit.advance(LOOK).await;
@@ -41,7 +42,7 @@ fn reported(operator: &Receiver) -> Vec<String> {
 }
 
 scenario! {
-    async fn dead_letters_ring_once_after_five_minutes_and_fall_silent_once_after_the_replay(w: World) {
+    async fn the_alert_fires_once_after_five_minutes_and_resolves_once_after_the_replay(w: World) {
         let health = Arc::new(AtomicU16::new(503));
         let receiver = receiver_with(&health).await;
         let operator = Receiver::always(Reply::status(200)).await;
@@ -72,7 +73,7 @@ scenario! {
         assert!(operator.requests().iter().all(|request| request.header("webhook-signature").is_some()));
     }
 
-    async fn a_deaf_operator_does_not_ring_the_bell_again(w: World) {
+    async fn failed_alert_notices_do_not_trigger_alerts(w: World) {
         let receiver = Receiver::always(Reply::status(410)).await;
         let operator = Receiver::always(Reply::status(500)).await;
         let w = w.alerts(rules(&operator));
@@ -91,7 +92,7 @@ scenario! {
         assert_eq!((over.status, over.incident), (AlertStatus::Resolved, 1), "the dead notice is not counted");
     }
 
-    async fn several_nodes_tell_once_and_a_restart_forgets_nothing(w: World) {
+    async fn several_nodes_report_once_and_a_restart_forgets_nothing(w: World) {
         let receiver = Receiver::always(Reply::status(410)).await;
         let operator = Receiver::always(Reply::status(200)).await;
         w.enqueue(Do::Succeed, &receiver.url()).await;
@@ -120,7 +121,7 @@ scenario! {
         assert_eq!(notices.len(), 2);
     }
 
-    async fn an_alert_whose_rule_is_gone_is_over_once(w: World) {
+    async fn an_alert_whose_rule_was_removed_resolves_once(w: World) {
         let receiver = Receiver::always(Reply::status(410)).await;
         let operator = Receiver::always(Reply::status(200)).await;
         w.enqueue(Do::Succeed, &receiver.url()).await;
@@ -132,7 +133,7 @@ scenario! {
         w.clock.advance(minutes(6));
         assert_eq!(old.look(w.store()).await.unwrap().len(), 1);
 
-        // Nodes are replaced one by one: as long as one has the rule, it is not for the others to say that it is over.
+        // Nodes are replaced one by one: as long as one node has the rule, the others must not resolve the alert.
         let mut new = without();
         for _ in 0..3 {
             assert!(new.look(w.store()).await.unwrap().is_empty());
@@ -147,7 +148,7 @@ scenario! {
         w.clock.advance(UNKNOWN_FOR);
         assert!(new.look(w.store()).await.unwrap().is_empty() && without().look(w.store()).await.unwrap().is_empty());
 
-        // A node that has the rule after all raises it again, and is contradicted more and more rarely.
+        // A node that still has the rule raises the alert again, and the others resolve it less and less often.
         let mut stubborn = with_rule();
         let mut changes = 0;
         for _ in 0..12 * 12 {

@@ -11,7 +11,7 @@ use windlass::{Millis, Reason, State};
 
 const STEPS: [Millis; 3] = [Millis::from_secs(30), Millis::from_secs(60), Millis::from_secs(120)];
 
-/// The moment a try was signed at, checked with the signature.
+/// The time at which an attempt was signed, checked with the signature.
 fn signed_at(request: &Received) -> i64 {
     let at: i64 = request.header("webhook-timestamp").unwrap().parse().unwrap();
     let id = request.header("webhook-id").unwrap();
@@ -38,7 +38,7 @@ scenario! {
         let receiver = Receiver::always(Reply::status(503)).await;
         let id = w.enqueue(Do::Succeed, &receiver.url()).await;
         w.kit.run_until_idle().await;
-        assert_eq!(w.kit.job(id).await.state, State::Succeeded, "a deaf receiver changes nothing about the job");
+        assert_eq!(w.kit.job(id).await.state, State::Succeeded, "a failing receiver does not change the job");
 
         let deliveries = w.deliveries(id).await;
         let [delivery] = deliveries.as_slice() else { panic!("one delivery, not {deliveries:?}") };
@@ -87,7 +87,7 @@ scenario! {
         assert_eq!(receiver.requests().len(), 1);
     }
 
-    async fn a_receivers_wish_to_wait_is_honoured(w: World) {
+    async fn a_receivers_retry_after_is_honoured(w: World) {
         let receiver = Receiver::start({
             let calls = std::sync::atomic::AtomicUsize::new(0);
             move |_| match calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
@@ -104,7 +104,7 @@ scenario! {
         assert_eq!(delays, [Millis::from_secs(600), Millis::from_secs(60)], "longer than the policy's, never shorter");
     }
 
-    async fn only_what_was_asked_for_is_reported(w: World) {
+    async fn only_requested_events_are_reported(w: World) {
         let receiver = Receiver::always(Reply::status(200)).await;
         let only = |events| WebhookDraft { url: receiver.url(), events, secret: None, policy: Partial::default() };
         let quiet = w.windlass().enqueue(Do::Succeed).webhook_with(only(vec![State::Failed])).await.unwrap();

@@ -1,4 +1,4 @@
-//! A schema of its own on the tests' Postgres server, gone afterwards.
+//! A schema for one test on the Postgres server, dropped afterwards.
 
 use crate::world::{World, options};
 use windlass::Random;

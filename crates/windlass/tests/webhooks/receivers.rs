@@ -1,4 +1,4 @@
-//! Receivers that answer slowly, hugely, with redirects or not at all harm nobody else.
+//! Receivers that answer slowly, with too much data, with redirects or not at all do not affect other deliveries.
 
 use crate::receiver::{Receiver, Reply};
 use crate::world::{Do, World, act, caller, scenario};
@@ -38,7 +38,7 @@ scenario! {
         assert!(bodies.iter().all(|body| *body == bodies[0]));
     }
 
-    async fn a_huge_answer_is_read_a_little(w: World) {
+    async fn only_the_start_of_a_huge_answer_is_read(w: World) {
         let body = "x".repeat(8 << 20);
         let refusing = Receiver::always(Reply::with(500, "", &body)).await;
         let delivery = failed_once(&w, &refusing).await;
@@ -49,7 +49,7 @@ scenario! {
         assert_eq!(w.deliveries(id).await[0].state, State::Succeeded);
     }
 
-    async fn a_receiver_that_does_not_answer_holds_up_no_other(w: World) {
+    async fn a_receiver_that_does_not_answer_does_not_delay_others(w: World) {
         let silent = Receiver::always(Reply::Hold).await;
         let lively = Receiver::always(Reply::status(200)).await;
         let mut events = w.windlass().events().subscribe();
@@ -81,13 +81,13 @@ scenario! {
                     | EventKind::Postponed { .. }
                     | _ => {}
                 }
-                // The lively ones are through before any time has passed; only then the silent ones run out of it.
+                // The responsive receivers finish before any time passes; only then do the silent ones time out.
                 if delivered == 20 && timed_out == 0 && silent.requests().len() == 4 {
                     w.clock.advance(Millis::from_secs(31));
                 }
             }
         };
-        tokio::time::timeout(HANG, looking).await.expect("the lively receiver hears in time");
+        tokio::time::timeout(HANG, looking).await.expect("the responsive receiver gets its deliveries in time");
         drop(stop);
         tokio::time::timeout(HANG, worker).await.expect("the worker stops").unwrap().unwrap();
     }

@@ -18,7 +18,7 @@ use windlass::{JobId, Millis, State};
 const COUNT: usize = 10_000;
 const RATE: u64 = 500;
 
-/// Claims all that is due and ends it with this outcome. Answers the ids in the order they were claimed.
+/// Claims all due jobs and ends them with this outcome. Returns the ids in the order they were claimed.
 async fn run_all(w: &World, outcome: &Outcome, lease: i64) -> Vec<JobId> {
     let shares = w.store().queues().await.unwrap();
     let claim = Claim {
@@ -44,12 +44,12 @@ fn spacing() -> Spacing {
     Spacing::per_second(NonZeroU32::new(RATE as u32).unwrap())
 }
 
-/// Stores jobs and lets them all fail for good. Answers their ids, the oldest first.
+/// Stores jobs and lets them all fail permanently. Returns their ids, the oldest first.
 async fn dead_letters(w: &World, count: usize, lease: i64) -> Vec<JobId> {
     let policy = Arc::new(Partial::resolve(&[Partial::parse_line("once").unwrap()], &[]).unwrap());
     let new = NewJob::new(Kind::new("do").unwrap(), serde_json::to_string(&Do::Succeed).unwrap(), policy);
     w.store().enqueue(vec![new; count], Atomicity::Each).await.unwrap();
-    run_all(w, &Outcome::Failed(Failure::new("told to fail")), lease).await
+    run_all(w, &Outcome::Failed(Failure::new("failed on request")), lease).await
 }
 
 fn at_a_rate(ids: &[JobId]) -> Replay {
@@ -62,7 +62,7 @@ scenario! {
         assert_eq!((dead.len(), w.dead_letters().await.len()), (COUNT, COUNT));
 
         let started = w.clock.now();
-        // A caller that hangs up in the middle: all or nothing happened. Then it asks again.
+        // A caller that disconnects in the middle: all or nothing happened. Then it asks again.
         tokio::select! {
             biased;
             _ = w.windlass().replay_in(&Scope::All, at_a_rate(&dead)) => {}
@@ -78,7 +78,7 @@ scenario! {
         offsets.sort_unstable();
         assert_eq!((offsets[0], offsets[COUNT - 1]), (0, (COUNT as u64 - 1) * 1000 / RATE));
 
-        // Nothing has to stay running: time alone makes them due, at the rate, in the order they died.
+        // Nothing has to keep running: the jobs become due by time alone, at the rate, in the order they failed.
         w.clock.advance(Millis::from_secs(1));
         let first = run_all(&w, &Outcome::Succeeded, 2).await;
         assert_eq!(first, dead[..=RATE as usize]);
@@ -99,7 +99,8 @@ scenario! {
         let started = w.clock.now();
         let first = page().await.unwrap();
         assert_eq!((first.done, first.more), (COUNT as u64, true));
-        // Whoever asked is gone. Somebody else does something, and asks again while the first page is still under way.
+        // The first caller is gone. Another caller changes something, and asks again while the first page is still
+        // under way.
         w.clock.advance(Millis::from_secs(7));
         let other = JobFilter { queue: Some(QueueName::new("other").unwrap()), ..JobFilter::default() };
         let none = w.windlass().dead_letters().by("bob").replay(other, spacing()).await.unwrap();
@@ -123,7 +124,7 @@ scenario! {
         assert_eq!(reported, [("ann", "replay", REST as u64), ("ann", "replay", COUNT as u64)]);
     }
 
-    async fn a_replay_that_was_over_long_ago_starts_anew(w: World) {
+    async fn a_replay_that_ended_long_ago_starts_again(w: World) {
         let page = async || w.windlass().dead_letters().by("ann").replay(JobFilter::default(), spacing()).await;
         dead_letters(&w, 3, 1).await;
         assert_eq!(page().await.unwrap().done, 3);

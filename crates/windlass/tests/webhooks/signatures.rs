@@ -45,7 +45,7 @@ fn judged(request: &Received, secret: &str, body: &[u8]) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_reference_package_accepts_what_we_send_and_nothing_else() {
     let receiver = Receiver::always(Reply::status(200)).await;
-    // The machine's own time: the package refuses what is too old or too new.
+    // The machine's clock: the package refuses signatures that are too old or too new.
     let store = MemoryStore::new(Options::default());
     let clock = windlass::low_level::stores::Registry::clock(&*store).clone();
     let kit = TestKit::with_store(store, Random::seeded(7)).handle(act).http(caller(&clock));

@@ -1,4 +1,4 @@
-//! A store whose clock the test turns, a handler that does as it is told, and calls that may reach loopback.
+//! A store whose clock the test sets, a handler that does what its job says, and calls that may reach loopback.
 
 use serde::{Deserialize, Serialize};
 use std::any::Any;
@@ -32,14 +32,14 @@ impl JobKind for Do {
 pub(crate) async fn act(job: Do, _: Attempt) -> Result<(), Failure> {
     match job {
         Do::Succeed => Ok(()),
-        Do::Fail => Err(Failure::new("told to fail")),
+        Do::Fail => Err(Failure::new("failed on request")),
     }
 }
 
 pub(crate) struct World {
     pub(crate) kit: TestKit,
     pub(crate) clock: Clock,
-    /// Whatever must live as long as the store.
+    /// What must live as long as the store.
     _home: Box<dyn Any + Send + Sync>,
 }
 
@@ -98,7 +98,7 @@ impl World {
         self.store().jobs(&Scope::All, &filter, page).await.unwrap()
     }
 
-    /// The deliveries that tell about a job.
+    /// The deliveries that report a job.
     pub(crate) async fn deliveries(&self, of: JobId) -> Vec<Job> {
         self.list(JobFilter { parent: Some(of), ..JobFilter::default() }).await
     }

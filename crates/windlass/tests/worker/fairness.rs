@@ -8,7 +8,7 @@ use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::{JobFilter, Missed, Order, Overlap, Page, Recurrence, ScheduleSpec, Scope};
 use windlass::{Attempt, Failure, JobKind, Millis, Priority, State};
 
-/// Says its name when it runs.
+/// Records its name when it runs.
 #[derive(Debug, Serialize, Deserialize)]
 struct Say(String);
 
@@ -34,16 +34,16 @@ scenario! {
         for (name, priority) in [("c", normal), ("d", normal), ("e", low), ("a", highest), ("b", high)] {
             jobs.push(w.windlass.enqueue(Say(name.into())).priority(priority).await.unwrap());
         }
-        let record_contact = Said::default();
-        let worker = w.start(w.worker().handle(say).state(record_contact.clone()).queue("default", 1));
+        let names = Said::default();
+        let worker = w.start(w.worker().handle(say).state(names.clone()).queue("default", 1));
         for id in jobs {
             w.finished(id).await;
         }
         worker.stop().await;
-        assert_eq!(said(&record_contact), ["a", "b", "c", "d", "e"]);
+        assert_eq!(said(&names), ["a", "b", "c", "d", "e"]);
     }
 
-    async fn tenants_take_turns_however_much_one_of_them_asks_for(w: World) {
+    async fn tenants_get_fair_shares_however_much_one_of_them_requests(w: World) {
         let mut jobs = Vec::new();
         for n in 0..40 {
             jobs.push(w.windlass.enqueue(Say(format!("big{n}"))).tenant("big").await.unwrap());
@@ -51,20 +51,20 @@ scenario! {
         for n in 0..4 {
             jobs.push(w.windlass.enqueue(Say(format!("small{n}"))).tenant("small").await.unwrap());
         }
-        let record_contact = Said::default();
-        let worker = w.start(w.worker().handle(say).state(record_contact.clone()).queue("default", 2));
+        let names = Said::default();
+        let worker = w.start(w.worker().handle(say).state(names.clone()).queue("default", 2));
         for id in jobs {
             w.finished(id).await;
         }
         worker.stop().await;
-        let order = said(&record_contact);
+        let order = said(&names);
         let last_small = order.iter().rposition(|name| name.starts_with("small")).unwrap();
-        assert!(last_small < 16, "the small tenant waited for the big one: {order:?}");
+        assert!(last_small < 16, "the small tenant waited for the large one: {order:?}");
     }
 
     async fn a_queue_that_is_new_is_served_at_once(w: World) {
-        let record_contact = Said::default();
-        let worker = w.start(w.worker().handle(say).state(record_contact.clone()).all_queues(windlass::core::Executor::Worker, 5));
+        let names = Said::default();
+        let worker = w.start(w.worker().handle(say).state(names.clone()).all_queues(windlass::core::Executor::Worker, 5));
         for queue in ["one", "two", "three"] {
             let id = w.windlass.enqueue(Say(queue.into())).queue(queue).tenant("acme").await.unwrap();
             w.finished(id).await;
@@ -74,8 +74,8 @@ scenario! {
     }
 
     async fn a_delayed_job_runs_when_it_falls_due_and_not_before(w: World) {
-        let record_contact = Said::default();
-        let worker = w.start(w.worker().handle(say).state(record_contact.clone()));
+        let names = Said::default();
+        let worker = w.start(w.worker().handle(say).state(names.clone()));
         let id = w.windlass.enqueue(Say("later".into())).delay(Millis::new(700)).await.unwrap();
         w.advance(Millis::new(699)).await;
         assert_eq!(w.job(id).await.state, State::Queued);
@@ -94,7 +94,7 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_schedule_fires_once_per_firing_on_two_nodes_and_makes_up_once_for_a_downtime(w: World) {
+    async fn a_schedule_fires_once_per_firing_on_two_nodes_and_once_after_a_downtime(w: World) {
         let policy = w.job(w.windlass.enqueue(Say("policy".into())).await.unwrap()).await.policy;
         let template = NewJob::new(Kind::new("say").unwrap(), "\"tick\"", policy);
         let spec = ScheduleSpec {
@@ -108,11 +108,11 @@ scenario! {
         };
         let next = w.clock.now() + Millis::from_secs(10);
         let schedule = w.windlass.store().add_schedule(spec, Some(next)).await.unwrap();
-        let record_contact = Said::default();
+        let names = Said::default();
         let other = w.other_process();
         let workers = [
-            w.start(w.worker().handle(say).state(record_contact.clone()).queue("ticks", 1)),
-            other.start(other.worker().handle(say).state(record_contact.clone()).queue("ticks", 1)),
+            w.start(w.worker().handle(say).state(names.clone()).queue("ticks", 1)),
+            other.start(other.worker().handle(say).state(names.clone()).queue("ticks", 1)),
         ];
         for firing in 1..=3 {
             w.advance(Millis::from_secs(10)).await;
@@ -121,9 +121,9 @@ scenario! {
         for worker in workers {
             worker.stop().await;
         }
-        // Nobody is up for an hour; then one run makes up for all of it.
+        // No node runs for an hour; then one run replaces all missed ones.
         w.advance(Millis::from_secs(3600)).await;
-        let worker = w.start(w.worker().handle(say).state(record_contact.clone()).queue("ticks", 1));
+        let worker = w.start(w.worker().handle(say).state(names.clone()).queue("ticks", 1));
         w.until("the run that makes up", async || runs(&w, schedule.id).await == 4).await;
         w.pass(Millis::from_secs(3)).await;
         assert_eq!(runs(&w, schedule.id).await, 4);
@@ -157,7 +157,7 @@ scenario! {
     }
 }
 
-/// Runs of a schedule that have ended well.
+/// Runs of a schedule that have succeeded.
 async fn runs(w: &World, schedule: windlass::JobId) -> usize {
     let filter = JobFilter { schedule: Some(schedule), states: vec![State::Succeeded], ..JobFilter::default() };
     let page = Page { after: None, limit: 100, order: Order::OldestFirst };

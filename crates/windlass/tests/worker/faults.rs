@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use windlass::testing::Fault;
 use windlass::{Attempt, EventKind, Failure, JobKind, Millis, Reason, State};
 
-/// Waits until asked to go on, or for ever.
+/// Waits until it may continue, or for ever.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wait;
 
@@ -98,13 +98,13 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_worker_that_starts_while_the_store_is_away_waits_for_it(w: World) {
+    async fn a_worker_that_starts_while_the_store_is_unavailable_waits_for_it(w: World) {
         let id = w.windlass.enqueue(Wait).await.unwrap();
         w.faults.always(Fault::Unavailable);
         let worker = w.start(w.worker().handle(at_once).id("w1"));
         let stopped = w.start(w.worker().handle(at_once).id("w2"));
         w.pass(LEASE).await;
-        // One that is asked to stop meanwhile does.
+        // A worker that is asked to stop meanwhile stops.
         stopped.stop().await;
         w.faults.always(Fault::None);
         w.pass_until_finished(id).await;
@@ -131,7 +131,7 @@ scenario! {
         w.faults.choose(|call| if call == "renew" { Fault::Unavailable } else { Fault::None });
         w.reap_expired().await;
         w.faults.always(Fault::None);
-        // The renewal finds the lease gone and tells the handler, whose late success changes nothing.
+        // The renewal finds the lease gone and asks the handler to stop. Its late success changes nothing.
         w.pass(LEASE).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.result.as_deref()), (State::Succeeded, 2, Some("2")));
@@ -141,7 +141,7 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_claim_of_unknown_outcome_is_asked_about_and_run(w: World) {
+    async fn a_claim_of_unknown_outcome_is_queried_and_run(w: World) {
         let once = AtomicU32::new(0);
         w.faults.choose(move |call| {
             let is_first = call == "claim" && once.fetch_add(1, Ordering::SeqCst) == 0;
@@ -154,7 +154,7 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_claim_that_happens_after_it_was_asked_about_costs_no_attempt(w: World) {
+    async fn a_claim_that_happens_after_it_was_queried_costs_no_attempt(w: World) {
         let once = AtomicU32::new(0);
         w.faults.choose(move |call| {
             let is_first = call == "claim" && once.fetch_add(1, Ordering::SeqCst) == 0;
@@ -187,7 +187,7 @@ scenario! {
         }
     }
 
-    async fn a_job_that_kills_its_process_is_quarantined_and_its_neighbours_are_not(w: World) {
+    async fn a_job_that_kills_its_process_is_quarantined_and_other_jobs_are_not(w: World) {
         // The killer comes first by priority; its neighbours are claimed with it.
         let killer = w.windlass.enqueue(Kill).priority(windlass::Priority::Highest).retry("fixed:base=0,jitter=none,retries=20").await.unwrap();
         let mut neighbours = Vec::new();
@@ -212,7 +212,7 @@ scenario! {
     }
 }
 
-/// Stands for a job that takes its process along: the test kills the worker when it starts.
+/// Simulates a job that kills its process: the test kills the worker when the job starts.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kill;
 

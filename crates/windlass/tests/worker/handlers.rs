@@ -1,4 +1,4 @@
-//! What handlers may answer, and what becomes of it.
+//! What handlers may return, and how it affects the job.
 
 use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn a_running_job_is_reported_of_its_cancel_at_once(w: World) {
+    async fn a_running_job_is_notified_of_its_cancel_at_once(w: World) {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("hang")).await.unwrap();
         w.event(id, |what| matches!(what, EventKind::Started { .. })).await;

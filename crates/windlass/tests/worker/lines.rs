@@ -15,7 +15,7 @@ use windlass::low_level::stores::memory::MemoryStore;
 use windlass::low_level::stores::{Missed, Overlap, Recurrence, ScheduleSpec};
 use windlass::{Attempt, Failure, JobKind, Millis};
 
-/// Fails, and says something that belongs in no log.
+/// Fails, with a payload that must not be logged.
 #[derive(Debug, Serialize, Deserialize)]
 struct Boom {
     card: String,
@@ -34,8 +34,8 @@ thread_local! {
     static LINES: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps the lines of every thread. One for all tests, set before any of them logs: `tracing` remembers for the whole
-/// process whether a line interests anybody, and a subscriber of one thread can be missed.
+/// Keeps the lines of every thread. One for all tests, set before any of them logs: `tracing` caches for the whole
+/// process whether a line is needed, so a subscriber of one thread can be missed.
 struct Lines;
 
 pub(crate) fn keep_lines() {

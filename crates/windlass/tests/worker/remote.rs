@@ -1,4 +1,4 @@
-//! Remote workers: what they may take and touch, and what becomes of jobs that nobody received.
+//! Remote workers: what they may take and change, and what happens to jobs that nobody received.
 
 use crate::world::{LEASE, World, scenario};
 use futures_util::FutureExt;
@@ -92,7 +92,7 @@ scenario! {
         let job = take(&remote, of("ours"), 1).await.remove(0);
         w.clock.advance(Millis::from_secs(20));
         assert_eq!(extend(&remote, of("theirs"), &job).await, Answer::Stale);
-        // Ten seconds later the lease is over, which it would not be had it been renewed.
+        // Ten seconds later the lease is over, so it was not renewed.
         w.clock.advance(Millis::from_secs(11));
         let spared = windlass::low_level::stores::Spared::none();
         let reaped = w.windlass.store().reap(windlass::low_level::stores::Reap::Expired { spared }, 10).await.unwrap();

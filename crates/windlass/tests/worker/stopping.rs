@@ -4,7 +4,7 @@ use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
 use windlass::{Attempt, Delivery, EventKind, Failure, JobKind, Millis, Reason, State};
 
-/// Works for a while of the store's time.
+/// Runs for a while by the store's clock.
 #[derive(Debug, Serialize, Deserialize)]
 struct Work {
     seconds: u64,
@@ -41,7 +41,7 @@ scenario! {
         assert_eq!(w.job(id).await.state, State::Succeeded);
     }
 
-    async fn an_attempt_that_does_not_is_given_back_and_loses_nothing(w: World) {
+    async fn an_attempt_that_exceeds_the_grace_time_is_given_back_and_loses_nothing(w: World) {
         let mut worker = w.start(w.worker().handle(work).grace(Millis::from_secs(20)));
         let id = w.windlass.enqueue(Work { seconds: 3600, heeds: false }).await.unwrap();
         w.event(id, started).await;
@@ -53,7 +53,7 @@ scenario! {
         assert_eq!(history[0].label(), "Released");
     }
 
-    async fn a_handler_that_heeds_the_call_to_stop_says_itself_how_it_ended(w: World) {
+    async fn a_handler_that_stops_on_request_chooses_its_own_outcome(w: World) {
         let mut worker = w.start(w.worker().handle(work).grace(Millis::from_secs(20)));
         let id = w.windlass.enqueue(Work { seconds: 3600, heeds: true }).await.unwrap();
         w.event(id, started).await;

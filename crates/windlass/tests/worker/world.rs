@@ -1,6 +1,5 @@
-//! A store with a clock that the test moves, and what a test says about the workers on it. Virtual time and the real
-//! store stay in step: time moves only when no process waits for the store, so a slow machine changes nothing but the
-//! duration.
+//! A store with a clock that the test moves, and helpers for the workers on it. Virtual time and the real store stay in
+//! step: time moves only when no process waits for the store, so a slow machine changes nothing but the duration.
 
 use std::any::Any;
 use std::future::Future;
@@ -122,7 +121,7 @@ impl World {
     pub(crate) async fn event(&mut self, job: JobId, is_it: impl Fn(&EventKind) -> bool) -> Event {
         let found = async {
             loop {
-                let event = self.events.recv().await.expect("the events go on");
+                let event = self.events.recv().await.expect("the event stream stays open");
                 if event.job == job && is_it(&event.event_kind) {
                     return event;
                 }
@@ -131,7 +130,7 @@ impl World {
         within(found, "an event").await
     }
 
-    /// Waits for the job's next retry and lets its backoff pass. Answers the delay.
+    /// Waits for the job's next retry and lets its backoff pass. Returns the delay.
     pub(crate) async fn pass_retry(&mut self, job: JobId) -> Millis {
         let event = self.event(job, |what| matches!(what, EventKind::Retried { .. })).await;
         let EventKind::Retried { delay, .. } = event.event_kind else { unreachable!("the event is a retry") };
@@ -139,7 +138,7 @@ impl World {
         delay
     }
 
-    /// Lets time pass in small steps, and after each lets everyone act who waited for it.
+    /// Lets time pass in small steps. After each step, everything that waited for it runs.
     pub(crate) async fn pass(&self, span: Millis) {
         let end = self.clock.now() + span;
         while self.clock.now() < end {
@@ -151,7 +150,7 @@ impl World {
         self.advance(STEP).await;
     }
 
-    /// Moves the clock once. Before it, every process has come to rest at the time that is; after it, at the new one.
+    /// Moves the clock once. Every process is idle before the step, and idle again after it.
     pub(crate) async fn advance(&self, span: Millis) {
         self.quiet().await;
         self.clock.advance(span);
@@ -230,7 +229,7 @@ impl World {
     }
 }
 
-/// A schema that goes when its test ends.
+/// A schema that is dropped when its test ends.
 #[cfg(feature = "postgres")]
 struct Schema {
     url: String,
@@ -257,7 +256,7 @@ impl Drop for Schema {
     }
 }
 
-/// A worker under way.
+/// A running worker.
 pub(crate) struct Started {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), WorkerError>>,

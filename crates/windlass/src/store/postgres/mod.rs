@@ -1,5 +1,6 @@
-//! Postgres: one schema for a fleet. Hot statements are set statements over arrays; claims are heap-only updates; the archive is
-//! partitioned. Works behind a pooler in transaction mode: qualified names, transaction-level locks and settings only.
+//! Postgres: one schema for a fleet. Hot statements are set statements over arrays; claims are heap-only updates; the
+//! archive is partitioned. Works behind a pooler in transaction mode: qualified names, transaction-level locks and
+//! settings only.
 
 mod api;
 mod connection;
@@ -68,12 +69,12 @@ struct Inner {
 
 impl PostgresStore {
     /// Opens the store at a URL (`postgres://user:password@host/database?sslmode=require`), or, for just `postgres://`,
-    /// where the `PG*` environment variables point. Statements are prepared where the connection goes straight to the server;
-    /// behind a pooler they are not. `prepared=on` or `prepared=off` in the URL overrides this.
+    /// where the `PG*` environment variables point. Statements are prepared where the connection goes straight to the
+    /// server; behind a pooler they are not. `prepared=on` or `prepared=off` in the URL overrides this.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot work
-    /// with, [`StoreError::Unavailable`] if the server cannot be reached.
+    /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot
+    /// work with, [`StoreError::Unavailable`] if the server cannot be reached.
     pub async fn open(url: &str, options: Options) -> Result<Arc<Self>> {
         if !statements::texts::is_schema_name(&options.schema) {
             let form = "[a-z_][a-z0-9_]{0,62}";
@@ -106,7 +107,8 @@ impl PostgresStore {
         Ok(Arc::new(Self { inner, gatherers, _tasks: tasks }))
     }
 
-    /// Stores jobs in the caller's own transaction: they exist exactly if it commits. Their queues are registered at once.
+    /// Stores jobs in the caller's own transaction: they exist exactly if it commits. Their queues are registered at
+    /// once.
     ///
     /// # Errors
     /// As [`crate::store::Store::enqueue`]; after an error the transaction can only be rolled back.
@@ -136,8 +138,8 @@ impl PostgresStore {
         commit::apply(&self.inner, on, &commits, &numbers, &ended).await
     }
 
-    /// Prepares every statement on one connection and discards it, to check that the schema and the types of parameters are as
-    /// expected.
+    /// Prepares every statement on one connection and discards it, to check that the schema and the types of parameters
+    /// are as expected.
     ///
     /// # Errors
     /// The first statement that does not fit, and why.
@@ -162,7 +164,7 @@ impl PostgresStore {
         Ok(Sql::ALL.len())
     }
 
-    /// After what may make work due.
+    /// Called after anything that may make jobs due.
     fn ringing<T>(&self, done: T) -> T {
         self.inner.wake.ring();
         self.inner.news.notify_one();

@@ -19,7 +19,8 @@ use tokio_postgres::types::ToSql;
 use windlass_core::Timestamp;
 use windlass_core::job::{QueueName, Tenant};
 
-/// How often, and how far apart, a worker's lock is tried: the server needs a moment to notice that its holder has gone.
+/// How often, and how far apart, a worker's lock is tried: the server needs a moment to notice that its holder has
+/// gone.
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 

@@ -1,4 +1,4 @@
-//! The store's verbs, each handed to the writer or a reader.
+//! The store's methods: each is passed to the writer or to a reader.
 
 use super::SqliteStore;
 use super::connection::readers::Reader;

@@ -1,5 +1,5 @@
-//! The store in a SQLite file: one writer thread with group commit, a few readers, nothing to install. Several processes may
-//! share the file, and the tables (all named `windlass_…`) may live in an application's own.
+//! The store in a SQLite file: one writer thread with group commit, a few readers, nothing to install. Several
+//! processes may share the file, and the tables (all named `windlass_…`) may be in an application's own file.
 
 mod api;
 mod connection;
@@ -43,7 +43,7 @@ pub struct SqliteStore {
     /// Reads claimed jobs. Separate, so that they do not wait for long reads.
     claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
-    /// How far pruning has come among the keys.
+    /// How far pruning has checked the keys.
     keys_pruned: Arc<AtomicI64>,
 }
 
@@ -54,12 +54,12 @@ impl std::fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the file at `path`, makes it (for its owner alone) if it is not there, and brings its tables up to date unless
-    /// `options` leaves that to the operator.
+    /// Opens the file at `path`. Creates it, readable by its owner only, if it does not exist. Migrates its tables,
+    /// unless `options` leaves that to the operator.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if the file cannot be used now, [`StoreError::Schema`] if its tables are not ones this
-    /// version can work with.
+    /// [`StoreError::Unavailable`] if the file cannot be used now, [`StoreError::Schema`] if its tables are not ones
+    /// this version can work with.
     pub async fn open(path: &str, options: Options) -> Result<Arc<Self>, StoreError> {
         let path = PathBuf::from(path);
         let opening = tokio::task::spawn_blocking(move || Self::open_now(path, options));
@@ -69,7 +69,7 @@ impl SqliteStore {
     fn open_now(path: PathBuf, options: Options) -> Result<Self, StoreError> {
         let conn = connection::connect::writer(&path)?;
         match options.migrations {
-            // Only if needed: on a file that other processes write to, the lock may take long.
+            // Only if needed: getting the lock may take long if other processes write to the file.
             Migrations::Run if connection::migrate::SCHEMA.verify(&conn).is_ok() => {}
             Migrations::Run => connection::migrate::SCHEMA.migrate(&conn, options.clock.now())?,
             Migrations::LeaveToOperator => connection::migrate::SCHEMA.verify(&conn)?,
@@ -121,16 +121,17 @@ impl SqliteStore {
         self.commits.load(Ordering::Relaxed)
     }
 
-    /// Copies the database, as it is at one moment, into a new file at `to`, while work goes on.
+    /// Copies a snapshot of the database into a new file at `to` while work continues.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if either file cannot be used; [`StoreError::Invalid`] if there is a file at `to` already.
+    /// [`StoreError::Unavailable`] if either file cannot be used; [`StoreError::Invalid`] if there is a file at `to`
+    /// already.
     pub async fn backup(&self, to: &str) -> Result<(), StoreError> {
         let to = PathBuf::from(to);
         self.readers.backup(to).await
     }
 
-    /// Runs `work` in the writer's next transaction; answers when that is durable.
+    /// Runs `work` in the writer's next transaction; returns when it is durable.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -143,7 +144,8 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(StoreError::unknown("the writer stopped before it answered")))
     }
 
-    /// The same for a batch, which comes back to be dropped here: every command waits while the writer frees memory.
+    /// The same for a batch. It is returned and dropped here, because every command waits while the writer frees
+    /// memory.
     async fn write_all<I: Send + 'static, T: Send + 'static>(
         &self,
         batch: Vec<I>,
@@ -164,17 +166,18 @@ impl SqliteStore {
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
     async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<ClaimedJob>, StoreError> {
         let read = self.claimed.read(move |reader| life::leases::running(&reader.conn, &mut reader.names, &jobs)).await;
-        read.map_err(|error| StoreError::unknown(format!("what was claimed could not be read ({error})")))
+        read.map_err(|error| StoreError::unknown(format!("the claimed jobs could not be read ({error})")))
     }
 }
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.watch.stop();
-        // Readers first: the last connection of a file writes its log back and removes it, and a read-only connection cannot do that.
+        // Readers close first: the last connection to a file copies and removes the log, which a read-only connection
+        // cannot do.
         self.readers.close();
         self.claimed.close();
-        // Closing the queue ends the writer, after what is in it.
+        // Closing the queue stops the writer after the commands still in it.
         drop(self.writer.take());
         if let Some(thread) = self.thread.take() {
             // If the writer panicked, its callers got an error.

@@ -1,4 +1,4 @@
-//! What is SQLite's alone; everything else is the conformance suite's.
+//! Tests for SQLite only. The conformance suite tests what all stores share.
 
 use super::SqliteStore;
 use crate::clock::Clock;
@@ -25,7 +25,7 @@ mod schema;
 mod sharing;
 mod statements;
 
-/// A store in a directory of its own, with a clock that stands still.
+/// A store in its own directory, with a stopped clock.
 struct Home {
     dir: TempDir,
     clock: Clock,
@@ -115,7 +115,7 @@ async fn concurrent_commands_share_commits() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_leaves_its_neighbours_alone() {
+async fn a_failed_command_does_not_affect_others_in_its_transaction() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
@@ -136,7 +136,7 @@ async fn a_command_that_fails_leaves_its_neighbours_alone() {
 }
 
 #[tokio::test]
-async fn ids_are_never_used_again_whatever_is_pruned() {
+async fn ids_are_not_reused_after_pruning() {
     let home = Home::new();
     let mut store = home.open().await;
     let key = SettingKey::Queue { tenant: None, name: "default".into() };
@@ -158,7 +158,7 @@ async fn ids_are_never_used_again_whatever_is_pruned() {
 }
 
 #[tokio::test]
-async fn the_views_answer_in_words() {
+async fn the_views_show_readable_values() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
@@ -181,7 +181,7 @@ async fn the_views_answer_in_words() {
 }
 
 #[tokio::test]
-async fn a_backup_is_a_store_of_its_own() {
+async fn a_backup_opens_as_a_store() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
@@ -194,7 +194,7 @@ async fn a_backup_is_a_store_of_its_own() {
 }
 
 #[tokio::test]
-async fn health_tells_engine_and_schema_and_has_nothing_to_warn_of() {
+async fn health_reports_engine_and_schema_without_warnings() {
     let home = Home::new();
     let health = home.open().await.health().await.unwrap();
     assert!(health.engine.starts_with("sqlite 3."), "{}", health.engine);
@@ -204,7 +204,7 @@ async fn health_tells_engine_and_schema_and_has_nothing_to_warn_of() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_file_is_its_owners_alone() {
+async fn only_the_owner_can_access_the_file() {
     use std::os::unix::fs::PermissionsExt;
     let home = Home::new();
     let store = home.open().await;

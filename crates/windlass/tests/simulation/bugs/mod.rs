@@ -29,7 +29,7 @@ pub enum Bug {
     AttemptNotRaised,
     WebhookIdPerTry,
     WebhookBodyPerTry,
-    /// What an unknown claim brought is not said.
+    /// The jobs of a claim with an unknown outcome are not reported.
     HeldForgotten,
     CommitWithoutFence,
     /// A commit is reported as applied, and not stored.
@@ -42,9 +42,9 @@ pub enum Bug {
     /// The lease of a running job ends with another job's commit.
     LeaseEndedTooSoon,
     RenewRevivesReaped,
-    /// A renewal does not say that a cancel was requested.
+    /// A renewal does not report that a cancel was requested.
     CancelNotReported,
-    /// A reap during an outage takes what must be spared.
+    /// A reap during an outage takes leases that must be spared.
     OutageCostsAttempts,
     ReapTakesLiving,
     CancelNotKept,
@@ -86,7 +86,7 @@ const ALL: [Bug; 26] = [
     Bug::PruneTakesLive,
 ];
 
-/// The first seed that finds the bug, and the promise that it says is broken.
+/// The first seed that finds the bug, and the broken promise it reports.
 fn found(bug: Bug, seeds: u64) -> Option<(u64, String)> {
     (0..seeds).find_map(|seed| {
         let store = BuggyStore::new(MemoryStore::new(options(seed)), bug);
@@ -107,6 +107,6 @@ fn every_bug_of_a_store_is_found() {
 }
 
 #[test]
-fn the_store_for_bugs_has_none_of_its_own() {
+fn the_store_for_planted_bugs_has_no_bugs_without_one() {
     assert_eq!(found(Bug::None, 20), None);
 }

@@ -24,7 +24,7 @@ const ALL_JOBS: Page = Page { after: None, limit: 10_000, order: Order::OldestFi
 pub struct BuggyStore {
     inner: Arc<dyn Store>,
     bug: Bug,
-    /// Counts calls, so that a bug can show now and then only.
+    /// Counts calls, so that a bug can show only now and then.
     calls: AtomicI64,
     /// The first job of each key, whatever its tenant.
     keys: Mutex<BTreeMap<Arc<str>, JobId>>,

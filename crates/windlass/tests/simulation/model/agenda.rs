@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use windlass::core::{JobId, Millis};
 use windlass::low_level::job::NewJob;
 
-/// A life of a node: what an earlier life planned does not happen to the next.
+/// One life of a node. Events planned by an earlier life do not reach the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Life {
     pub node: usize,

@@ -12,7 +12,7 @@ pub enum Call {
     Held(LeaseId),
     Commit(Vec<Commit>, Vec<LeaseId>),
     Renew(WorkerId, Vec<LeaseId>, Millis),
-    /// With the time it was asked.
+    /// With the time of the request.
     Reap(Spared, Millis),
     Expire,
     Due,
@@ -31,7 +31,7 @@ pub enum Answer {
     Answered(Result<(), Trouble>),
 }
 
-/// Why a call brought no answer.
+/// Why a call got no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     Unavailable,
@@ -48,15 +48,15 @@ impl Call {
             Self::Held(lease) => Answer::Held(lease, sorted(store.held(vec![lease]).await)),
             Self::Commit(commits, ended) => Answer::Committed(sorted(store.commit(commits, ended).await)),
             Self::Renew(worker, leases, span) => Answer::Renewed(sorted(store.renew(&worker, leases, span).await)),
-            Self::Reap(spared, _) => record_contact(store.reap(Reap::Expired { spared }, BATCH).await),
-            Self::Expire => record_contact(store.expire(BATCH).await),
+            Self::Reap(spared, _) => answered(store.reap(Reap::Expired { spared }, BATCH).await),
+            Self::Expire => answered(store.expire(BATCH).await),
             Self::Due => Answer::Due(sorted(store.due_schedules(BATCH).await).map(|(due, _)| due)),
-            Self::Fire(firing) => record_contact(store.fire(firing).await),
-            Self::Prune => record_contact(store.prune().await),
+            Self::Fire(firing) => answered(store.fire(firing).await),
+            Self::Prune => answered(store.prune().await),
         }
     }
 
-    /// The same call as a store sees it that comes to it now.
+    /// The same call, as the store sees it now.
     pub fn arriving(self, now: Millis) -> Self {
         match self {
             Self::Reap(mut spared, asked) => {
@@ -84,7 +84,7 @@ impl Call {
 
 impl Answer {
     /// What a node learns about its contact with the store.
-    pub fn record_contact(&self) -> Result<(), StoreError> {
+    pub fn contact(&self) -> Result<(), StoreError> {
         let trouble = match self {
             Self::Claimed(_, answer) => answer.as_ref().err(),
             Self::Held(_, answer) => answer.as_ref().err(),
@@ -97,7 +97,7 @@ impl Answer {
     }
 }
 
-fn record_contact<T>(result: Result<T, StoreError>) -> Answer {
+fn answered<T>(result: Result<T, StoreError>) -> Answer {
     Answer::Answered(sorted(result).map(|_| ()))
 }
 

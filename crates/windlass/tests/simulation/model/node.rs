@@ -22,7 +22,7 @@ pub struct Node {
     pub plan: Arc<FaultPlan>,
     pub store: Arc<FaultyStore>,
     pub held: BTreeMap<Key, Held>,
-    /// Attempts whose outcomes are on their way to the store.
+    /// Attempts whose outcomes are being sent to the store.
     pub sent: Vec<Key>,
     /// The leases that the commit under way ends.
     pub ending: Vec<LeaseId>,
@@ -43,7 +43,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Sets it, unless it rings sooner anyway. Answers its number.
+    /// Sets it, unless it is already set for an earlier time. Returns its number.
     pub fn set(&mut self, at: Millis) -> Option<u32> {
         if self.at.is_some_and(|sooner| sooner <= at) {
             return None;
@@ -53,7 +53,7 @@ impl Alarm {
         Some(self.number)
     }
 
-    /// Whether this ring is the one that was set last.
+    /// Whether this number is the one that was set last.
     pub fn rings(&mut self, number: u32) -> bool {
         let is_it = self.number == number;
         if is_it {

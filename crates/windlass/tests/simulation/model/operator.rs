@@ -1,5 +1,5 @@
-//! Operators: they cancel, replay, discard, amend, pause and trigger while everything runs; sometimes what is not
-//! theirs.
+//! Operators: they cancel, replay, discard, amend, pause and trigger while everything runs, sometimes jobs of another
+//! tenant.
 
 use crate::model::agenda::Event;
 use crate::model::message::sorted;

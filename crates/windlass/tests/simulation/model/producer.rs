@@ -64,8 +64,8 @@ impl Sim {
         self.note(|| format!("  → {result:?}"));
         match result {
             Ok(answers) => self.acknowledged(&jobs, &answers),
-            // Nothing happened: asking again is what anybody would do. After an unknown outcome only a key makes it
-            // safe, but some ask anyway.
+            // Nothing happened, so the producer asks again. After an unknown outcome only a key makes that safe, but
+            // some producers ask anyway.
             Err(Trouble::Unavailable) => {}
             Err(Trouble::Unknown) => {
                 let again: Vec<NewJob> = jobs.into_iter().filter(|job| job.idempotency.is_some()).collect();
@@ -82,7 +82,7 @@ impl Sim {
             let sent = self.tags.entry(tag(&job.payload)).or_default();
             match answer {
                 Enqueued::Created { .. } => sent.acknowledged += 1,
-                // Another request of the same key and payload stands for this one.
+                // Another request with the same key and payload covers this one.
                 Enqueued::Existing(_) | Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::NotStored => {}
             }
         }
@@ -91,7 +91,7 @@ impl Sim {
     fn new_job(&mut self) -> NewJob {
         let has_key = self.swarm.has(Spice::Keys) && self.pick(2) == 0;
         let is_poison = self.swarm.has(Spice::Poison) && self.pick(30) == 0;
-        // Keyed requests share few tags and keys, so that they meet.
+        // Keyed requests share few tags and keys, so that they collide.
         let tag = if has_key { self.pick(6) } else { 100 + self.tags.len() as u64 };
         let word = if is_poison && !has_key { "poison" } else { "work" };
         let delay = if self.pick(4) == 0 { RunAt::After(Millis::new(self.pick(60_000))) } else { RunAt::Now };

@@ -17,9 +17,9 @@ use windlass::testing::{FaultPlan, FaultRates, FaultyStore, StoreContact};
 pub const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
 /// How long everything may take to finish once nothing goes wrong any more.
 const CALM_LIMIT: Millis = Millis::from_secs(4 * 3600);
-/// More steps than any seed needs: something goes round in circles.
+/// More steps than any seed needs: a run that reaches them is in a loop.
 const MAX_STEPS: u64 = 200_000;
-/// Steps between two looks at everything.
+/// Steps between two full checks.
 const LOOK_EVERY: u64 = 64;
 /// Lines of the trace that are kept.
 const TRACE: usize = 80;
@@ -32,7 +32,7 @@ pub struct Sim {
     pub operator_plan: Arc<FaultPlan>,
     /// The store's clock, which may jump.
     pub clock: Clock,
-    /// Time as it passes: what nodes measure with.
+    /// Real elapsed time, which nodes measure with.
     pub ticks: Clock,
     pub agenda: Agenda,
     pub nodes: Vec<Node>,
@@ -53,7 +53,7 @@ pub struct Sent {
     pub acknowledged: usize,
 }
 
-/// What happened, to compare two runs and to show the last lines of a bad one.
+/// What happened, to compare two runs and to show the last lines of a failed one.
 #[derive(Debug, Default)]
 struct Trace {
     hash: u64,
@@ -241,11 +241,11 @@ impl Sim {
     }
 
     /// In the calm, a lease that has run out long ago must have been reaped: by a node whose contact with the store has
-    /// been unbroken for long enough. (Poison goes on killing nodes, which breaks contacts and leaves leases behind.)
+    /// been unbroken for long enough. (Poison jobs still kill nodes, which breaks contacts and leaves leases behind.)
     fn check_orphans(&self) {
         let (lease, now) = (self.swarm.lease, self.clock.now());
         let bound = lease + lease + Millis::from_secs(30);
-        // In touch all the while, with no silence that is long beside a lease.
+        // In contact all the time, without a gap that is long compared with a lease.
         let could_reap = |node: &Node| {
             let spared = node.store_contact.spared(&self.ticks);
             node.is_up && !spared.holds(bound) && !spared.holds(lease)

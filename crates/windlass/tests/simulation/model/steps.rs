@@ -37,7 +37,7 @@ impl Sim {
         }
     }
 
-    /// What a dead node planned does not happen; what a frozen one planned waits.
+    /// Events of a dead node are dropped; events of a frozen node wait.
     fn awake(&mut self, event: Event) -> Option<Event> {
         let life = match &event {
             Event::Fetch(life, _)
@@ -92,12 +92,12 @@ impl Sim {
     }
 
     fn answer(&mut self, life: Life, answer: Answer) {
-        let record_contact = answer.record_contact();
+        let contact = answer.contact();
         let node = &mut self.nodes[life.node];
-        node.store_contact.record_contact(&record_contact, &self.ticks);
+        node.store_contact.record_contact(&contact, &self.ticks);
         match answer {
             Answer::Claimed(_, Ok(claimed)) => self.claimed(life, claimed),
-            // What did the claim bring? Ask until the store knows.
+            // Which jobs did the claim take? Ask until the store knows.
             Answer::Claimed(lease, Err(Trouble::Unknown)) => self.send(life, Call::Held(lease)),
             Answer::Claimed(_, Err(Trouble::Unavailable)) => {
                 node.is_claiming = false;
@@ -144,9 +144,9 @@ impl Sim {
         let store = node.store.clone();
         let queues = sorted(store.queues().await);
         let node = &mut self.nodes[life.node];
-        let record_contact = queues.map_err(|_| windlass::low_level::stores::StoreError::unavailable("trouble"));
-        node.store_contact.record_contact(&record_contact, &self.ticks);
-        let Ok(queues) = record_contact else {
+        let contact = queues.map_err(|_| windlass::low_level::stores::StoreError::unavailable("trouble"));
+        node.store_contact.record_contact(&contact, &self.ticks);
+        let Ok(queues) = contact else {
             let pause = self.reconnect(life);
             return self.fetch_in(pause, life);
         };
@@ -242,10 +242,10 @@ impl Sim {
     }
 
     /// Asks handlers to stop; they do so soon.
-    fn ask_to_stop(&mut self, life: Life, whom: impl Fn(&Held) -> bool) {
+    fn ask_to_stop(&mut self, life: Life, is_chosen: impl Fn(&Held) -> bool) {
         let mut reported = Vec::new();
         for (key, held) in &mut self.nodes[life.node].held {
-            if whom(held) && held.is_running() && !held.is_asked_to_stop {
+            if is_chosen(held) && held.is_running() && !held.is_asked_to_stop {
                 held.is_asked_to_stop = true;
                 reported.push(*key);
             }

@@ -14,7 +14,7 @@ pub enum Spice {
     Freezes,
     /// One node is cut off from the store.
     Partitions,
-    /// The store is away for everybody.
+    /// The store is unavailable for everybody.
     Outages,
     Errors,
     LateMessages,
@@ -24,7 +24,7 @@ pub enum Spice {
     SlowHandlers,
     HangingHandlers,
     PanickingHandlers,
-    /// Handlers that take their process with them.
+    /// Handlers that kill their process.
     Poison,
     AtMostOnce,
     Keys,
@@ -100,7 +100,7 @@ impl Swarm {
     pub fn new(seed: u64) -> Self {
         let random = Random::seeded(seed ^ 0x5EED);
         let pick = |n: u64| random.number() % n;
-        // Some seeds are mild and some wild; a quarter keeps away from everything that costs leases.
+        // Some seeds have few faults and some many; a quarter has none that cost leases.
         let (share, spares_leases) = (20 + pick(60), pick(4) == 0);
         let mut on: Vec<Spice> = ALL.into_iter().filter(|_| pick(100) < share).collect();
         if spares_leases {

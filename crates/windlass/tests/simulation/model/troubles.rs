@@ -133,7 +133,7 @@ impl Sim {
         };
         let mut worker = asked.clone();
         if lock.is_some() {
-            // Whoever held leases under this name is gone.
+            // The process that held leases under this name is gone.
             match sorted(store.reap(Reap::Of(asked), 100).await) {
                 Ok(_) => {}
                 Err(_) => return self.plan_in(Millis::from_secs(1), Event::Mishap(Mishap::Restart(index))),
@@ -152,7 +152,7 @@ impl Sim {
         self.plan_in(pause, Event::Upkeep(life));
     }
 
-    /// An orderly end: claim no more, give back what runs, commit everything.
+    /// A graceful stop: claim no more, give back running jobs, commit everything.
     pub fn drain(&mut self, index: usize) {
         let (now, random) = (self.clock.now(), self.random.clone());
         let node = &mut self.nodes[index];

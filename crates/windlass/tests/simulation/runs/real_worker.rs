@@ -1,5 +1,5 @@
 //! The real worker, upkeep included, under the same watch: killed, drained, cut off and restarted in virtual time. The
-//! runtime's own choices are not ours to seed, so a seed does not replay to the letter; what it must keep is the same.
+//! runtime's own choices cannot be seeded, so a seed does not replay exactly. The promises are the same.
 
 use crate::model::handler::{self, End, Play};
 use crate::model::sim::{Sim, Tracing};
@@ -101,7 +101,7 @@ impl Fleet {
     fn new(seed: u64) -> Self {
         let swarm = Swarm::new(seed);
         let sim = Sim::new(swarm.clone(), MemoryStore::new(options(seed)), Tracing::Off);
-        // A worker that stops while the store is away cannot wait for it for ever: its leases run out.
+        // A worker that stops while the store is unavailable cannot wait for ever: its leases run out.
         sim.store.record().none_may_be_lost &= !swarm.has(Spice::Drains);
         let stage = Stage { store: sim.store.clone(), swarm: Arc::new(swarm), random: Random::seeded(seed ^ 1) };
         let node = |index: usize| {
@@ -119,7 +119,7 @@ impl Fleet {
             if node.stopping.as_ref().is_some_and(JoinHandle::is_finished) {
                 node.stopping = None;
             }
-            // A store that is away at the start ends the worker: its supervisor tries again.
+            // If the store is unavailable at the start, the worker ends and its supervisor tries again.
             if node.running.as_ref().is_some_and(|(_, task)| task.is_finished()) {
                 (node.running, node.restart_at) = (None, now + Millis::from_secs(1));
             }
@@ -129,7 +129,7 @@ impl Fleet {
         }
     }
 
-    /// A node, now and then, dies or stops in order; the store goes away.
+    /// Now and then a node dies or stops gracefully, or the store becomes unavailable.
     fn strike(&mut self) {
         let now = self.sim.now();
         for index in 0..self.nodes.len() {

@@ -45,7 +45,7 @@ pub fn on_model(seed: u64, store: Arc<dyn Store>, tracing: Tracing) -> Report {
     })
 }
 
-/// Tells all about a seed that broke a promise, and fails.
+/// Prints the details of a seed that broke a promise, and fails.
 fn fail(seed: u64, promise: &str) -> ! {
     let again = in_memory(seed, Tracing::On);
     for line in &again.last_lines {
@@ -161,7 +161,7 @@ fn whatever_goes_wrong_no_promise_is_broken() {
 fn a_seed_replays_exactly() {
     for seed in 0..TWICE {
         let (one, two) = (in_memory(seed, Tracing::On), in_memory(seed, Tracing::On));
-        assert_eq!((one.hash, one.steps), (two.hash, two.steps), "seed {seed} went two ways");
+        assert_eq!((one.hash, one.steps), (two.hash, two.steps), "seed {seed} had two different runs");
         assert_ne!(one.hash, 0);
     }
 }

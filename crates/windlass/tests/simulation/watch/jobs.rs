@@ -99,7 +99,7 @@ impl Record {
                 self.stored(*id, new, now);
             }
             Enqueued::Existing(id) => {
-                // Of a job that is no longer kept nobody knows the payload, but its key still stands.
+                // The payload of a job that is no longer kept is unknown, but its key is still valid.
                 let is_it =
                     self.has_key_of(*id, new) && (self.jobs[id].new.payload == new.payload || self.jobs[id].pruned);
                 self.demand(is_it, || format!("a key was answered with job {id}, which is another"));
@@ -118,7 +118,7 @@ impl Record {
         self.jobs.get(&id).is_some_and(|k| k.new.tenant == new.tenant && key(&k.new) == key(new))
     }
 
-    /// A job that the new one's key stands for already.
+    /// The job that the new job's key already belongs to.
     fn standing_key(&self, new: &NewJob, now: Timestamp) -> Option<JobId> {
         new.idempotency.as_ref()?;
         let stands = self.jobs.values().filter(|known| self.has_key_of(known.id, new)).find(|known| {

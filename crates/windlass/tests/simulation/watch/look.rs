@@ -1,4 +1,4 @@
-//! Looking: is what the store holds what the record says? At the jobs a call touched, and now and then at all of them.
+//! Checks that the store holds what the record says: for the jobs a call touched, and now and then for all of them.
 
 use crate::watch::record::{Known, Record};
 use crate::watch::store::{Result, Watched};
@@ -37,7 +37,7 @@ impl Watched {
         }
     }
 
-    /// Jobs as they are, to see whether anything at all changes.
+    /// Jobs as they are, to check later that nothing changed.
     pub async fn snapshots(&self, ids: &[JobId]) -> Vec<Option<Job>> {
         let mut jobs = Vec::with_capacity(ids.len());
         for id in ids {
@@ -69,7 +69,7 @@ impl Watched {
         Ok(record.jobs.values().filter(|k| !k.pruned && !stored.contains(&k.id)).map(|k| k.id).collect())
     }
 
-    /// Compares everything: no job lost, none made up, none changed by nobody.
+    /// Compares everything: no job is lost, invented or changed without a call.
     pub async fn look_at_all(&self) -> Result<()> {
         self.look_at_leases(|_| true).await;
         let stored = self.inner.jobs(&Scope::All, &JobFilter::default(), ALL).await?;
@@ -122,7 +122,7 @@ impl Record {
         self.demand(may_be_gone, || format!("acknowledged job {id} is lost"));
     }
 
-    /// One delivery for each time the job finished as its webhook wants to know.
+    /// One delivery for each time the job finished in a state that its webhook reports.
     fn demand_reported(&mut self, parent: JobId) {
         let made = self.jobs.values().filter(|known| known.new.parent == Some(parent)).count();
         let reported = self.jobs.get(&parent).map_or(0, |known| known.reported);

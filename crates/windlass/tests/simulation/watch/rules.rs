@@ -1,4 +1,4 @@
-//! The rules that a transition must keep, said a second time and more simply than the library says them.
+//! The rules that a transition must keep, stated a second time and more simply than in the library.
 
 use crate::watch::record::{Known, Line};
 use windlass::core::{Delivery, Millis, Next, Reason, State, Status, Timestamp, Transition, Why};

@@ -16,7 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 /// Longest wait for a connection.
 pub(in crate::store::postgres) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit holds on this server, perhaps not on the standby.
+/// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit holds on this server, perhaps
+/// not on the standby.
 const SYNC_WAIT_CANCELLED: &str = "01000";
 
 /// How to reach the database.
@@ -61,20 +62,20 @@ impl Connector {
         self.prepared.is_on(&link.client).await.map_err(before)
     }
 
-    /// Opens a connection. Notifications go to `record_contact`, if anyone listens.
+    /// Opens a connection. Notifications go to `notified`, if given.
     pub(in crate::store::postgres) async fn connect(
         &self,
-        record_contact: Option<mpsc::Sender<()>>,
+        notified: Option<mpsc::Sender<()>>,
     ) -> Result<Link, StoreError> {
         let opening = async {
             match &self.tls {
                 Some(tls) => {
                     let (client, connection) = self.config.connect(tls.clone()).await?;
-                    Ok(link(client, connection, record_contact))
+                    Ok(link(client, connection, notified))
                 }
                 None => {
                     let (client, connection) = self.config.connect(NoTls).await?;
-                    Ok(link(client, connection, record_contact))
+                    Ok(link(client, connection, notified))
                 }
             }
         };
@@ -88,7 +89,7 @@ impl Connector {
 fn link<S, T>(
     client: Client,
     mut connection: tokio_postgres::Connection<S, T>,
-    record_contact: Option<mpsc::Sender<()>>,
+    notified: Option<mpsc::Sender<()>>,
 ) -> Link
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -103,9 +104,9 @@ where
             {
                 warning.store(true, Ordering::Release);
             }
-            if let (AsyncMessage::Notification(_), Some(record_contact)) = (&message, &record_contact) {
+            if let (AsyncMessage::Notification(_), Some(notified)) = (&message, &notified) {
                 // A full channel already holds a notification.
-                let _ = record_contact.try_send(());
+                let _ = notified.try_send(());
             }
         }
     });

@@ -20,7 +20,7 @@ pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, 
     let beat = store.write(Sql::Pulse, &[&store.fixed()]).await?;
     let now = beat.first().map_or_else(|| Ok(before), |row| Columns::new(row).moment("now"))?;
     let rows = store.read(Sql::Server, &[&store.fixed(), &STRAY_AFTER]).await?;
-    let row = rows.first().ok_or_else(|| StoreError::unavailable("the server says nothing of itself"))?;
+    let row = rows.first().ok_or_else(|| StoreError::unavailable("the server did not report its settings"))?;
     let c = Columns::new(row);
     let version = c.text("version")?;
     let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));

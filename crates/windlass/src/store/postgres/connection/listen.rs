@@ -1,5 +1,5 @@
-//! Wake-ups across processes: a listener with a connection of its own, and a debounced notifier. They are hints: where a
-//! pooler drops them, workers poll.
+//! Wake-ups across processes: a listener with a connection of its own, and a debounced notifier. They are hints: where
+//! a pooler drops them, workers poll.
 
 use crate::store::postgres::Inner;
 use crate::store::postgres::statements::Sql;
@@ -43,12 +43,12 @@ async fn send(inner: &Inner) {
 async fn listen(inner: Arc<Inner>) {
     let mut is_tested = false;
     loop {
-        let (record_contact, mut news) = mpsc::channel(1);
-        match open(&inner, record_contact).await {
+        let (notified, mut notifications) = mpsc::channel(1);
+        match open(&inner, notified).await {
             Ok(_link) => {
                 if !is_tested {
                     send(&inner).await;
-                    if tokio::time::timeout(TEST, news.recv()).await.is_err() {
+                    if tokio::time::timeout(TEST, notifications.recv()).await.is_err() {
                         tracing::warn!("notifications do not arrive (a pooler?): workers poll for work");
                         return;
                     }
@@ -57,7 +57,7 @@ async fn listen(inner: Arc<Inner>) {
                 // A notification may have been missed while nobody listened.
                 inner.wake.ring();
                 // The channel closes with the connection.
-                while news.recv().await.is_some() {
+                while notifications.recv().await.is_some() {
                     inner.wake.ring();
                 }
             }
@@ -69,9 +69,9 @@ async fn listen(inner: Arc<Inner>) {
 
 async fn open(
     inner: &Inner,
-    record_contact: mpsc::Sender<()>,
+    notified: mpsc::Sender<()>,
 ) -> Result<crate::store::postgres::connection::connect::Link, crate::store::StoreError> {
-    let link = inner.pool.connector().connect(Some(record_contact)).await?;
+    let link = inner.pool.connector().connect(Some(notified)).await?;
     let statement = format!("LISTEN \"{}\"", channel(inner.pool.texts().schema()));
     link.client.batch_execute(&statement).await.map_err(crate::store::postgres::connection::fault::before)?;
     Ok(link)

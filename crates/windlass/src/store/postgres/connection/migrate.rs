@@ -32,7 +32,8 @@ const MIGRATIONS: &[Migration] = &[Migration {
     min_reader: 1,
 }];
 
-/// The first migration of builds before the first release. Their schemas were numbered otherwise and cannot be upgraded.
+/// The first migration of builds before the first release. Their schemas were numbered otherwise and cannot be
+/// upgraded.
 const UNRELEASED: &str = "tables";
 
 /// The schema this program was written for.
@@ -42,7 +43,7 @@ const fn latest(migrations: &[Migration]) -> i32 {
     migrations[migrations.len() - 1].number
 }
 
-/// Brings the schema up to date.
+/// Migrates the schema to the current version.
 pub(in crate::store::postgres) async fn migrate(store: &Inner) -> Result<(), StoreError> {
     let lent = store.pool.get().await?;
     let (begun, done) = join!(lent.begin(), run(&lent, store.pool.texts(), MIGRATIONS));

@@ -7,7 +7,7 @@ use tokio_postgres::config::SslMode;
 /// Never used: connections are plain.
 pub(super) type Tls = NoTls;
 
-/// `prefer` goes on without TLS; a mode that demands it is refused.
+/// `prefer` continues without TLS; a mode that requires TLS is refused.
 pub(super) fn tls_for(mode: SslMode, _: Option<&str>) -> Result<Option<Tls>, StoreError> {
     if mode == SslMode::Disable || mode == SslMode::Prefer {
         return Ok(None);

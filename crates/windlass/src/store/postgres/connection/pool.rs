@@ -1,5 +1,6 @@
-//! The pool: a bounded number of connections, each with its prepared statements (behind a pooler: without). A connection whose
-//! transaction did not end is closed, not reused. (Written by hand because a commit's notices must be received on its own connection.)
+//! The pool: a bounded number of connections, each with its prepared statements (behind a pooler: without). A
+//! connection whose transaction did not end is closed, not reused. (Written by hand because a commit's notices must be
+//! received on its own connection.)
 
 use crate::store::StoreError;
 use crate::store::postgres::connection::connect::{Connector, Link};
@@ -119,8 +120,8 @@ impl Lent {
         Ok(statement)
     }
 
-    /// Opens a transaction. Statements may be sent without waiting for this: if they are polled after it, they arrive after it, and if
-    /// it fails they fail.
+    /// Opens a transaction. Statements may be sent without waiting for this: if they are polled after it, they arrive
+    /// after it, and if it fails they fail.
     pub(in crate::store::postgres) async fn begin(&self) -> Result<(), StoreError> {
         self.is_open.store(true, Ordering::Release);
         self.client().batch_execute(self.pool.texts.script(Script::Begin)).await.map_err(before)

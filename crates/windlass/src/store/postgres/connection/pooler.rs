@@ -1,5 +1,5 @@
-//! Poolers: whether a connection goes straight to the server. Behind a pooler in transaction mode each transaction may reach
-//! another server process, which lacks statements that were prepared before, or has others under the same names.
+//! Poolers: whether a connection goes straight to the server. Behind a pooler in transaction mode each transaction may
+//! reach another server process, which lacks statements that were prepared before, or has others under the same names.
 
 use std::io;
 use std::pin::Pin;
@@ -40,8 +40,8 @@ impl Prepared {
     }
 }
 
-/// The key that a server gives with a connection, for cancelling, names the process that serves it. A pooler gives keys of
-/// its own, because that process changes.
+/// The key that a server gives with a connection, for cancelling, names the process that serves it. A pooler gives keys
+/// of its own, because that process changes.
 async fn is_direct(client: &Client) -> Result<bool, Error> {
     let (answering, named) = (backend(client).await?, named_in_key(client).await);
     Ok(answering.is_some() && answering == named)
@@ -58,7 +58,8 @@ pub(in crate::store::postgres) fn first(answers: &[SimpleQueryMessage]) -> Optio
     answers.iter().find_map(|answer| if let SimpleQueryMessage::Row(row) = answer { row.get(0) } else { None })
 }
 
-/// The driver does not expose the key, but writes it into a request to cancel. Such a request is made here and sent nowhere.
+/// The driver does not expose the key, but writes it into a request to cancel. Such a request is made here and sent
+/// nowhere.
 async fn named_in_key(client: &Client) -> Option<i32> {
     let (ours, mut theirs) = duplex(64);
     // If the driver asks for TLS first, the answer is yes.

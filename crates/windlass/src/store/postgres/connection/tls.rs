@@ -19,7 +19,7 @@ pub(super) fn tls_for(mode: SslMode, root: Option<&str>) -> Result<Option<Tls>, 
         return Ok(None);
     }
     if mode == SslMode::Prefer {
-        // Encrypted if the server can, as libpq has it: without a promise there is nothing to verify.
+        // Encrypted if the server supports it, as in libpq. This mode guarantees nothing, so nothing is verified.
         return unverified().map(Some);
     }
     verified(root).map(Some)
@@ -54,7 +54,7 @@ fn unverified() -> Result<MakeRustlsConnect, StoreError> {
     Ok(MakeRustlsConnect::new(config))
 }
 
-/// Takes any certificate: for `sslmode=prefer`, which would go on without TLS too.
+/// Accepts any certificate: for `sslmode=prefer`, which would also continue without TLS.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -69,8 +69,8 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, start: &Start) -> Re
     Ok(Claimed { jobs, next_due })
 }
 
-/// Suspects, or at-most-once jobs beyond the free slots, are among the due jobs: all that could be taken are read, and picked from in
-/// order.
+/// Suspects, or at-most-once jobs beyond the free slots, are among the due jobs. So all candidates are read and picked
+/// in order.
 async fn claim_walking(on: On<'_>, claim: &Claim, asked: &Asked<'_>, now: Timestamp) -> Result<Vec<Row>, StoreError> {
     let now = now.as_millis();
     let params: Params<'_> = &[&now, &asked.queues, &asked.slots, &asked.ahead, &asked.suspects];
@@ -148,7 +148,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// A due job, as far as taking it depends on it.
+/// The columns of a due job that picking depends on.
 struct Due {
     /// Its queue's place in the claim, from 1.
     share: i64,

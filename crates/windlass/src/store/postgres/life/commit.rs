@@ -62,7 +62,8 @@ pub(in crate::store::postgres) async fn apply(
         let batch = Batch { commits, numbers, firsts: &firsts, round: &round };
         apply_round(store, on, &batch, &mut results).await?;
     }
-    // A job that must be decided again still runs under its lease: without it, nobody would notice that its worker died.
+    // A job that must be decided again still runs under its lease: without it, nobody would notice that its worker
+    // died.
     let asked = results.iter().zip(commits).filter(|(result, _)| **result == Some(Committed::CancelRequested));
     let kept: Vec<LeaseId> = asked.map(|(_, commit)| commit.lease).collect();
     let ids: Vec<i64> = ended.iter().filter(|lease| !kept.contains(lease)).map(|lease| lease.0).collect();
@@ -186,7 +187,7 @@ async fn run_successes(
     finished(&on.query(Sql::Succeed, &at(&now, successes.params())).await?)
 }
 
-/// What earlier attempts left behind, for the rare dead letter whose last attempt left nothing.
+/// What earlier attempts recorded, for the rare dead letter whose last attempt recorded nothing.
 async fn earlier_errors(
     store: &Inner,
     on: On<'_>,

@@ -1,6 +1,7 @@
-//! The frontier: how far this store has drained each queue and priority. Claims start there, and do a full scan once a second, so that
-//! neither running rows at the head nor dead rows slow them down. A full scan finds jobs whose transaction committed late. While a long
-//! transaction keeps dead rows from being cleaned up, full scans take longer and longer: then they are rarer.
+//! The frontier: how far this store has drained each queue and priority. Claims start there, and do a full scan once a
+//! second, so that neither running rows at the head nor dead rows slow them down. A full scan finds jobs whose
+//! transaction committed late. While a long transaction keeps dead rows from being cleaned up, full scans take longer
+//! and longer: then they are rarer.
 
 use crate::clock::Clock;
 use crate::job::ClaimedJob;
@@ -11,7 +12,7 @@ use windlass_core::{Millis, Priority};
 
 /// How often a claim does a full scan.
 const FULL_LOOK: Millis = Millis::from_secs(1);
-/// Full scans may take one part of this many of the time.
+/// Full scans may take at most one part in this many of the time.
 const FULL_LOOK_SHARE: u64 = 100;
 const RAREST_LOOK: Millis = Millis::from_secs(30);
 /// The most places remembered; beyond it, all are forgotten.
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_from_the_start_take_a_hundredth_of_the_time_at_most() {
+    fn full_scans_take_at_most_a_hundredth_of_the_time() {
         assert_eq!(pause_after(Millis::ZERO), FULL_LOOK);
         assert_eq!(pause_after(Millis::new(10)), FULL_LOOK);
         assert_eq!(pause_after(Millis::new(150)), Millis::from_secs(15));

@@ -40,7 +40,7 @@ pub(in crate::store::postgres) async fn plan(
     Ok(plan_known(jobs, &known, atomicity))
 }
 
-/// From now on the keys of these jobs stand for them.
+/// Assigns the keys of these jobs to them.
 pub(in crate::store::postgres) async fn put(
     on: On<'_>,
     jobs: &[NewJob],
@@ -75,12 +75,12 @@ arrays!(
     }
 );
 
-/// What a key stood for last.
+/// The job that a key last belonged to.
 struct KnownKey<'a> {
     tenant: &'a str,
     key: &'a str,
     holder: KeyHolder,
-    /// What was asked for, if the job is still kept.
+    /// The original request, if the job is still kept.
     first: Option<Request<'a>>,
     now: Timestamp,
 }
@@ -100,7 +100,7 @@ impl<'a> KnownKey<'a> {
         })
     }
 
-    /// What a job under this key gets; `None` if the key is free again.
+    /// The answer to an enqueue with this key; `None` if the key is free again.
     fn judge(&self, job: &NewJob) -> Option<Enqueued> {
         self.holder.verdict(self.first, request(job), self.now).map(|verdict| match verdict {
             KeyVerdict::Existing(id) => Enqueued::Existing(id),

@@ -83,7 +83,7 @@ async fn reap_on(
         Reap::Of(worker) => on.query(Sql::ReapWorker, &[&now, &&*worker.0, &limit]).await?,
     };
     let mut leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
-    // The statement may have waited for a database that was away: workers have not been able to renew.
+    // The statement may have waited for an unreachable database, while workers could not renew either.
     if let Reap::Expired { spared } = reap.clone().late(store.clock.monotonic() - asked) {
         leases.retain(|lease| !spared.holds(lease.length));
     }
@@ -98,7 +98,8 @@ async fn reap_on(
     Ok(lost.into_iter().map(|(job, commit)| Transitioned::new(job.job, &commit)).collect())
 }
 
-/// The jobs still running under these leases, with the commits that record the loss: lease by lease, in the order of the claim.
+/// The jobs still running under these leases, with the commits that record the loss: lease by lease, in the order of
+/// the claim.
 async fn lost(store: &Inner, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(ClaimedJob, Commit)>, StoreError> {
     let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
     let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();

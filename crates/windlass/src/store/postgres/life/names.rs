@@ -127,7 +127,8 @@ pub(in crate::store::postgres) async fn find_or_add_queue(
     Ok(store.names.learn_queue(rows::queue(&row)?))
 }
 
-/// Finds a row, or adds it, on a connection reserved for this: a caller that holds a connection of the pool must not wait for another.
+/// Finds a row, or adds it, on a connection reserved for this: a caller that holds a connection of the pool must not
+/// wait for another.
 async fn find_or_add(store: &Inner, find: Sql, by: Params<'_>, add: Sql, with: Params<'_>) -> Result<Row, StoreError> {
     again(|| async {
         let lent = store.registry.get().await?;
@@ -242,8 +243,8 @@ async fn look_up_policies(
     Ok(found)
 }
 
-/// The policy that a line written by an SQL caller means, merged with what is set for its kind, queue and server. A line that
-/// cannot be read falls back to those, because the job must still run.
+/// The policy that a line written by an SQL caller means, merged with what is set for its kind, queue and server. A
+/// line that cannot be read falls back to those, because the job must still run.
 fn policy_of_line(catalogue: &Catalogue, queue: &Queue, kind: &str, line: &str) -> Result<Policy, StoreError> {
     let role = match queue.executor {
         Executor::Worker => Role::Handler,

@@ -75,7 +75,7 @@ arrays!(
     }
 );
 
-/// Where a job ends: what `finish` needs to know of any ending, with an attempt or without.
+/// How a job ends: what `finish` needs, with or without an attempt.
 pub(in crate::store::postgres) struct Ending<'a> {
     pub(in crate::store::postgres) id: JobId,
     pub(in crate::store::postgres) attempt: u32,
@@ -85,7 +85,7 @@ pub(in crate::store::postgres) struct Ending<'a> {
     pub(in crate::store::postgres) failures: u32,
     pub(in crate::store::postgres) crashes: u32,
     pub(in crate::store::postgres) keep: Keep,
-    /// Class and message the dead letter is known by.
+    /// Class and message of the dead letter.
     pub(in crate::store::postgres) error: (Option<&'a str>, Option<&'a str>),
     pub(in crate::store::postgres) kind: &'a Kind,
     pub(in crate::store::postgres) queue: &'a QueueName,

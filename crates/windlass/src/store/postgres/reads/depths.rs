@@ -1,5 +1,6 @@
-//! Depths: how full each queue is, without counting what may be large. The number of live jobs is known from tallies. Of the waiting
-//! jobs the smaller part is counted, the due jobs or those for later; the other part is the rest. All in one snapshot.
+//! Depths: how full each queue is, without counting what may be large. The number of live jobs is known from tallies.
+//! Of the waiting jobs the smaller part is counted, the due jobs or those for later; the other part is the rest. All in
+//! one snapshot.
 
 use crate::job::QueueId;
 use crate::store::postgres::Inner;
@@ -68,7 +69,8 @@ async fn depths_on(store: &Inner, on: On<'_>, scope: &Scope) -> Result<Vec<Depth
     Ok(queues.iter().map(|known| known.depth(later.get(&known.queue).copied())).collect())
 }
 
-/// How many jobs for later the queues with many of them have: all but the due ones, or counted, whichever is known first.
+/// How many jobs are due later, in queues with many of them: the total less the due jobs, or a count, whichever is
+/// known first.
 async fn many_for_later(on: On<'_>, now: i64, queues: &[Known]) -> Result<HashMap<i64, i64>, StoreError> {
     let mut many: HashMap<i64, i64> =
         queues.iter().filter(|known| known.is_many).map(|known| (known.queue, known.live)).collect();

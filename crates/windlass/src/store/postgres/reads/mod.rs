@@ -1,4 +1,4 @@
-//! What the store answers about jobs, queues and counts.
+//! Reads of jobs, queues and counts.
 
 pub(super) mod depths;
 pub(super) mod read;

@@ -1,7 +1,7 @@
 -- name: claim_due
--- Takes due jobs, share by share, under new leases. Returns one row even if nothing is due: the time.
--- Takes nothing and sets `needs_full_walk` where the order needs a closer look: jobs that lost a worker before are due and some may
--- be taken, or an at-most-once job lies beyond the free slots of its share.
+-- Takes due jobs, share by share, under new leases. Returns one row even if nothing is due: the time. Takes nothing and
+-- sets `needs_full_walk` where the order needs a closer look: jobs that lost a worker before are due and some may be
+-- taken, or an at-most-once job lies beyond the free slots of its share.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 shares AS MATERIALIZED (
     SELECT t.share, t.queue_id, t.slots, t.slots + t.ahead AS wanted, clock.now

@@ -1,6 +1,6 @@
 -- name: finish
--- Jobs whose attempt still holds move to the archive with their attempts. An id without a row back does not hold, or a cancel was
--- requested that its transition does not honour.
+-- Jobs whose attempt still holds move to the archive with their attempts. An id without a row back does not hold, or a
+-- cancel was requested that its transition does not honour.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 gone AS (
     DELETE FROM {schema}.jobs j
@@ -58,8 +58,8 @@ moved AS (
 SELECT g.id, g.schedule_id FROM gone g
 
 -- name: succeed
--- Jobs whose attempt still holds, and left nothing but its success, move to the archive; the attempt is kept in the job's own row.
--- An id without a row back does not hold. A success stands whether or not a cancel was requested.
+-- Jobs whose attempt still holds, and left nothing but its success, move to the archive; the attempt is kept in the
+-- job's own row. An id without a row back does not hold. A success stands whether or not a cancel was requested.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 gone AS (
     DELETE FROM {schema}.jobs j
@@ -99,8 +99,8 @@ moved AS (
 SELECT g.id, g.schedule_id FROM gone g
 
 -- name: wait
--- Jobs whose attempt still holds wait for their next one; the attempt is recorded. An id without a row back does not hold, or a
--- cancel was requested.
+-- Jobs whose attempt still holds wait for their next one; the attempt is recorded. An id without a row back does not
+-- hold, or a cancel was requested.
 WITH waiting AS (
     UPDATE {schema}.jobs j
     SET state = i.state, due_at = i.due_at, failures = i.failures, crashes = i.crashes, lease_id = NULL,
@@ -125,7 +125,8 @@ ledger AS (
 SELECT w.id FROM waiting w
 
 -- name: recorded_outcome
--- Why a commit did not apply. `cancel`: the attempt holds, but a cancel was requested. `repeated`: the same outcome is on record.
+-- Why a commit did not apply. `cancel`: the attempt holds, but a cancel was requested. `repeated`: the same outcome is
+-- on record.
 SELECT i.place,
        EXISTS (SELECT FROM {schema}.jobs j
                WHERE j.id = i.id AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND j.cancel_requested) AS cancel,

@@ -23,7 +23,7 @@ FROM (
 ) h
 
 -- name: key_find
--- What these keys stood for last, with the kind and payload of the job if it is still kept.
+-- The jobs that these keys last belonged to, with kind and payload if the job is still kept.
 SELECT k.tenant, k.key, k.job_id, k.expires_at, j.id IS NOT NULL AS is_live, {now} AS now,
        coalesce(j.kind, a.kind) AS kind, coalesce(j.payload, a.payload) AS payload
 FROM unnest($2::text[], $3::text[]) AS i (tenant, key)
@@ -32,7 +32,7 @@ LEFT JOIN {schema}.jobs j ON j.id = k.job_id
 LEFT JOIN {schema}.archive a ON a.id = k.job_id
 
 -- name: key_put
--- From now on these keys stand for these jobs.
+-- Assigns these keys to these jobs.
 INSERT INTO {schema}.keys AS k (tenant, key, job_id, expires_at)
 SELECT i.tenant, i.key, i.job_id, i.expires_at
 FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS i (tenant, key, job_id, expires_at)

@@ -11,8 +11,8 @@ SELECT {archived} FROM {schema}.archive j WHERE j.id = ANY ($1::bigint[])
 SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint) AS is_live
 
 -- name: jobs_newest
--- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are passed as
--- numbers: the planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
+-- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are
+-- passed as numbers: the planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
 SELECT {listed}
 FROM (
     (SELECT {live}
@@ -70,7 +70,7 @@ ORDER BY j.id ASC
 LIMIT $2::bigint
 
 -- name: dead_groups
--- Dead letters that failed alike, the largest group first.
+-- Dead letters by fingerprint and tenant, the largest group first.
 SELECT j.fingerprint, q.tenant, q.name AS queue, j.kind, coalesce(min(j.error_class), '') AS error_class,
        coalesce(min(j.message), '') AS message, count(*) AS jobs, min(j.finished_at) AS first_seen, max(j.finished_at) AS last_seen,
        max(j.id) AS example

@@ -20,9 +20,9 @@ UPDATE {schema}.queues SET paused = $3::boolean WHERE tenant = $1::text AND name
 RETURNING id
 
 -- name: depths
--- How full each queue is. Nothing is counted that may be large: the number of live jobs is the queue's balance plus the deltas since;
--- running jobs are those that leases cover; jobs for later are counted along the claim index, up to $3 of each priority. Summed and not
--- joined, because there may be thousands of queues.
+-- How full each queue is. Nothing is counted that may be large: the number of live jobs is the queue's balance plus the
+-- deltas since; running jobs are those that leases cover; jobs for later are counted along the claim index, up to $3 of
+-- each priority. Summed and not joined, because there may be thousands of queues.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 sums AS MATERIALIZED (
     SELECT p.queue_id, sum(p.live)::bigint AS live, sum(p.running)::bigint AS running, sum(p.early)::bigint AS early,
@@ -71,7 +71,8 @@ LEFT JOIN LATERAL (
 ORDER BY s.queue_id
 
 -- name: depth_due
--- Jobs of these queues that are due at a moment, running ones included: along the claim index, up to $3 of each priority.
+-- Jobs of these queues that are due at a moment, running ones included: along the claim index, up to $3 of each
+-- priority.
 SELECT q.id AS queue_id, sum(due.jobs)::bigint AS jobs, bool_or(due.jobs >= $3::bigint) AS is_many
 FROM unnest($2::bigint[]) AS q (id)
 CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)

@@ -11,7 +11,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, hash = excluded.hash, scope
 RETURNING id
 
 -- name: token_revoke
--- The token lets nobody in from now on.
+-- The token is no longer accepted.
 UPDATE {schema}.tokens SET revoked_at = {now} WHERE id = $2::text AND revoked_at IS NULL
 RETURNING id
 

@@ -1,6 +1,6 @@
 -- name: begin
--- A transaction with limits and plan settings of its own, so that it works behind a pooler. Plans are kept and use indexes: a plan
--- made while a table was empty must not scan it when it is full.
+-- A transaction with limits and plan settings of its own, so that it works behind a pooler. Plans are kept and use
+-- indexes: a plan made while a table was empty must not scan it when it is full.
 BEGIN;
 SET LOCAL statement_timeout = 30000;
 SET LOCAL lock_timeout = 10000;
@@ -16,7 +16,7 @@ SET LOCAL jit = off
 SELECT {now} AS now
 
 -- name: notify
--- Tells the fleet that work may have become due.
+-- Notifies the fleet that jobs may have become due.
 SELECT pg_notify('{channel}', '')
 
 -- name: pulse
@@ -26,7 +26,7 @@ ON CONFLICT (one) DO UPDATE SET beat_at = excluded.beat_at
 RETURNING beat_at AS now
 
 -- name: server
--- The settings that bear on durability.
+-- The settings that affect durability.
 SELECT current_setting('server_version') AS version, current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('full_page_writes') AS full_page_writes,
        current_setting('synchronous_standby_names') AS standby_names, pg_is_in_recovery() AS is_standby,

@@ -5,8 +5,9 @@ SELECT {now}, i.queue_id, i.kind, {tally_values}
 FROM unnest($2::bigint[], $3::text[]) WITH ORDINALITY AS i (queue_id, kind, place)
 
 -- name: tallies
--- Sums by queue and kind, and by the last of some moments (in their order) that they were counted at or after. What was counted before
--- the first moment is left out. A folded span was counted when it began. Also how many deltas wait to be folded.
+-- Sums by queue and kind, and by the last of some moments (in their order) that they were counted at or after. What was
+-- counted before the first moment is left out. A folded span was counted when it began. Also how many deltas wait to be
+-- folded.
 SELECT t.queue_id, t.kind, t.place, count(*) FILTER (WHERE t.is_delta) AS deltas, {tally_sums}
 FROM (
     SELECT queue_id, kind, width_bucket(at, $1::bigint[]) AS place, true AS is_delta, {tally_columns}
@@ -28,8 +29,8 @@ SELECT pg_advisory_xact_lock(hashtextextended('{schema} tallies', 0))
 SELECT pg_try_advisory_xact_lock(hashtextextended('{schema} tallies', 0)) AS is_mine
 
 -- name: tally_fold_seconds
--- Deltas of seconds that are over, a bounded number, become those seconds. A delta is folded by the transaction that deletes it; one of a
--- transaction that commits late is added to its second later.
+-- Deltas of seconds that are over, a bounded number, become those seconds. A delta is folded by the transaction that
+-- deletes it; one of a transaction that commits late is added to its second later.
 WITH old AS (
     DELETE FROM {schema}.tally_deltas
     WHERE ctid = ANY (ARRAY(SELECT d.ctid FROM {schema}.tally_deltas d WHERE d.at < $1::bigint LIMIT $2::bigint))

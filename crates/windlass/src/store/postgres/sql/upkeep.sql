@@ -1,6 +1,6 @@
 -- name: expired
--- Waiting jobs whose latest start has passed before their first attempt, locked. Read along the index of latest starts, up to now: by id
--- the planner would rather read all jobs there are.
+-- Waiting jobs whose latest start has passed before their first attempt, locked. Read along the index of latest starts,
+-- up to now: by id, the planner would read all jobs.
 WITH clock AS MATERIALIZED (SELECT {now} AS now)
 SELECT {late}, clock.now
 FROM clock
@@ -70,13 +70,13 @@ SELECT pg_advisory_xact_lock(hashtextextended('{schema} partitions', 0))
 SELECT count(*) AS jobs FROM {schema}.archive a WHERE a.class = $1::text AND a.finished_at >= $2::bigint AND a.finished_at < $3::bigint
 
 -- name: partition_make
--- A new partition, created apart and then attached: that locks out nobody.
+-- A new partition, created separately and then attached, which blocks nobody.
 CREATE TABLE IF NOT EXISTS {schema}.{name} (LIKE {schema}.{parent} INCLUDING ALL);
 ALTER TABLE {schema}.{parent} ATTACH PARTITION {schema}.{name} FOR VALUES FROM ({from}) TO ({to})
 
 -- name: partition_drop
--- A partition that is past every retention. Not CONCURRENTLY, which cannot run in a transaction and whose wait cannot be bounded through
--- a pooler: the lock is tried for a short time, and again at the next prune.
+-- A partition that is past every retention. Not CONCURRENTLY, which cannot run in a transaction and whose wait cannot
+-- be bounded through a pooler: the lock is tried for a short time, and again at the next prune.
 SET LOCAL lock_timeout = 500;
 ALTER TABLE {schema}.{parent} DETACH PARTITION {schema}.{name};
 DROP TABLE {schema}.{name}

@@ -32,7 +32,8 @@ enum In {
     Archive(&'static str),
 }
 
-/// Defines a list of columns. A statement that selects the list begins with it, so a column's place in the list is its place in the row.
+/// Defines a list of columns. A statement that selects the list begins with it, so a column's place in the list is its
+/// place in the row.
 macro_rules! columns {
     ($(#[$doc:meta])* $set:ident { $($variant:ident = $name:literal $(($table:ident $kind:literal))?),+ $(,)? }) => {
         $(#[$doc])*

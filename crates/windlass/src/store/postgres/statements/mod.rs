@@ -1,4 +1,5 @@
-//! The statements: one file per step under `sql/`, named statements inside. Placeholders are filled in once, when a store is opened.
+//! The statements: one file per step under `sql/`, named statements inside. Placeholders are filled in once, when a
+//! store is opened.
 
 pub(super) mod arrays;
 pub(super) mod columns;
@@ -48,8 +49,8 @@ macro_rules! statements {
 statements! {
     /// Every statement that the store prepares.
     ///
-    /// Statements say `id = ANY (ARRAY[i.id])` where `id = i.id` would do: an equation can be read from either side, and a plan made
-    /// while the table was empty would scan its whole index for every job that is named.
+    /// Statements say `id = ANY (ARRAY[i.id])` instead of `id = i.id`. An equality can be evaluated from either side,
+    /// and a plan made while the table was empty would scan the whole index for every listed job.
     Sql {
         "enqueue" { Enqueue = "enqueue", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put" }
         "claim" {

@@ -1,5 +1,6 @@
-//! Folding: deltas become seconds, seconds minutes, minutes hours. Deltas are folded as soon as there are many, by the node that wrote or
-//! read them, so that a busy window is read in a few rows; upkeep does the rest. Folding changes no sum.
+//! Folding: deltas become seconds, seconds minutes, minutes hours. Deltas are folded as soon as there are many, by the
+//! node that wrote or read them, so that a busy window is read in a few rows; upkeep does the rest. Folding changes no
+//! sum.
 
 use crate::store::StoreError;
 use crate::store::postgres::Inner;

@@ -1,4 +1,4 @@
-//! What keeps the tables small: expire, fold, prune.
+//! Upkeep of the tables: expire, fold, prune.
 
 pub(super) mod expire;
 pub(super) mod fold;

@@ -1,4 +1,5 @@
-//! The archive's partitions: by retention class, then by time. Made when needed and ahead of time; dropped whole when past.
+//! The archive's partitions: by retention class, then by time. Made when needed and ahead of time; dropped whole when
+//! past.
 
 use crate::store::StoreError;
 use crate::store::postgres::Inner;
@@ -83,7 +84,7 @@ impl Part {
     }
 }
 
-/// The parts known to be there.
+/// The parts known to exist.
 #[derive(Debug, Default)]
 pub(in crate::store::postgres) struct Partitions(Mutex<HashSet<Part>>);
 

@@ -16,8 +16,8 @@ use windlass_core::{State, Timestamp};
 
 /// The most rows deleted by one statement.
 const BATCH: i64 = 2000;
-/// Rows that are kept as long as any of their class are deleted one by one only while their partition is this small. Larger partitions
-/// are dropped whole, a little later, which costs nothing.
+/// Rows that are kept as long as any of their class are deleted one by one only while their partition is this small.
+/// Larger partitions are dropped whole, a little later, which costs nothing.
 const SMALL_PART: i64 = 20_000;
 /// Jobs that are kept equally long.
 #[derive(Debug, Default)]

@@ -1,5 +1,6 @@
-//! Checkpoints: a thread with a connection of its own copies the log into the file while the writer goes on. The log restarts only
-//! when all of it is copied and no transaction adds to it; so the writer copies the rest, which by then is little.
+//! Checkpoints: a thread with its own connection copies the log into the file while the writer continues. The log
+//! restarts only when all of it is copied and no transaction adds to it. So the writer copies the rest, which is little
+//! by then.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::connect;
@@ -13,9 +14,9 @@ use std::thread::JoinHandle;
 
 /// Pages in the log at which copying begins: 16 MiB.
 const BEGIN: i32 = 4_000;
-/// Pages in the log at which the writer copies them all, whatever has become of the other thread.
+/// Pages in the log at which the writer copies them all, whatever the state of the other thread.
 const ALL: i32 = 4 * BEGIN;
-/// How often the thread copies what has come since it began: the second time it is much less.
+/// How many times the thread copies new pages. The second pass has far fewer.
 const PASSES: usize = 2;
 
 pub(in crate::store::sqlite) struct Checkpoints {
@@ -38,7 +39,7 @@ impl Checkpoints {
         Ok(Self { pages: Arc::default(), is_asked: false, is_copied, ask: Some(ask), thread: Some(thread) })
     }
 
-    /// Takes over the checkpoints of the connection that writes.
+    /// Takes over the checkpoints of the writing connection.
     pub(in crate::store::sqlite) fn of(&self, mut conn: Connection) -> Result<Connection, StoreError> {
         let pages = self.pages.clone();
         conn.wal_hook(Some(move |_: &mut Wal, count| {
@@ -48,8 +49,8 @@ impl Checkpoints {
         Ok(conn)
     }
 
-    /// To be called between transactions.
-    pub(in crate::store::sqlite) fn see_to(&mut self, conn: &Connection) {
+    /// Must be called between transactions.
+    pub(in crate::store::sqlite) fn maintain(&mut self, conn: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if !self.is_asked && pages >= BEGIN {
             self.is_asked = true;
@@ -69,7 +70,7 @@ impl Drop for Checkpoints {
     fn drop(&mut self) {
         drop(self.ask.take());
         if let Some(thread) = self.thread.take() {
-            // One that panicked has left the log to the writer.
+            // If the thread panicked, the writer copies the log.
             let _ = thread.join();
         }
     }
@@ -90,7 +91,8 @@ fn copy_when_asked(path: &Path, asked: &Receiver<()>, done: &AtomicBool) {
     }
 }
 
-/// Copies as much as can be without waiting for anyone. What fails is tried again with the next: until then it is in the log.
+/// Copies as much as possible without waiting for other connections. After a failure, the pages stay in the log until
+/// the next checkpoint.
 fn checkpoint(conn: &Connection) -> bool {
     let copied =
         conn.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)").and_then(|mut copy| copy.query_row([], |_| Ok(())));

@@ -7,14 +7,14 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
 
-/// Statements kept prepared per connection: all there are.
+/// Prepared statements kept per connection: enough for all of them.
 const STATEMENTS: usize = 160;
-/// How often a locked database is tried again, a millisecond apart, before the caller gets an error. Tests need not wait that long.
+/// How often a locked database is tried again, a millisecond apart, before the caller gets an error. Tests wait less.
 const BUSY_TRIES: i32 = if cfg!(test) { 1_500 } else { 5_000 };
 /// How long to wait between two tries. Shorter than SQLite's own steps: a busy process releases the lock only briefly.
 const BUSY_STEP: Duration = Duration::from_millis(1);
-/// Pages kept in memory, in KiB. The system keeps the file in memory too; and a commit after pages were split looks at every page
-/// here, so that more costs more than it brings.
+/// The size of the page cache in KiB. The operating system caches the file too. A commit after page splits checks every
+/// cached page, so a larger cache costs more than it saves.
 const CACHE_KIB: i32 = 8 * 1024;
 
 /// The connection that writes.
@@ -28,7 +28,7 @@ pub(in crate::store::sqlite) fn writer(path: &Path) -> Result<Connection, StoreE
     Ok(conn)
 }
 
-/// A connection that reads. It could not write if it tried.
+/// A read-only connection.
 pub(in crate::store::sqlite) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let mut conn =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -37,7 +37,7 @@ pub(in crate::store::sqlite) fn reader(path: &Path) -> Result<Connection, StoreE
     Ok(conn)
 }
 
-/// A new file to copy into.
+/// A connection to a new file, for a backup.
 pub(in crate::store::sqlite) fn backup(path: &Path) -> Result<Connection, StoreError> {
     create(path)?;
     Ok(Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
@@ -54,12 +54,12 @@ fn prepare(conn: &mut Connection) -> Result<(), StoreError> {
     conn.pragma_update(None, "trusted_schema", false)?;
     conn.pragma_update(None, "cell_size_check", true)?;
     conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
-    // Plans do not depend on what is bound: otherwise some statements would be planned again every time they run.
+    // Plans must not depend on bound values. Otherwise some statements would be planned again every time they run.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// Makes the file if it is not there, for its owner alone: payloads are private.
+/// Creates the file if it does not exist. Only its owner can read it, because payloads are private.
 fn create(path: &Path) -> Result<(), StoreError> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -1,4 +1,4 @@
-//! Faults: what an error of SQLite means to a caller.
+//! Faults: what a SQLite error means to a caller.
 
 use crate::store::StoreError;
 use rusqlite::ErrorCode;
@@ -38,7 +38,7 @@ fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     error.sqlite_error_code()
 }
 
-/// The database would not take this row, but takes others.
+/// The database refused this row but accepts others.
 pub(in crate::store::sqlite) fn is_refusal(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig))
 }
@@ -47,8 +47,8 @@ pub(in crate::store::sqlite) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// Whether a failed COMMIT may have happened all the same. A full disk, a lock and a read-only file stop it before its commit
-/// record is whole; after any other error it is unknown.
+/// Whether a failed COMMIT may have taken effect. A full disk, a lock or a read-only file stops it before its commit
+/// record is complete. After any other error the outcome is unknown.
 pub(in crate::store::sqlite) fn leaves_doubt(error: &rusqlite::Error) -> bool {
     !matches!(
         code(error),
@@ -70,7 +70,7 @@ pub(in crate::store::sqlite) fn spoils_connection(error: &StoreError) -> bool {
     }
 }
 
-/// The same error once more, for everyone whose work was in the same transaction.
+/// A copy of the error, for every command in the same transaction.
 pub(in crate::store::sqlite) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::Unavailable(cause) => StoreError::unavailable(cause.to_string()),

@@ -1,5 +1,5 @@
-//! Worker locks: a lock on a file next to the database, named after the worker. The operating system releases it when the
-//! process dies, however it dies.
+//! Worker locks: a lock on a file next to the database, named after the worker. The operating system releases it when
+//! the process ends, for whatever reason.
 
 use crate::store::{StoreError, WorkerId, WorkerLock};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,7 @@ pub(in crate::store::sqlite) fn take(database: &Path, worker: &WorkerId) -> Resu
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file: File = options.open(&path).map_err(cannot)?;
     match file.try_lock() {
-        // The file stays when the lock goes: removing it could remove the file of the next holder.
+        // The file stays after the lock is released: removing it could remove the file of the next holder.
         Ok(()) => Ok(Some(Box::new(file))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(cannot(error)),

@@ -1,5 +1,5 @@
-//! Migrations: numbered, checksummed, forward only. A file that a newer Windlass has changed so that this one would misread it
-//! says so, and is refused.
+//! Migrations: numbered, checksummed, forward only. A file that a newer Windlass changed in an incompatible way is
+//! marked as such and refused.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::sql::sql;
@@ -17,10 +17,10 @@ pub(in crate::store::sqlite) struct Migration {
     pub min_reader: u32,
 }
 
-/// The tables as a list of migrations leaves them.
+/// The schema that a list of migrations creates.
 pub(in crate::store::sqlite) struct Schema(pub &'static [Migration]);
 
-/// The schema this code is made for.
+/// The schema this code is written for.
 pub(in crate::store::sqlite) const SCHEMA: Schema = Schema(&[Migration {
     number: 1,
     name: "tables",

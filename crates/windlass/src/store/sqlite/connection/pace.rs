@@ -1,23 +1,23 @@
-//! Sharing the file with other processes: SQLite has one write lock and no queue for it, so a process that holds it all the time
-//! starves the others. A busy writer pauses briefly now and then.
+//! Sharing the file with other processes: SQLite has one write lock and no queue for it, so a process that holds it all
+//! the time starves the others. A busy writer pauses briefly now and then.
 
 use crate::clock::Clock;
 use std::time::Duration;
 use windlass_core::Millis;
 
-/// After this much writing without a pause, others get a chance.
+/// After writing this long without a pause, the writer pauses for other processes.
 const STRETCH: Millis = Millis::new(100);
-/// How long that chance lasts: more than the step in which a waiting Windlass looks at the lock.
+/// How long that pause lasts: longer than the interval at which a waiting Windlass tries the lock.
 const GAP: Duration = Duration::from_micros(1500);
-/// While another process is writing too, it gets its chance after every transaction this long or longer.
+/// While another process is writing too, the writer pauses after every transaction that took at least this long.
 const SHARED_STRETCH: Millis = Millis::new(5);
 /// How long another process counts as writing after its last commit.
 const SHARED_FOR: Millis = Millis::from_secs(2);
 
-/// How long we have been writing, and whether others are too.
+/// How long this process has been writing, and whether others write too.
 #[derive(Debug)]
 pub(in crate::store::sqlite) struct Pace {
-    /// The machine's own clock, whatever time the store's is set to.
+    /// The machine's clock, even if the store uses a test clock.
     watch: Clock,
     began: Millis,
     stretch_began: Option<Millis>,
@@ -51,10 +51,10 @@ impl Pace {
         is_news
     }
 
-    /// Leaves the lock alone for a moment when others may be waiting for it.
+    /// Pauses briefly if other processes may be waiting for the lock.
     pub(in crate::store::sqlite) fn rest(&mut self, is_idle: bool) {
         if is_idle {
-            // The next command is not here yet: that is gap enough.
+            // No command is waiting, so the lock is free anyway.
             self.stretch_began = None;
             return;
         }

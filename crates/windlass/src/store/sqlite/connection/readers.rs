@@ -1,5 +1,5 @@
-//! Readers: a few connections that cannot write, each used by one blocking task at a time. A reader sees one moment of the
-//! database throughout, so that a job on its way to the archive is neither missed nor seen twice.
+//! Readers: a few connections that cannot write, each used by one blocking task at a time. Each read uses one snapshot,
+//! so a job that moves to the archive meanwhile is neither missed nor seen twice.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::connect;
@@ -21,7 +21,7 @@ pub(in crate::store::sqlite) struct Reader {
 pub(in crate::store::sqlite) struct Readers {
     path: PathBuf,
     free: Semaphore,
-    /// `None` once the store is being closed: what is in use then is not kept.
+    /// `None` once the store is closing: connections in use are then dropped after use.
     idle: Mutex<Option<Vec<Reader>>>,
 }
 

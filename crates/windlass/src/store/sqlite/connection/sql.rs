@@ -1,11 +1,12 @@
-//! Statements: one file per step under `sql/`, each statement under a line `-- name: …`. They are found and completed at compile time: a
-//! wrong name fails the build, and using a statement costs nothing.
+//! Statements: one file per step under `sql/`, each statement under a line `-- name: …`. They are looked up and
+//! expanded at compile time: a wrong name fails the build, and using a statement costs nothing.
 //!
-//! `{x}` in a statement stands for the columns called `x` in `columns`, or for the text under `-- part: x` in the same file.
+//! `{x}` in a statement stands for the columns called `x` in `columns`, or for the text under `-- part: x` in the same
+//! file.
 
 use crate::store::sqlite::reads::columns::LISTS;
 
-/// A statement by the name of its file and its own: `sql!("claim.sql", "claim_due")`.
+/// A statement, given its file and its name: `sql!("claim.sql", "claim_due")`.
 macro_rules! sql {
     ($file:literal, $name:literal) => {{
         use $crate::store::sqlite::connection::sql;
@@ -78,7 +79,7 @@ const fn statement(file: &'static str, at: usize) -> &'static str {
     file.split_at(end).0.split_at(begin).1
 }
 
-/// How long a statement is when it is complete.
+/// The length of a statement after expansion.
 pub(in crate::store::sqlite) const fn length(file: &'static str, text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut length, mut at) = (0, 0);
@@ -95,7 +96,7 @@ pub(in crate::store::sqlite) const fn length(file: &'static str, text: &str) -> 
     length
 }
 
-/// The statement with what its braces stand for.
+/// The statement with its placeholders expanded.
 pub(in crate::store::sqlite) const fn complete<const N: usize>(file: &'static str, text: &str) -> [u8; N] {
     let bytes = text.as_bytes();
     let mut out = [b' '; N];

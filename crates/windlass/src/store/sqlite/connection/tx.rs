@@ -1,4 +1,4 @@
-//! One command's part of a transaction: what it works with and what it leaves for the commit.
+//! One command's part of a transaction: what it uses, and what it leaves for the commit.
 
 use crate::job::QueueId;
 use crate::random::Random;
@@ -20,7 +20,7 @@ pub(in crate::store::sqlite) struct Tx<'t> {
     pub now: Timestamp,
     /// Counted by this command.
     tallies: Tallies,
-    /// Counted last: batches are mostly of one queue and kind.
+    /// Counts of the last queue and kind: most batches have only one.
     run: Option<(QueueId, Kind, Tally)>,
     /// Whether work may have become due.
     pub rings: bool,
@@ -53,7 +53,7 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// What was counted; counting starts again at zero.
+    /// Returns the counts and resets them to zero.
     pub(in crate::store::sqlite) fn take_tallies(&mut self) -> Tallies {
         self.end_run();
         std::mem::take(&mut self.tallies)
@@ -65,7 +65,7 @@ impl<'t> Tx<'t> {
         Ok(JobId(last - count + 1))
     }
 
-    /// Does `work` whole or not at all: if it fails or says so, everything it wrote is taken back.
+    /// Runs `work` atomically: if it fails or asks for it, everything it wrote is rolled back.
     pub(in crate::store::sqlite) fn all_or_nothing<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<(T, SavepointEnd), StoreError>,
@@ -74,7 +74,7 @@ impl<'t> Tx<'t> {
         let done = work(self);
         if !matches!(done, Ok((_, SavepointEnd::Keep))) {
             if self.conn.is_autocommit() {
-                // The whole transaction is gone already.
+                // The whole transaction was already rolled back.
                 return done.map(|(value, _)| value);
             }
             self.names.forget();
@@ -87,7 +87,7 @@ impl<'t> Tx<'t> {
     }
 }
 
-/// What becomes of what was written.
+/// Whether the writes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store::sqlite) enum SavepointEnd {
     Keep,

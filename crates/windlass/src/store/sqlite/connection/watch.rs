@@ -25,7 +25,7 @@ impl Watch {
                 std::thread::park_timeout(EVERY);
                 let Some(writer) = writer.upgrade() else { return };
                 if wake.is_watched() {
-                    // A full queue means the writer is busy, and a busy writer looks by itself.
+                    // If the queue is full, the writer is busy and checks by itself.
                     let _ = writer.try_send(Message::Look);
                 }
             }
@@ -37,7 +37,7 @@ impl Watch {
         self.stopped.store(true, Ordering::Release);
         self.thread.as_ref().map(JoinHandle::thread).into_iter().for_each(Thread::unpark);
         if let Some(thread) = self.thread.take() {
-            // It only sleeps and sends: nothing it could have panicked over.
+            // The thread only sleeps and sends, so it cannot have panicked.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,6 @@
-//! The writer: one thread, one connection. While a commit is on its way to the disk, commands queue up; the next transaction
-//! takes them all. So an idle store commits at once and a busy one in hundreds, without a timer.
+//! The writer: one thread, one connection. While a commit is written to disk, commands queue up, and the next
+//! transaction takes them all. So an idle store commits at once and a busy one commits hundreds together, without a
+//! timer.
 
 use crate::clock::Clock;
 use crate::random::Random;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{mpsc, oneshot};
 use windlass_core::Millis;
 
-/// Commands that may wait for the writer; further callers wait to be let in.
+/// Commands that may wait for the writer; further callers wait until there is room.
 pub(in crate::store::sqlite) const QUEUE: usize = 1024;
 /// A transaction takes no further command after this long: other processes want to write too.
 const LONGEST: Millis = Millis::new(20);
@@ -34,15 +35,15 @@ const COMMIT_TRIES: u32 = 3;
 /// What the thread is asked to do.
 pub(in crate::store::sqlite) enum Message {
     Write(Box<dyn Command>),
-    /// See whether another connection has committed, and ring if so.
+    /// Check whether another connection has committed, and wake workers if so.
     Look,
 }
 
-/// A piece of work for one transaction, with someone waiting for its answer.
+/// Work to do in one transaction; a caller waits for its answer.
 pub(in crate::store::sqlite) trait Command: Send {
-    /// Does the work. Unless it is done, what it wrote is undone.
+    /// Does the work. If it does not succeed, its writes are undone.
     fn run(&mut self, tx: &mut Tx<'_>) -> CommandEnd;
-    /// Answers: with the work's own result if the transaction went well, with its error otherwise.
+    /// Sends the answer: the work's own result if the transaction committed, its error otherwise.
     fn answer(self: Box<Self>, committed: Result<(), &StoreError>);
 }
 
@@ -50,7 +51,7 @@ pub(in crate::store::sqlite) trait Command: Send {
 pub(in crate::store::sqlite) enum CommandEnd {
     Done,
     Failed,
-    /// Failed in a way that the connection may not get over.
+    /// Failed in a way that may have broken the connection.
     Broke,
 }
 
@@ -88,16 +89,16 @@ impl<T: Send, F: FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send> Command fo
             (_, Err(error)) => Err(fault::again(error)),
             (None, Ok(())) => Err(StoreError::unavailable("the command was not run")),
         };
-        // The caller may be gone; the work is done all the same.
+        // The caller may be gone; the work is done anyway.
         let _ = self.reply.send(answer);
     }
 }
 
 pub(in crate::store::sqlite) struct Writer {
     pub path: PathBuf,
-    /// `None` after an error that a connection does not get over; opened again by the next transaction.
+    /// `None` after an error that broke the connection; the next transaction opens it again.
     pub conn: Option<Connection>,
-    /// After the connection: closed last, it tidies up.
+    /// Declared after the connection, so that it is dropped last and cleans up.
     pub checkpoints: Checkpoints,
     pub clock: Clock,
     pub random: Random,
@@ -110,14 +111,14 @@ pub(in crate::store::sqlite) struct Writer {
 }
 
 impl Writer {
-    /// Works until every sender is gone.
+    /// Runs until every sender is dropped.
     pub(in crate::store::sqlite) fn run(mut self, mut inbox: mpsc::Receiver<Message>) {
         while let Some(message) = inbox.blocking_recv() {
             match message {
                 Message::Look => self.look(),
                 Message::Write(first) => {
                     self.transact(first, &mut inbox);
-                    self.conn.iter().for_each(|conn| self.checkpoints.see_to(conn));
+                    self.conn.iter().for_each(|conn| self.checkpoints.maintain(conn));
                     self.pace.rest(inbox.is_empty());
                 }
             }
@@ -215,7 +216,7 @@ impl Writer {
         command.answer(Ok(()));
     }
 
-    /// Commits the group, or takes it all back.
+    /// Commits the group, or rolls it back.
     fn finish(&mut self, group: &Group) -> Result<(), StoreError> {
         let conn = self.conn.as_ref().expect("a transaction is open on the connection");
         let written = match &group.trouble {
@@ -246,9 +247,9 @@ impl Writer {
 /// How a command's writes are undone if it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guard {
-    /// It is the first: the whole transaction goes.
+    /// It is the first: the whole transaction is rolled back.
     Transaction,
-    /// Others came before it.
+    /// Others came before it: only its own writes are rolled back.
     Savepoint,
 }
 
@@ -258,7 +259,7 @@ struct Group {
     done: Vec<Box<dyn Command>>,
     tallies: Tallies,
     rings: bool,
-    /// Set when the transaction as a whole is lost, or has nothing left in it.
+    /// Set when the whole transaction has failed, or nothing is left in it.
     trouble: Option<StoreError>,
     /// Whether the connection should be opened again after this transaction.
     is_broken: bool,
@@ -282,8 +283,9 @@ impl Group {
     }
 }
 
-/// Refuses a command, and those that arrived while it waited: they need not wait as long again. All are taken out of the queue before the
-/// first is answered, because a caller that has its answer may change what was wrong and send another command at once.
+/// Refuses a command and those that arrived while it waited, so that they do not wait as long again. All are taken out
+/// of the queue before the first is answered, because a caller that has its answer may fix the cause and send another
+/// command at once.
 fn refuse_all(first: Box<dyn Command>, inbox: &mut mpsc::Receiver<Message>, error: &StoreError) {
     let mut refused = vec![first];
     while let Ok(message) = inbox.try_recv() {

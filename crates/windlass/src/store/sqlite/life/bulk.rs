@@ -1,6 +1,5 @@
-//! Commits in bulk. Most jobs succeed and leave nothing but that: a batch of them moves to the archive in four statements
-//! instead of five per job. Jobs that are to wait again are read together (`wait`). Whatever is not that simple takes the way of
-//! `finish`.
+//! Commits in bulk. Most jobs succeed and record nothing else: a batch of them moves to the archive in four statements
+//! instead of five per job. Jobs that wait again are read together (`wait`). All others are handled by `finish`.
 
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
@@ -14,12 +13,12 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use windlass_core::{JobId, State, Timestamp};
 
-/// Fewer than this are not worth the setting up.
+/// Below this number, the setup costs more than it saves.
 const FEWEST: usize = 4;
 
-/// A running job, as far as a success must know it.
+/// The columns of a running job that a success needs.
 struct Held {
-    /// Its place in the list that was asked for.
+    /// Its position in the requested list.
     place: usize,
     attempt: u32,
     lease: i64,
@@ -27,14 +26,14 @@ struct Held {
     schedule: Option<JobId>,
 }
 
-/// What became of a commit in bulk.
+/// The result of a commit in bulk.
 #[derive(Debug, Clone)]
 pub(in crate::store::sqlite) enum Bulk {
     Applied,
     Refused(Committed),
 }
 
-/// Applies what can be applied in bulk; answers for each commit what became of it, if that was tried.
+/// Applies what can be applied in bulk. Returns the result of each commit that was tried.
 pub(in crate::store::sqlite) fn bulk<'t>(
     tx: &mut Tx<'t>,
     commits: &[Commit],
@@ -54,7 +53,7 @@ fn wait_bulk<'t>(
 ) -> Result<(), StoreError> {
     let waits = |place: &usize| commits[*place].transition.next.wait().is_some();
     let mut places: Vec<usize> = (0..commits.len()).filter(waits).collect();
-    // In the order of the table, and each job once.
+    // In table order, each job once.
     places.sort_by_key(|place| commits[*place].job);
     places.dedup_by_key(|place| commits[*place].job);
     if places.is_empty() {
@@ -77,7 +76,7 @@ fn finish_bulk(
     if plain.len() < FEWEST {
         return Ok(());
     }
-    // In the order of the table, and each job once.
+    // In table order, each job once.
     plain.sort_by_key(|place| commits[*place].job);
     plain.dedup_by_key(|place| commits[*place].job);
     let mut by_worker: HashMap<&str, Vec<&Commit>> = HashMap::new();
@@ -124,7 +123,7 @@ fn held(tx: &Tx<'_>, jobs: impl Iterator<Item = JobId>) -> Result<Vec<Held>, Sto
     })
 }
 
-/// Moves running jobs that one worker has brought to success.
+/// Archives running jobs that one worker completed successfully.
 fn archive_bulk(tx: &Tx<'_>, worker: &str, commits: &[&Commit]) -> Result<(), StoreError> {
     let ids = list(commits.iter().map(|commit| commit.job));
     let started = digits(commits.iter().map(|commit| commit.started_at));
@@ -148,7 +147,7 @@ pub(in crate::store::sqlite) fn list(ids: impl Iterator<Item = JobId>) -> String
     text
 }
 
-/// Moments as `bulk_archive` cuts them up: twenty digits each.
+/// Moments as the statement `succeed` splits them: twenty digits each.
 fn digits(moments: impl Iterator<Item = Timestamp>) -> String {
     let mut text = String::new();
     for moment in moments {

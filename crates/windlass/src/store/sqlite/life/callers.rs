@@ -1,5 +1,5 @@
-//! Callers' own transactions: enqueue and commit on a connection of theirs to the same file. Whether it happens is up to their
-//! COMMIT; the statements are the writer's own.
+//! Callers' own transactions: enqueue and commit on the caller's connection to the same file. The caller's COMMIT
+//! decides whether they take effect. The statements are those of the writer.
 
 use crate::job::{LeaseId, NewJob};
 use crate::store::sqlite::SqliteStore;
@@ -12,8 +12,8 @@ use crate::store::{Atomicity, Commit, Committed, Enqueued, StoreError};
 use rusqlite::Connection;
 
 impl SqliteStore {
-    /// Stores new jobs in the caller's transaction on `conn`, which must be open on this store's file: they exist exactly if
-    /// the caller commits. Workers notice them within a poll.
+    /// Stores new jobs in the caller's transaction on `conn`, which must be open on this store's file: they exist
+    /// exactly if the caller commits. Workers notice them within a poll.
     ///
     /// # Errors
     /// Any error leaves the transaction to the caller: roll it back.
@@ -42,7 +42,7 @@ impl SqliteStore {
         if conn.is_autocommit() {
             return Err(StoreError::Invalid("begin a transaction on the connection first".into()));
         }
-        // Known to this call alone: the caller may roll back what they were read from.
+        // Cached for this call only: the caller may roll back the rows they were read from.
         let (mut names, mut retentions) = (Names::default(), Retentions::default());
         let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.random, self.clock.now());
         let result = work(&mut tx)?;

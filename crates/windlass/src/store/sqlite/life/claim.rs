@@ -46,7 +46,7 @@ pub(in crate::store::sqlite) fn lane(queue: QueueId, priority: Priority, deliver
     Level(level).lane(queue)
 }
 
-/// A waiting job that is due, as far as its lane knows it.
+/// The columns of a due job that its lane has.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     level: Level,
@@ -59,11 +59,12 @@ struct Due {
 pub(in crate::store::sqlite) struct Taken {
     pub jobs: Vec<(JobId, LeaseId)>,
     pub next_due: Option<Timestamp>,
-    /// The jobs themselves, if they are few. Many are read by a reader, so that the writer is free for the next command.
+    /// The jobs themselves, if they are few. Many are read by a reader, so that the writer is free for the next
+    /// command.
     pub read: Option<Vec<ClaimedJob>>,
 }
 
-/// The most jobs that the writer reads itself: up to here, handing them on would take longer.
+/// The most jobs that the writer reads itself: up to here, passing them to a reader would take longer.
 const MAX_READ: usize = 64;
 
 pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<Taken, StoreError> {
@@ -80,7 +81,7 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
                     .get(taken.jobs.len())
-                    .ok_or_else(|| StoreError::Invalid("a claim brings a lease for each job".into()))?,
+                    .ok_or_else(|| StoreError::Invalid("a claim must have a lease for each job".into()))?,
             };
             taken.jobs.push((job.id, lease));
         }
@@ -96,7 +97,7 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
     Ok(taken)
 }
 
-/// Whether there are jobs that should have started by now, and are to be passed over until they are expired.
+/// Whether there are jobs whose latest start has passed. Claims skip them until they are expired.
 fn has_late(tx: &Tx<'_>) -> Result<bool, StoreError> {
     Ok(tx.conn.prepare_cached(sql!("claim.sql", "claim_late"))?.query_row([tx.now.as_millis()], rows::only)?)
 }
@@ -106,7 +107,7 @@ fn is_paused(tx: &Tx<'_>, share: &Share) -> Result<bool, StoreError> {
     Ok(select.query_row([share.queue.0], rows::only).optional()?.unwrap_or(true))
 }
 
-/// Jobs of a queue, which no longer wait.
+/// Takes a queue's share of due jobs; they stop waiting.
 fn take_share(tx: &mut Tx<'_>, share: &Share, picker: &mut Picker, has_late: bool) -> Result<Vec<Due>, StoreError> {
     let mut taken = Vec::new();
     if picker.is_full() {
@@ -129,7 +130,7 @@ fn take_share(tx: &mut Tx<'_>, share: &Share, picker: &mut Picker, has_late: boo
     Ok(taken)
 }
 
-/// Jobs taken from a lane, in its order, wait no longer.
+/// Removes jobs taken from a lane, in its order, from the waiting jobs.
 fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], has_late: bool) -> Result<(), StoreError> {
     let Some(last) = taken.last() else { return Ok(()) };
     let count = if has_late {
@@ -137,7 +138,7 @@ fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], has_late: bool) -> Result<(), St
         let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_listed"))?;
         leave.execute(params![lane, last.due_at, last.id.0, ids])?
     } else {
-        // Nobody before the last was passed over, and one stretch goes much faster than one by one.
+        // No job before the last was skipped, and one range is much faster than one row at a time.
         tx.conn.prepare_cached(sql!("claim.sql", "claim_take"))?.execute([lane, last.due_at, last.id.0])?
     };
     if count == taken.len() {
@@ -147,7 +148,7 @@ fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], has_late: bool) -> Result<(), St
     }
 }
 
-/// Taken jobs run.
+/// Marks taken jobs as running.
 fn enter(tx: &Tx<'_>, jobs: &[(JobId, LeaseId)]) -> Result<(), StoreError> {
     let mut enter = tx.conn.prepare_cached(sql!("claim.sql", "running_put"))?;
     for (job, lease) in jobs {
@@ -156,7 +157,7 @@ fn enter(tx: &Tx<'_>, jobs: &[(JobId, LeaseId)]) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The lanes of a queue that have due jobs, first things first.
+/// The lanes of a queue that have due jobs, in the order they are served.
 fn levels(tx: &Tx<'_>, share: &Share) -> Result<Vec<Level>, StoreError> {
     let mut select = tx.conn.prepare_cached(sql!("claim.sql", "claim_levels"))?;
     let mut levels: Vec<i64> = rows::column(select.query(params![share.queue.0, tx.now.as_millis()])?)?;
@@ -175,7 +176,7 @@ fn pick(
 ) -> Result<(), StoreError> {
     let mut found = Vec::new();
     for level in levels {
-        // More could not be taken from this lane, whatever the others bring.
+        // No more than this can be taken from this lane, whatever the other lanes hold.
         let most = picker.most(level.candidate());
         if most > 0 {
             found.extend(due(tx, share, *level, most, has_late)?);

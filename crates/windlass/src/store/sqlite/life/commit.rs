@@ -15,7 +15,7 @@ use crate::tally::Tally;
 use rusqlite::{CachedStatement, params};
 use windlass_core::{JobId, Next, Why};
 
-/// The one word that most attempts end with, ready to store.
+/// The status that most attempts end with, ready to store.
 const SUCCEEDED: &str = "succeeded";
 
 pub(in crate::store::sqlite) fn commit(
@@ -34,7 +34,7 @@ pub(in crate::store::sqlite) fn commit(
             None => commit_one(tx, commit, &mut batch)?,
         };
         if result == Committed::CancelRequested {
-            // The job still runs under its lease: without it, a worker that dies now would not be found lost.
+            // The job still runs under its lease. Without the lease, nobody would notice that its worker died.
             kept_leases.push(commit.lease);
         }
         results.push(result);
@@ -72,7 +72,7 @@ fn applied(tx: &mut Tx<'_>, commit: &Commit) -> Result<Committed, StoreError> {
     Ok(Committed::Applied(follow_ups))
 }
 
-/// A follow-up exists exactly if the commit happened: one that the database refuses takes the commit with it.
+/// A follow-up exists exactly if its commit happened, so a refused follow-up fails the commit too.
 pub(in crate::store::sqlite) fn store_follow_up(
     tx: &mut Tx<'_>,
     job: &crate::job::NewJob,
@@ -84,7 +84,7 @@ pub(in crate::store::sqlite) fn store_follow_up(
     }
 }
 
-/// The attempt is not running under this lease: did this very result end it before?
+/// The attempt is not running under this lease. Checks whether this same result already ended it.
 pub(in crate::store::sqlite) fn not_held(tx: &Tx<'_>, commit: &Commit) -> Result<Committed, StoreError> {
     let line = params![commit.job.0, commit.attempt, commit.lease.0, commit.transition.status.as_str()];
     let is_repeated = tx.conn.prepare_cached(sql!("attempts.sql", "recorded_outcome"))?.exists(line)?;

@@ -13,7 +13,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use windlass_core::key::{KeyHolder, KeyVerdict, Request};
 use windlass_core::{Delivery, JobId, Millis, Timestamp};
 
-/// What stores a job, ready to run again and again.
+/// The prepared statements that store a job.
 struct Inserts<'t> {
     job: CachedStatement<'t>,
     waiting: CachedStatement<'t>,
@@ -73,7 +73,7 @@ fn store_all(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreErr
     Ok(stored)
 }
 
-/// Stores a job unasked: its key, if any, is free.
+/// Stores a job without checking its key, which must be free.
 pub(in crate::store::sqlite) fn store(tx: &mut Tx<'_>, job: &NewJob) -> Result<Enqueued, StoreError> {
     let id = tx.draw_ids(1)?;
     let mut inserts = Inserts::new(tx.conn)?;
@@ -105,7 +105,7 @@ fn insert(tx: &mut Tx<'_>, inserts: &mut Inserts<'_>, id: JobId, job: &NewJob) -
     ]);
     match inserted {
         Ok(_) => {}
-        // The statement alone is undone: the neighbours stand.
+        // Only this statement is undone; the other jobs stay.
         Err(error) if fault::is_refusal(&error) => return Ok(Enqueued::Refused(error.to_string())),
         Err(error) => return Err(error.into()),
     }
@@ -115,7 +115,7 @@ fn insert(tx: &mut Tx<'_>, inserts: &mut Inserts<'_>, id: JobId, job: &NewJob) -
         put_key(tx, job, idempotency, id)?;
     }
     tx.count(queue, &job.kind, Tally { enqueued: 1, ..Tally::default() });
-    // For one that is due later too: a worker at rest must learn until when to sleep.
+    // Also for a job that is due later: an idle worker must know how long to sleep.
     tx.rings = true;
     Ok(Enqueued::Created { id, created_at: tx.now, due_at })
 }
@@ -130,7 +130,7 @@ fn put_key(tx: &Tx<'_>, job: &NewJob, idempotency: &Idempotency, id: JobId) -> R
     Ok(())
 }
 
-/// What an enqueue gets if its key already stands for a job.
+/// The answer to an enqueue whose key already belongs to a job.
 fn known(tx: &Tx<'_>, job: &NewJob, idempotency: &Idempotency) -> Result<Option<Enqueued>, StoreError> {
     let mut find = tx.conn.prepare_cached(sql!("enqueue.sql", "key_find"))?;
     let found = find.query_row(params![job.tenant.as_str(), &*idempotency.key], |row| {
@@ -154,7 +154,7 @@ fn known(tx: &Tx<'_>, job: &NewJob, idempotency: &Idempotency) -> Result<Option<
     }))
 }
 
-/// The answers of a batch that was taken back.
+/// The answers of a batch that was rolled back.
 fn undone(stored: Vec<Enqueued>) -> Vec<Enqueued> {
     let made: Vec<JobId> = stored
         .iter()
@@ -167,7 +167,7 @@ fn undone(stored: Vec<Enqueued>) -> Vec<Enqueued> {
     stored
         .into_iter()
         .map(|one| match one {
-            // It named a neighbour that is not there after all.
+            // It referred to another job of the batch, which is not stored either.
             Enqueued::Created { .. } => Enqueued::NotStored,
             Enqueued::Existing(id) | Enqueued::KeyConflict(id) if is_made(&id) => Enqueued::NotStored,
             Enqueued::Existing(_) | Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::NotStored => one,

@@ -1,4 +1,5 @@
-//! Finish: a running job ends and moves to the archive, or away with its attempts if its queue keeps none.
+//! Finish: a running job ends and moves to the archive. If its queue keeps no finished jobs, it is deleted with its
+//! attempts.
 
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
@@ -19,7 +20,7 @@ type Reported<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// What a batch of outcomes needs, looked up once.
 pub(in crate::store::sqlite) struct Batch<'t> {
-    /// One-shot schedules that end with their run: hardly ever any.
+    /// One-shot schedules that end with their run; almost always none.
     pub ending: HashSet<JobId>,
     pub attempt: CachedStatement<'t>,
     row: CachedStatement<'t>,
@@ -42,7 +43,7 @@ pub(in crate::store::sqlite) fn batch<'t>(tx: &Tx<'t>) -> Result<Batch<'t>, Stor
     })
 }
 
-/// Ends a running job, or says why not.
+/// Ends a running job, or returns why it cannot.
 pub(in crate::store::sqlite) fn end(
     tx: &mut Tx<'_>,
     commit: &Commit,
@@ -85,7 +86,7 @@ fn archive(
     let (class, error) = if commit.error_class.is_some() {
         (commit.error_class.as_deref(), commit.error.as_deref())
     } else {
-        // This attempt left no error: the job's last one stands.
+        // This attempt left no error, so the job keeps its last one.
         (rows::maybe(row, ending::error_class)?, rows::maybe(row, ending::error)?)
     };
     let print = match reason {
@@ -114,7 +115,7 @@ fn bind(insert: &mut CachedStatement<'_>, column: usize, value: impl ToSql) -> R
     Ok(insert.raw_bind_parameter(column + 1, value)?)
 }
 
-/// Attempts of a job whose queue keeps none.
+/// Deletes the attempts of a job whose queue keeps no finished jobs.
 pub(in crate::store::sqlite) fn drop_attempts(tx: &Tx<'_>, job: JobId) -> Result<(), StoreError> {
     tx.conn.prepare_cached(sql!("attempts.sql", "attempts_delete"))?.execute([job.0])?;
     Ok(())

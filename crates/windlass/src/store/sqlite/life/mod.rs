@@ -1,4 +1,5 @@
-//! The life of a job: enqueued, claimed, committed, changed by operators. Each step is a function of the transaction it runs in.
+//! The life of a job: enqueued, claimed, committed, changed by operators. Each step is a function of the transaction it
+//! runs in.
 
 pub(super) mod bulk;
 pub(super) mod callers;

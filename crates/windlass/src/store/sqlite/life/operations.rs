@@ -20,7 +20,7 @@ use windlass_core::job::Kind;
 use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict, Standing};
 use windlass_core::{JobId, Next, State, Timestamp};
 
-/// A job, live or archived, as far as operations must know it.
+/// The columns of a live or archived job that operations need.
 struct Found {
     queue: QueueId,
     kind: Kind,
@@ -121,7 +121,7 @@ fn replay_one(
     }
 }
 
-/// An archived job waits again.
+/// Puts an archived job back into its queue.
 fn requeue(tx: &Tx<'_>, id: JobId, allowance: &Allowance) -> Result<(), StoreError> {
     tx.conn.prepare_cached(sql!("operations.sql", "replay"))?.execute(params![
         id.0,
@@ -190,7 +190,7 @@ fn moving(tx: &Tx<'_>, id: JobId, change: impl FnOnce(&Tx<'_>) -> Result<usize, 
     Ok(())
 }
 
-/// Adds an audit line, unless nothing was done.
+/// Adds an audit entry, unless nothing changed.
 fn note(tx: &Tx<'_>, by: &str, action: &str, count: u64, detail: &str) -> Result<(), StoreError> {
     if count == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Wait: running jobs that are to be attempted again wait again. What must be known of them is read for the whole batch at once.
+//! Wait: running jobs that get another attempt wait again. Their columns are read for the whole batch at once.
 
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
@@ -13,9 +13,9 @@ use crate::store::{Commit, Committed, StoreError};
 use rusqlite::{CachedStatement, params};
 use windlass_core::{Delivery, Next};
 
-/// A running job, as far as waiting again must know it.
+/// The columns of a running job that waiting again needs.
 struct Held {
-    /// Its place in the list that was asked for.
+    /// Its position in the requested list.
     place: usize,
     attempt: u32,
     lease: i64,
@@ -25,14 +25,14 @@ struct Held {
     at_most_once: bool,
 }
 
-/// The statements of each job, ready to run again and again.
+/// The prepared statements, run once per job.
 struct Waits<'w, 't> {
     job: CachedStatement<'t>,
     waiting: CachedStatement<'t>,
     attempt: &'w mut CachedStatement<'t>,
 }
 
-/// Lets jobs wait as their commits say, each job once. Answers what was refused: the others are done.
+/// Makes jobs wait as their commits say, each job once. Returns the refused ones; the others are done.
 pub(in crate::store::sqlite) fn wait_all<'t>(
     tx: &mut Tx<'t>,
     commits: &[&Commit],

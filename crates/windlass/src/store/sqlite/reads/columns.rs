@@ -1,8 +1,8 @@
-//! The columns of every row that is read, listed once. SQL names a list as `{job}`; code reads a column by its name, which is its
-//! place in the row. A test holds each statement to its list.
+//! The columns of every row that is read, listed once. SQL names a list as `{job}`; code reads a column by its name,
+//! which is its place in the row. A test checks each statement against its list.
 
-/// `columns!(lease: id, worker)` makes a module `lease` with a constant per column, and `LIST` for SQL. `queue after job: …` numbers
-/// on where `job` ends and has the columns of `job` too.
+/// `columns!(lease: id, worker)` makes a module `lease` with a constant per column, and `LIST` for SQL.
+/// `queue after job: …` numbers on where `job` ends and has the columns of `job` too.
 macro_rules! columns {
     ($(#[$doc:meta])* $name:ident $(after $base:ident)?: $first:ident $(, $column:ident)* $(,)?) => {
         $(#[$doc])*
@@ -32,15 +32,15 @@ columns!(
 );
 columns!(ending after kept: error_class, error);
 columns!(
-    /// What the archive is given for it.
+    /// What the archive adds to them.
     ended after ending: state, failures, crashes, finished_at, reason, fingerprint, result
 );
 columns!(
-    /// A running job, as far as a plain success must know it.
+    /// The columns of a running job that a plain success needs.
     succeeding: place, attempt, lease_id, failures, schedule_id
 );
 columns!(
-    /// A running job, as far as waiting again must know it.
+    /// The columns of a running job that waiting again needs.
     waiting: place, attempt, lease_id, claimed_at, cancel_requested, priority, at_most_once
 );
 columns!(due: id, due_at);

@@ -1,4 +1,4 @@
-//! What the store answers about jobs, queues and settings.
+//! Reads of jobs, queues and settings.
 
 pub(super) mod columns;
 pub(super) mod names;

@@ -1,5 +1,6 @@
-//! Names and numbers: queues and policies are rows that jobs point to. Both are added once and never changed (but for a queue's
-//! pause), so what was read stays true, unless the transaction that added it is rolled back: then forget it all.
+//! Names and numbers: queues and policies are rows that jobs refer to. They are added once and never changed (except a
+//! queue's pause), so cached entries stay valid. If the transaction that added one is rolled back, the cache must be
+//! cleared.
 
 use crate::job::QueueId;
 use crate::store::StoreError;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, Policy, Timestamp};
 
-/// The most entries of one sort; beyond it the cache is emptied.
+/// The most entries of one type; beyond it the cache is emptied.
 const MAX_NAMES: usize = 10_000;
 
 type QueueKey = (Tenant, QueueName, Executor);
@@ -26,7 +27,7 @@ pub(in crate::store::sqlite) struct Names {
     policies: Known<i64, Arc<Policy>>,
     policy_ids: HashMap<Arc<Policy>, i64>,
     kinds: Known<Arc<str>, Kind>,
-    /// The last of each: batches are mostly of one queue and policy.
+    /// The last of each: most batches have one queue and policy.
     last_queue: Option<(QueueKey, QueueId)>,
     last_policy: Option<(Arc<Policy>, i64)>,
 }
@@ -61,7 +62,7 @@ impl Names {
         Ok(id)
     }
 
-    /// Whose a queue is, and what it is called.
+    /// A queue's owner and name.
     pub(in crate::store::sqlite) fn queue(
         &mut self,
         conn: &Connection,
@@ -126,7 +127,7 @@ impl Names {
     }
 }
 
-/// What was looked up before, and the last of it at hand: batches are mostly of one queue, kind and policy.
+/// Cached entries, and the last one separately: most batches have one queue, kind and policy.
 #[derive(Debug)]
 struct Known<K, V> {
     all: HashMap<K, V>,

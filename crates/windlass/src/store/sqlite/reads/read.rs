@@ -193,8 +193,8 @@ impl Reader {
     }
 }
 
-/// The first ten values of the listings: what scope and filter ask for. `None` if they exclude each other. The place of
-/// the page's start (or the fingerprint) is left open.
+/// The first ten parameters of the listings, from scope and filter. `None` if the two exclude each other. The parameter
+/// for the page's start (or the fingerprint) is not set yet.
 fn conditions(scope: &Scope, filter: &JobFilter) -> Option<Vec<Value>> {
     let own = tenant_of(scope);
     if let (Some(own), Some(asked)) = (own, &filter.tenant)
@@ -238,7 +238,7 @@ fn listing(half: Half, filter: &JobFilter, order: Order) -> &'static str {
     }
 }
 
-/// The id beyond which the page lies.
+/// The id after which the page starts.
 pub(in crate::store::sqlite) fn page_start(page: Page) -> i64 {
     let open = match page.order {
         Order::NewestFirst => i64::MAX,

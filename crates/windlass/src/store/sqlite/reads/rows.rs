@@ -1,4 +1,4 @@
-//! Rows become jobs, attempts and queues.
+//! Reads rows into jobs, attempts and queues.
 
 use crate::job::{ClaimedJob, Job, LeaseId, QueueId};
 use crate::store::sqlite::reads::columns::{attempt, finished, held, job, queue};
@@ -12,7 +12,7 @@ use windlass_core::{Attempt, Delivery, Executor, JobId, Millis, Priority, Reason
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A row of a running job: nothing if it runs under another lease.
+/// A row of a running job; none if it runs under another lease.
 pub(in crate::store::sqlite) fn claimed(
     row: &Row<'_>,
     lease: LeaseId,

@@ -1,4 +1,4 @@
--- Attempts that have ended, and what becomes of them with their jobs.
+-- Attempts that have ended: added, read, restored and deleted.
 
 -- name: attempt_add
 INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note,

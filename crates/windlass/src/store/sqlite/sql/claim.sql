@@ -1,4 +1,5 @@
--- Claim: due jobs stop waiting and run under a lease. A queue's jobs wait in twenty lanes (see the table windlass_waiting).
+-- Claim: due jobs stop waiting and run under a lease. A queue's jobs wait in twenty lanes (see the table
+-- windlass_waiting).
 
 -- part: places
 VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19)

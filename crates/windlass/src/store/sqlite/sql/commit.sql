@@ -8,8 +8,9 @@ CROSS JOIN windlass_running r ON r.id = listed.value
 CROSS JOIN windlass_jobs j ON j.id = r.id
 
 -- name: succeed
--- Archives the listed jobs, which run and have succeeded, each with its last attempt in its row. ?3 and ?4 hold when the attempts
--- started and finished, twenty digits per listed job: a blob can be cut at any place, a JSON array must be parsed.
+-- Archives the listed jobs, which run and have succeeded, each with its last attempt in its row. ?3 and ?4 hold when
+-- the attempts started and finished, twenty digits per listed job: a blob can be sliced anywhere, a JSON array must be
+-- parsed.
 INSERT INTO windlass_archive (id, queue_id, priority, at_most_once, state, due_at, attempt, claimed_at, first_attempt_at,
     failures, crashes, replays, previous_delay, cancel_requested, created_at, policy_id, kind, start_by, timeout_ms,
     idempotency_key, schedule_id, parent_id, traceparent, error_class, error, http, webhook, payload, finished_at,
@@ -41,7 +42,7 @@ CROSS JOIN windlass_jobs j ON j.id = r.id
 WHERE r.id = ?1 AND j.attempt + 1 = ?2 AND r.lease_id = ?3
 
 -- name: finish
--- Values, not a SELECT from the jobs: for that, SQLite would keep a journal of pages for every statement.
+-- Values, not a SELECT from the jobs: for that, SQLite would write a journal for every statement.
 INSERT INTO windlass_archive ({kept}, error_class, error, state, failures, crashes, finished_at, reason, fingerprint, result)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24,
     ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)
@@ -60,8 +61,8 @@ CROSS JOIN windlass_running r ON r.id = listed.value
 CROSS JOIN windlass_jobs j ON j.id = r.id
 
 -- name: wait
--- A running job waits again; its attempt was found to hold. One row by its id, so that SQLite need not be ready to undo half of
--- the statement.
+-- A running job waits again; its attempt was checked before. Updates one row by its id, so that SQLite needs no journal
+-- for undoing half of the statement.
 UPDATE windlass_jobs
 SET state = ?2, due_at = ?3, attempt = ?4, claimed_at = ?5,
     first_attempt_at = coalesce(first_attempt_at, ?5), failures = ?6, crashes = ?7,

@@ -1,7 +1,7 @@
 -- Operations: cancel, replay, discard, amend.
 
 -- name: standing
--- A job as far as a verdict depends on it.
+-- The columns of a job that a verdict depends on.
 SELECT queue_id, kind, state, priority, due_at, start_by, first_attempt_at IS NOT NULL AS has_started, 0 AS is_discarded
 FROM windlass_live WHERE id = ?1
 UNION ALL

@@ -19,8 +19,8 @@ UPDATE windlass_queues SET paused = ?3 WHERE tenant = ?1 AND name = ?2
 SELECT paused FROM windlass_queues WHERE id = ?1
 
 -- name: depth_waiting
--- How many jobs wait in each queue, due and later, and since when the oldest is due. Counted lane by lane, which is several times
--- faster than grouping: a million waiting jobs take a tenth of a second.
+-- How many jobs wait in each queue, due and later, and since when the oldest is due. Counted lane by lane, which is
+-- several times faster than grouping: a million waiting jobs take a tenth of a second.
 WITH lanes (queue_id, lane) AS (
     SELECT q.id, q.id * 20 + place.value
     FROM windlass_queues q

@@ -19,5 +19,5 @@ SELECT {migration} FROM windlass_migrations ORDER BY number
 INSERT INTO windlass_migrations ({migration}) VALUES (?1, ?2, ?3, ?4, ?5)
 
 -- name: pulse
--- A write, to see whether the file takes one.
+-- A write, to check that the file is writable.
 INSERT INTO windlass_pulse (one, beat_at) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET beat_at = excluded.beat_at

@@ -29,7 +29,7 @@ DELETE FROM windlass_keys WHERE id IN (
 SELECT max(id) FROM (SELECT id FROM windlass_keys WHERE id > ?1 ORDER BY id LIMIT ?2)
 
 -- name: prune_live_keys
--- Of the ?2 keys after ?1, those that were to last as long as a job that is no longer live.
+-- Of the ?2 keys after ?1, those that are valid only while their job is live, if it no longer is.
 DELETE FROM windlass_keys
 WHERE id IN (SELECT id FROM windlass_keys WHERE id > ?1 ORDER BY id LIMIT ?2)
     AND expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = windlass_keys.job_id)

@@ -5,7 +5,7 @@ use crate::store::JobLife;
 use crate::store::Registry;
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_room() {
+async fn a_full_disk_refuses_writes_loses_nothing_and_works_again_with_free_space() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
@@ -19,14 +19,14 @@ async fn a_full_disk_refuses_and_forgets_nothing_and_work_goes_on_when_there_is_
     let refused = store.enqueue(vec![job(), big.clone()], Atomicity::Each).await;
     let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
     assert!(cause.to_string().contains("disk is full"), "{cause}");
-    assert_eq!(count(&store).await, 1, "nothing of the batch is there");
+    assert_eq!(count(&store).await, 1, "nothing of the batch was stored");
     // The writer opened the file again, without the limit: there is room again.
     store.enqueue(vec![job(), big], Atomicity::Each).await.unwrap();
     assert_eq!(count(&store).await, 3);
 }
 
 #[tokio::test]
-async fn a_read_only_file_refuses_and_works_again_when_it_can_be_written() {
+async fn a_read_only_file_refuses_writes_and_works_again_once_writable() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
@@ -34,7 +34,7 @@ async fn a_read_only_file_refuses_and_works_again_when_it_can_be_written() {
     let refused = store.enqueue(vec![job()], Atomicity::Each).await;
     let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
     assert!(cause.to_string().contains("read-only"), "{cause}");
-    assert_eq!(count(&store).await, 1, "reads go on");
+    assert_eq!(count(&store).await, 1, "reads still work");
     put(&store).await;
 }
 
@@ -53,7 +53,7 @@ async fn a_lock_held_too_long_is_unavailable_and_a_freed_one_is_taken() {
 }
 
 #[tokio::test]
-async fn a_reap_that_waited_for_the_file_spares_those_who_waited_too() {
+async fn a_reap_that_waited_for_the_file_spares_leases_that_could_not_be_renewed() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
@@ -74,7 +74,7 @@ async fn a_reap_that_waited_for_the_file_spares_those_who_waited_too() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_refused() {
+async fn a_file_that_is_not_a_database_is_refused() {
     let home = Home::new();
     std::fs::write(home.path(), "not a database, but long enough to be looked at ".repeat(40)).unwrap();
     let refused = home.try_open(Migrations::Run).await;
@@ -82,14 +82,14 @@ async fn a_file_that_is_no_database_is_refused() {
 }
 
 #[tokio::test]
-async fn a_directory_that_is_not_there_is_named() {
+async fn a_missing_directory_is_named_in_the_error() {
     let refused = SqliteStore::open("/nowhere/at/all/jobs.db", Options::default()).await;
     let Err(StoreError::Unavailable(cause)) = refused else { panic!("{refused:?}") };
     assert!(cause.to_string().contains("/nowhere/at/all/jobs.db"), "{cause}");
 }
 
 #[tokio::test]
-async fn a_large_claim_that_cannot_be_read_is_in_doubt_and_can_be_asked_for() {
+async fn a_large_claim_that_cannot_be_read_is_unknown_and_can_be_queried() {
     let home = Home::new();
     let store = home.open().await;
     let stored = store.enqueue(vec![job(); 100], Atomicity::Each).await.unwrap();

@@ -1,4 +1,4 @@
-//! The write-ahead log: it restarts while writing goes on, and is gone when the store is.
+//! The write-ahead log restarts during continuous writes, and is removed when the store closes.
 
 use super::*;
 use crate::store::JobLife;
@@ -32,14 +32,14 @@ async fn the_log_does_not_grow_with_what_is_written() {
 }
 
 #[tokio::test]
-async fn the_log_restarts_after_a_reader_that_held_it_up() {
+async fn the_log_restarts_after_a_long_read() {
     let home = Home::new();
     let store = home.open().await;
     put(&store).await;
     let reader = home.connect();
     reader.execute_batch("BEGIN; SELECT count(*) FROM windlass_queues").unwrap();
     write_mebibytes(&store, 40).await;
-    assert!(log_size(&home) > 40 * MIB, "nothing of it could be written over");
+    assert!(log_size(&home) > 40 * MIB, "none of the log could be overwritten");
     reader.execute_batch("COMMIT").unwrap();
     for _ in 0..40 {
         let before = log_size(&home);

@@ -4,7 +4,7 @@ use super::super::connection::migrate::{Migration, SCHEMA, Schema};
 use super::*;
 
 #[tokio::test]
-async fn a_newer_schema_is_refused_if_it_says_so_and_used_if_it_does_not() {
+async fn a_newer_schema_is_refused_only_if_marked_incompatible() {
     let home = Home::new();
     drop(home.open().await);
     let conn = home.connect();
@@ -19,7 +19,7 @@ async fn a_newer_schema_is_refused_if_it_says_so_and_used_if_it_does_not() {
 }
 
 #[tokio::test]
-async fn migrating_is_left_to_the_operator_if_so_asked() {
+async fn migrations_are_left_to_the_operator_if_configured() {
     let home = Home::new();
     let refused = home.try_open(Migrations::LeaveToOperator).await;
     let Err(StoreError::Schema(message)) = refused else { panic!("{refused:?}") };
@@ -30,7 +30,7 @@ async fn migrating_is_left_to_the_operator_if_so_asked() {
 }
 
 #[tokio::test]
-async fn a_migration_with_another_text_is_refused() {
+async fn a_changed_migration_is_refused() {
     let home = Home::new();
     drop(home.open().await);
     home.connect().execute("UPDATE windlass_migrations SET checksum = 'other' WHERE number = 1", []).unwrap();
@@ -106,7 +106,7 @@ const FAILING: Schema = Schema(&[
 ]);
 
 #[tokio::test]
-async fn jobs_that_wait_and_run_go_on_after_an_upgrade() {
+async fn waiting_and_running_jobs_continue_after_an_upgrade() {
     let home = Home::new();
     let store = home.open().await;
     let ids = [put(&store).await, put(&store).await];
@@ -127,7 +127,7 @@ async fn jobs_that_wait_and_run_go_on_after_an_upgrade() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_older_code_cannot_read_shuts_it_out() {
+async fn older_code_refuses_an_incompatible_upgrade() {
     let home = Home::new();
     drop(home.open().await);
     let refused = BREAKING.verify(&home.connect());

@@ -21,7 +21,7 @@ async fn two_stores_on_one_file_share_the_work() {
 }
 
 #[tokio::test]
-async fn work_stored_by_another_process_rings() {
+async fn jobs_enqueued_by_another_process_wake_workers() {
     let home = Home::new();
     let (one, two) = (home.open().await, home.open().await);
     let mut waker = two.wake().subscribe();
@@ -32,7 +32,7 @@ async fn work_stored_by_another_process_rings() {
 }
 
 #[tokio::test]
-async fn a_retention_set_elsewhere_is_learnt() {
+async fn a_retention_set_by_another_store_takes_effect() {
     let home = Home::new();
     let (one, two) = (home.open().await, home.open().await);
     let key = SettingKey::Queue { tenant: None, name: "default".into() };
@@ -100,13 +100,13 @@ async fn a_callers_transaction_stores_and_completes_jobs_with_its_effects() {
 }
 
 #[tokio::test]
-async fn the_last_to_close_the_file_leaves_nothing_but_the_file() {
+async fn the_last_store_to_close_leaves_only_the_database_file() {
     let home = Home::new();
     let (one, two) = (home.open().await, home.open().await);
     put(&one).await;
     assert_eq!((count(&one).await, count(&two).await), (1, 1));
     drop(one);
-    assert!(home.dir.path().join("jobs.db-wal").exists(), "another store goes on");
+    assert!(home.dir.path().join("jobs.db-wal").exists(), "another store is still open");
     drop(two);
     let left: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["jobs.db"], "a copy of the file has everything");

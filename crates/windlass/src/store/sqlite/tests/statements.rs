@@ -5,7 +5,7 @@ use super::super::reads::columns::{self, LISTS};
 use super::*;
 use std::collections::HashSet;
 
-/// Every statement by name, with what its braces stand for.
+/// Every statement by name, with its placeholders expanded.
 fn statements() -> Vec<(String, String)> {
     let mut all = Vec::new();
     for (_, text) in FILES {
@@ -35,7 +35,7 @@ fn statements() -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_statement_is_valid_and_has_a_name_of_its_own() {
+async fn every_statement_is_valid_and_has_a_unique_name() {
     let home = Home::new();
     let store = home.open().await;
     let conn = home.connect();

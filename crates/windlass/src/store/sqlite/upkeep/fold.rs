@@ -1,12 +1,12 @@
-//! Folding: deltas become seconds as soon as there are many, in the transaction of the commit that made them many, so that reading
-//! a busy window stays a matter of a few rows. `prune` folds minutes and hours.
+//! Folding: deltas become seconds as soon as there are many, in the transaction of the commit that made them many. So
+//! reading a busy window needs only a few rows. `prune` folds minutes and hours.
 
 use crate::store::StoreError;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::reads::rows;
 use rusqlite::Connection;
 
-/// Deltas that may wait: folding as many takes about a millisecond.
+/// Deltas that may accumulate: folding this many takes about a millisecond.
 const MANY: usize = 500;
 
 /// How far this writer has folded.
@@ -19,7 +19,7 @@ pub(in crate::store::sqlite) struct Folding {
 }
 
 impl Folding {
-    /// As many deltas were written in the open transaction.
+    /// The open transaction wrote this many deltas.
     pub(in crate::store::sqlite) fn wrote(&mut self, conn: &Connection, deltas: usize) -> Result<(), StoreError> {
         self.unfolded += deltas;
         if self.unfolded < MANY {

@@ -1,4 +1,4 @@
-//! What keeps the file small and says whether it is well: fold, prune, health.
+//! Upkeep of the file: fold, prune, health.
 
 pub(super) mod fold;
 pub(super) mod health;

@@ -1,4 +1,4 @@
-//! Prune: what is past its retention goes, and old tallies are folded. A bounded amount of work per call.
+//! Prune: removes what is past its retention and folds old tallies. The work per call is bounded.
 
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
@@ -9,7 +9,7 @@ use crate::tally::{DELTAS_FOR, HOUR, MINUTE, MINUTES_FOR, fold_before, start_of}
 use rusqlite::params;
 use windlass_core::{State, Timestamp};
 
-/// The most archived jobs that go per call: some ten milliseconds of writing.
+/// The most archived jobs removed per call: about ten milliseconds of writing.
 const JOBS: usize = 2_000;
 /// The most idempotency keys looked at per call.
 const KEYS: i64 = 2_000;
@@ -62,7 +62,7 @@ fn prune_queue(tx: &Tx<'_>, queue: QueueId, state: State, before: Timestamp, mos
     Ok(past.len())
 }
 
-/// Keys whose window is over; and, a stretch at a time, keys whose job's life is.
+/// Removes keys whose window has passed and, one range at a time, keys whose job is no longer live.
 fn prune_keys(tx: &Tx<'_>, after: &mut i64) -> Result<(), StoreError> {
     tx.conn.prepare_cached(sql!("upkeep.sql", "prune_keys"))?.execute([tx.now.as_millis(), KEYS])?;
     let mut next = tx.conn.prepare_cached(sql!("upkeep.sql", "keys_next"))?;

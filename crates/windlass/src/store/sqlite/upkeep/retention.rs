@@ -1,4 +1,5 @@
-//! How long each queue keeps what has finished, as its settings say. Read at most once a second: other nodes may change them.
+//! How long each queue keeps finished jobs, from its settings. They are read again after a second, because other nodes
+//! may change them.
 
 use crate::clock::Clock;
 use crate::job::QueueId;
@@ -10,12 +11,12 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use windlass_core::Millis;
 
-/// How long what was read stays in use.
+/// How long the settings are cached.
 const FRESH_FOR: Millis = Millis::from_secs(1);
 
 #[derive(Debug)]
 pub(in crate::store::sqlite) struct Retentions {
-    /// The machine's own clock, whatever time the store's is set to.
+    /// The machine's clock, even if the store uses a test clock.
     watch: Clock,
     read_at: Millis,
     known: HashMap<QueueId, Retention>,
@@ -50,7 +51,7 @@ impl Retentions {
         Ok(retention)
     }
 
-    /// To be called once per transaction.
+    /// Must be called once per transaction.
     pub(in crate::store::sqlite) fn refresh(&mut self) {
         let now = self.watch.monotonic();
         if now.get() >= self.read_at.get() + FRESH_FOR.get() {

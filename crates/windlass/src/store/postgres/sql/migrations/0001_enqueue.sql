@@ -1,5 +1,5 @@
--- The SQL function that enqueues in the caller's own transaction, from any language and driver. It registers a new queue at the end of
--- that transaction, so that nobody waits for it.
+-- The SQL function that enqueues in the caller's own transaction, from any language and driver. It registers a new
+-- queue at the end of that transaction, so that nobody waits for it.
 
 -- Jobs of queues that did not exist when the jobs were enqueued. Only open transactions have rows here.
 CREATE TABLE {schema}.unregistered (
@@ -10,8 +10,9 @@ CREATE TABLE {schema}.unregistered (
     at     bigint NOT NULL
 );
 
--- Registers the queues of this transaction's jobs, as the last thing before its commit: a queue's row that is not yet committed blocks
--- everyone who uses the queue for the first time. All at once and in order, so that transactions cannot deadlock.
+-- Registers the queues of this transaction's jobs, as the last thing before its commit: a queue's row that is not yet
+-- committed blocks everyone who uses the queue for the first time. All at once and in order, so that transactions
+-- cannot deadlock.
 CREATE FUNCTION {schema}.register_queues() RETURNS trigger LANGUAGE plpgsql AS $function$
 BEGIN
     IF NOT EXISTS (SELECT FROM {schema}.unregistered u WHERE u.job_id = NEW.job_id) THEN
@@ -41,11 +42,12 @@ $function$;
 CREATE CONSTRAINT TRIGGER register_queues AFTER INSERT ON {schema}.unregistered
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.register_queues();
 
--- Makes waiting workers look for work now. Call it after the commit that enqueued, not before: commits that notify wait for each other.
+-- Makes waiting workers look for work now. Call it after the commit that enqueued, not before: commits that notify wait
+-- for each other.
 CREATE FUNCTION {schema}.wake() RETURNS void LANGUAGE sql AS $function$ SELECT pg_notify('{channel}', '') $function$;
 
--- The job's policy is fixed when it is first claimed. Workers find the job by polling, or at once if wake() is called after the commit: a
--- NOTIFY here would make the caller's commits wait for each other.
+-- The job's policy is fixed when it is first claimed. Workers find the job by polling, or at once if wake() is called
+-- after the commit: a NOTIFY here would make the caller's commits wait for each other.
 CREATE FUNCTION {schema}.enqueue(
     kind            text,
     payload         json DEFAULT 'null',

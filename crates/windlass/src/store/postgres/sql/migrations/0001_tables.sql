@@ -1,5 +1,5 @@
--- The tables. Times are milliseconds since 1970, words are those of the glossary. CHECKs repeat what the types of the program say; on
--- tables that every job is written to they are few and cheap.
+-- The tables. Times are milliseconds since 1970, words are those of the glossary. CHECKs repeat what the types of the
+-- program say; on tables that every job is written to they are few and cheap.
 CREATE SEQUENCE {schema}.ids AS bigint;
 
 CREATE TABLE {schema}.queues (
@@ -17,8 +17,9 @@ CREATE TABLE {schema}.policies (
     line text NOT NULL UNIQUE CHECK (line <> '')
 );
 
--- Live jobs. A claim writes only state, attempt, lease_id, claimed_at and first_attempt_at. No index and no index predicate may name one
--- of these, and more than half of each page is free (a claimed row is a little wider), so that claims are heap-only updates.
+-- Live jobs. A claim writes only state, attempt, lease_id, claimed_at and first_attempt_at. No index and no index
+-- predicate may name one of these, and more than half of each page is free (a claimed row is a little wider), so that
+-- claims are heap-only updates.
 CREATE TABLE {schema}.jobs (
     id               bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
     queue_id         bigint NOT NULL,
@@ -86,9 +87,9 @@ CREATE TABLE {schema}.attempts (
     CHECK ((next_run_at IS NULL) = (delay_ms IS NULL))
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
 
--- Finished jobs, by retention class and then by time, so that pruning means dropping partitions. Most jobs end with an attempt that left
--- nothing but its success. That attempt is kept in its job's row, as `last_…`: a row of its own, with an index entry, would be a fifth
--- of what finishing a job costs. All other attempts are rows.
+-- Finished jobs, by retention class and then by time, so that pruning means dropping partitions. Most jobs end with an
+-- attempt that left nothing but its success. That attempt is kept in its job's row, as `last_…`: a row of its own, with
+-- an index entry, would be a fifth of what finishing a job costs. All other attempts are rows.
 CREATE TABLE {schema}.archive (
     class            text NOT NULL,
     id               bigint NOT NULL,
@@ -257,8 +258,8 @@ CREATE TABLE {schema}.audits (
     detail text NOT NULL
 );
 
--- What each commit added: inserted, never updated. Deltas become seconds soon after, seconds become minutes, minutes hours: reading a window
--- takes a few rows, however busy it was.
+-- What each commit added: inserted, never updated. Deltas are soon folded into seconds, seconds into minutes, minutes
+-- into hours. So reading a window takes a few rows, however busy it was.
 CREATE TABLE {schema}.tally_deltas (
     at       bigint NOT NULL,
     queue_id bigint NOT NULL,
@@ -274,8 +275,8 @@ CREATE TABLE {schema}.tallies (
     PRIMARY KEY (span_ms, start, queue_id, kind)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1);
 
--- How many live jobs a queue had when its deltas were last removed. With the deltas that are there now, that is how many it has: nobody
--- counts a million jobs to answer that, and no commit waits for another to write it.
+-- How many live jobs a queue had when its deltas were last removed. Adding the current deltas gives the present number,
+-- without counting a million jobs and without commits that wait for each other.
 CREATE TABLE {schema}.balances (
     queue_id bigint PRIMARY KEY,
     live     bigint NOT NULL

@@ -1,4 +1,5 @@
--- Views for operators who like SQL. Their columns are a promise, and the same on SQLite; those of the tables are not.
+-- Views for operators who use SQL. Their columns are stable and the same on SQLite; the columns of the tables may
+-- change.
 --   all_jobs        every job, live or archived
 --   all_attempts    every attempt that has ended
 --   dead_letters    failed jobs that await manual action

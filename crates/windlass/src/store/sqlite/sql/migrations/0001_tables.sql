@@ -1,7 +1,8 @@
--- The tables. Live work is small and hot, however long the history; finished work is in the archive. Times and spans are whole
--- milliseconds. Constraints on hot rows are comparisons spelled with OR: for an IN of more than two, SQLite builds a temporary table.
+-- The tables. Live jobs are few and change often; finished jobs are in the archive. Times and spans are whole
+-- milliseconds. Constraints on hot rows use OR: for an IN list of more than two values, SQLite builds a temporary
+-- table.
 
--- Ids of jobs and schedules come from one sequence and are never used again, whatever is pruned.
+-- Ids of jobs and schedules come from one sequence and are never reused, even after pruning.
 CREATE TABLE windlass_sequence (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     last INTEGER NOT NULL CHECK (last >= 0)
@@ -24,8 +25,8 @@ CREATE TABLE windlass_policies (
     line TEXT NOT NULL UNIQUE CHECK (line <> '')
 ) STRICT;
 
--- Live jobs. A claim does not write here: while a job runs, its row says how it waited (its attempt is the previous one), and
--- windlass_running says under which lease it runs and since when. The view windlass_live puts the two together.
+-- Live jobs. A claim does not write here: while a job runs, its row says how it waited (its attempt is the previous
+-- one), and windlass_running says under which lease it runs and since when. The view windlass_live joins the two.
 CREATE TABLE windlass_jobs (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
@@ -55,19 +56,20 @@ CREATE TABLE windlass_jobs (
     http TEXT,
     webhook TEXT,
     payload TEXT NOT NULL,
-    -- A queue's lanes, in the order they are served: by priority; in each, at-least-once and at-most-once jobs; of both, those that
-    -- never lost a worker and suspects (jobs that have). One number, because SQLite compares one number much faster than four.
+    -- A queue's lanes, in the order they are served: by priority; in each, at-least-once and at-most-once jobs; of
+    -- both, those that never lost a worker and suspects (jobs that have). One number, because SQLite compares one
+    -- number much faster than four.
     lane INTEGER GENERATED ALWAYS AS (queue_id * 20 + (2 - priority) * 4 + at_most_once * 2 + (crashes > 0)) VIRTUAL,
-    -- None is negative, and both are 0 or 1: fewer comparisons, which every insert has to make.
+    -- None is negative; the two flags are 0 or 1. Combined, because every insert pays for each comparison.
     CHECK ((attempt | failures | crashes | replays | previous_delay) >= 0),
     CHECK ((at_most_once | cancel_requested) BETWEEN 0 AND 1)
 ) STRICT;
--- Every index costs every insert and finish: there are no others than these.
+-- Every index slows every insert and finish, so there are only these.
 CREATE INDEX windlass_jobs_start_by ON windlass_jobs (start_by) WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
 CREATE INDEX windlass_jobs_schedule ON windlass_jobs (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_jobs_parent ON windlass_jobs (parent_id) WHERE parent_id IS NOT NULL;
 
--- Jobs that wait, as claims walk them: a lane at a time, by due time and id.
+-- Waiting jobs in the order that claims read them: one lane at a time, by due time and id.
 CREATE TABLE windlass_waiting (
     lane INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
@@ -82,8 +84,9 @@ CREATE TABLE windlass_running (
     claimed_at INTEGER NOT NULL
 ) STRICT;
 
--- Finished jobs. Most end with an attempt that left nothing but its success: that one is kept here, in the columns last_…, because
--- a row of its own would be an eighth of what a job costs in all. All other attempts are rows of windlass_attempts.
+-- Finished jobs. Most end with an attempt that left nothing but its success: that one is kept here, in the columns
+-- last_…, because a row of its own would be an eighth of the total cost of a job. All other attempts are rows of
+-- windlass_attempts.
 CREATE TABLE windlass_archive (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
@@ -135,7 +138,7 @@ CREATE INDEX windlass_archive_failed ON windlass_archive (id, discarded_at, queu
 CREATE INDEX windlass_archive_schedule ON windlass_archive (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX windlass_archive_parent ON windlass_archive (parent_id) WHERE parent_id IS NOT NULL;
 
--- Attempts that have ended, of live and archived jobs alike.
+-- Attempts that have ended, of live and archived jobs.
 CREATE TABLE windlass_attempts (
     job_id INTEGER NOT NULL,
     number INTEGER NOT NULL CHECK (number >= 1),
@@ -161,7 +164,7 @@ CREATE TABLE windlass_leases (
     worker TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
     length_ms INTEGER NOT NULL CHECK (length_ms >= 0),
-    -- Ids with commas between.
+    -- Comma-separated ids.
     job_ids TEXT NOT NULL CHECK (job_ids <> '')
 ) STRICT;
 
@@ -206,7 +209,7 @@ CREATE TABLE windlass_tokens (
     id TEXT PRIMARY KEY,
     name TEXT NOT NULL,
     hash BLOB NOT NULL CHECK (length(hash) = 32),
-    -- Words with spaces between.
+    -- Space-separated words.
     scopes TEXT NOT NULL,
     tenant TEXT,
     created_at INTEGER NOT NULL,

@@ -1,5 +1,5 @@
--- Views for operators who like SQL. Their columns are a promise, and the same on Postgres; those of the tables are not. Times are
--- UTC text.
+-- Views for operators who use SQL. Their columns are stable and the same on Postgres; the columns of the tables may
+-- change. Times are UTC text.
 --   windlass_all_jobs        every job, live or archived
 --   windlass_all_attempts    every attempt that has ended
 --   windlass_dead_letters    failed jobs that await manual action
@@ -54,8 +54,8 @@ FROM windlass_archive a
 JOIN windlass_queues q ON q.id = a.queue_id
 WHERE a.state = 'failed' AND a.discarded_at IS NULL;
 
--- `read_ct` counts attempts that have ended, so the current one is `read_ct + 1`. `vt` is when the message is visible (again): its
--- due time, or the end of its lease while it runs.
+-- `read_ct` counts attempts that have ended, so the current one is `read_ct + 1`. `vt` is when the message is visible
+-- (again): its due time, or the end of its lease while it runs.
 CREATE VIEW windlass_messages AS
 SELECT q.name AS queue, j.id AS msg_id, j.attempt AS read_ct,
     strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS enqueued_at,
