@@ -57,7 +57,8 @@ impl Windlass {
     /// The failed jobs that await manual action.
     ///
     /// ```
-    /// use windlass::{JobFilter, Page, Spacing, Windlass};
+    /// use windlass::client::{JobFilter, Page, Spacing};
+    /// use windlass::Windlass;
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let windlass = Windlass::open("memory:").await?;

@@ -27,7 +27,8 @@ impl Windlass {
     /// The stored jobs, live and archived.
     ///
     /// ```
-    /// use windlass::{JobFilter, Page, State, Windlass};
+    /// use windlass::client::{JobFilter, Page};
+    /// use windlass::{State, Windlass};
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let windlass = Windlass::open("memory:").await?;

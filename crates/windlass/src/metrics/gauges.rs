@@ -59,8 +59,8 @@ impl Gauges {
         let [jobs, dead, failed]: [Counts; 3] = Default::default();
         let oldest = Measures::default();
         registry.register("windlass_queue_jobs", "Live jobs: due, waiting for their time, running", jobs.clone());
-        registry.register("windlass_dead_letters", "Failed jobs and deliveries that wait for a person", dead.clone());
-        let help = "Failed jobs that wait for a person, deliveries and notices not counted";
+        registry.register("windlass_dead_letters", "Failed jobs and deliveries that await manual action", dead.clone());
+        let help = "Failed jobs that await manual action, deliveries and notices not counted";
         registry.register("windlass_failed_jobs", help, failed.clone());
         let help = "How long the job that has been due longest has waited";
         registry.register("windlass_oldest_due_seconds", help, oldest.clone());

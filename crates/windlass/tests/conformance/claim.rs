@@ -94,7 +94,7 @@ async fn tenants_have_queues_of_their_own_under_one_name() {
     let queues = w.store.queues().await.unwrap();
     let shares: Vec<Share> = queues.iter().rev().map(|q| Share { queue: q.id, slots: 1, ahead: 0 }).collect();
     assert_eq!(shares.len(), 2);
-    let claimed = w.store.claim(w.request_turns(shares)).await.unwrap();
+    let claimed = w.store.claim(w.request_shares(shares)).await.unwrap();
     assert_eq!(ids(&claimed), [theirs, mine]);
     assert_eq!(claimed.jobs[0].tenant, tenant("acme"));
 }
@@ -108,7 +108,7 @@ async fn http_and_worker_jobs_of_one_queue_name_do_not_mix() {
     let name = QueueName::default();
     let queue = w.store.register_queue(&Default::default(), &name, Executor::Http).await.unwrap();
     let share = Share { queue: queue.id, slots: 5, ahead: 0 };
-    assert_eq!(ids(&w.store.claim(w.request_turns(vec![share])).await.unwrap()), [called]);
+    assert_eq!(ids(&w.store.claim(w.request_shares(vec![share])).await.unwrap()), [called]);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn many_concurrent_claimers_never_share_a_job() {
         .map(|i| {
             let store = if i % 2 == 0 { w.store.clone() } else { other.clone() };
             let random = w.random.clone();
-            let request = w.request_turns(vec![Share { queue, slots: 7, ahead: 0 }]);
+            let request = w.request_shares(vec![Share { queue, slots: 7, ahead: 0 }]);
             tokio::spawn(async move {
                 let mut mine = Vec::new();
                 let mut empty = 0;
@@ -168,15 +168,15 @@ async fn at_most_once_jobs_are_taken_into_free_slots_only() {
     let stored = w.put_all(vec![job(), once(), once(), job()]).await;
     let queue = w.queue_id("default").await;
     let share = Share { queue, slots: 2, ahead: 2 };
-    let claimed = w.store.claim(w.request_turns(vec![share])).await.unwrap();
+    let claimed = w.store.claim(w.request_shares(vec![share])).await.unwrap();
     assert_eq!(&ids(&claimed)[..2], [stored[0], stored[1]]);
     assert!(!ids(&claimed).contains(&stored[2]), "no slot is free for the second at-most-once job");
     assert_eq!(w.get(stored[2]).await.attempt, 0);
     let share = Share { queue, slots: 0, ahead: 5 };
-    let claimed = w.store.claim(w.request_turns(vec![share])).await.unwrap();
+    let claimed = w.store.claim(w.request_shares(vec![share])).await.unwrap();
     assert!(!ids(&claimed).contains(&stored[2]));
     let share = Share { queue, slots: 1, ahead: 0 };
-    assert_eq!(ids(&w.store.claim(w.request_turns(vec![share])).await.unwrap()), [stored[2]]);
+    assert_eq!(ids(&w.store.claim(w.request_shares(vec![share])).await.unwrap()), [stored[2]]);
 }
 
 #[tokio::test]

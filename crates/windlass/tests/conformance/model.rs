@@ -110,7 +110,7 @@ async fn claim(w: &World, pick: &impl Fn(u64) -> u64, held: &mut Vec<ClaimedJob>
         let queue = w.queue_id(name).await;
         shares.push(Share { queue, slots: pick(3) as u32, ahead: pick(3) as u32 });
     }
-    let mut request = w.request_turns(shares);
+    let mut request = w.request_shares(shares);
     request.limit = 1 + pick(5) as u32;
     request.suspects = pick(3) as u32;
     let claimed = w.store.claim(request).await.unwrap();

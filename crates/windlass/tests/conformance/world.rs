@@ -92,10 +92,10 @@ impl World {
         for name in queues {
             shares.push(Share { queue: self.queue_id(name).await, slots, ahead: 0 });
         }
-        self.request_turns(shares)
+        self.request_shares(shares)
     }
 
-    pub fn request_turns(&self, shares: Vec<Share>) -> Claim {
+    pub fn request_shares(&self, shares: Vec<Share>) -> Claim {
         Claim {
             worker: WorkerId::new("w1"),
             leases: Leases::Shared(LeaseId::draw(&self.random)),

@@ -30,7 +30,7 @@ impl Node {
         let seen = Arc::new(Mutex::new(NodeLog::default()));
         let writer = seen.clone();
         std::thread::spawn(move || {
-            log.lines().map_while(Result::ok).for_each(|line| writer.lock().unwrap().record(line))
+            log.lines().map_while(Result::ok).for_each(|line| writer.lock().unwrap().record(line));
         });
         Self { child, seen }
     }

@@ -13,7 +13,8 @@ impl Windlass {
     /// The alerts of the whole installation.
     ///
     /// ```
-    /// use windlass::{AlertStatus, Windlass};
+    /// use windlass::client::AlertStatus;
+    /// use windlass::Windlass;
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let windlass = Windlass::open("memory:").await?;

@@ -13,7 +13,8 @@ impl Windlass {
     /// The stored settings. [`Windlass::queues`] and [`Windlass::policies`] check what they store; this does not.
     ///
     /// ```
-    /// use windlass::{SettingKey, Windlass};
+    /// use windlass::client::SettingKey;
+    /// use windlass::Windlass;
     ///
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let windlass = Windlass::open("memory:").await?;

@@ -24,7 +24,8 @@ impl Windlass {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use windlass::{JobKind, Overlap, Windlass};
+    /// use windlass::client::Overlap;
+    /// use windlass::{JobKind, Windlass};
     ///
     /// #[derive(serde::Serialize, serde::Deserialize)]
     /// struct Report { of: String }

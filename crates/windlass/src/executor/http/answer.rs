@@ -57,7 +57,7 @@ pub(super) async fn judge(response: Response<Incoming>, left: Millis, clock: &Cl
 }
 
 /// Reads up to the limits and keeps the beginning. If the body stalls or breaks off, the status still counts.
-async fn read(mut body: Incoming, reconnect: Millis, clock: &Clock) -> Vec<u8> {
+async fn read(mut body: Incoming, limit: Millis, clock: &Clock) -> Vec<u8> {
     let mut kept = Vec::new();
     let reading = async {
         let mut read = 0;
@@ -71,7 +71,7 @@ async fn read(mut body: Incoming, reconnect: Millis, clock: &Clock) -> Vec<u8> {
             }
         }
     };
-    let _ = within(clock, reconnect, reading).await;
+    let _ = within(clock, limit, reading).await;
     kept
 }
 

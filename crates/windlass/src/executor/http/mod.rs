@@ -16,7 +16,7 @@
 //!   address that it dials; see [`Egress`] for the rules. Redirects are not followed, proxies in the environment are
 //!   not used, a connection is never shared between executors (and so between egress rules).
 //! - **Bounded.** Resolving, connecting and the TLS handshake take at most 5 s each, a whole call at most its timeout,
-//!   waiting for a slot at most [`HttpOptions::reconnect`] (after which the job is snoozed, which counts as no
+//!   waiting for a slot at most [`HttpOptions::slot_wait`] (after which the job is snoozed, which counts as no
 //!   failure). At most 64 KiB of a response are read, within 2 s of its head; nothing is decompressed. Heads are
 //!   limited to 64 KiB.
 //! - **The status decides.** 2xx is success, even if the body stalls or breaks off afterwards.
@@ -47,7 +47,7 @@ pub use ipnet::IpNet;
 pub use network::address::Egress;
 pub use network::dial::{Dial, TcpDial};
 pub use network::resolve::{Resolve, SystemResolver};
-pub use options::{DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_PATIENCE, DEFAULT_TIMEOUT, HttpOptions, RootsError};
+pub use options::{DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_SLOT_WAIT, DEFAULT_TIMEOUT, HttpOptions, RootsError};
 pub use target::MAX_URL_BYTES;
 
 use crate::clock::Clock;
@@ -148,7 +148,7 @@ impl Inner {
         // A target that the URL itself shows to be denied need not wait for a slot. The connector checks again.
         target.check(&self.options.egress, &self.options.deny)?;
         let waiting = self.slots.acquire(target.host_key());
-        let Ok(Ok(_slot)) = within(&self.clock, self.options.reconnect, waiting).await else {
+        let Ok(Ok(_slot)) = within(&self.clock, self.options.slot_wait, waiting).await else {
             return Ok(Called { outcome: busy(job.delivery), note: Some("the target's call slots were busy".into()) });
         };
         let limit = job.timeout.unwrap_or(self.options.default_timeout);

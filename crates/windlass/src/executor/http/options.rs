@@ -16,7 +16,7 @@ pub const DEFAULT_CALLS: usize = 512;
 /// Longest that a call may take, from connecting to the end of the answer.
 pub const DEFAULT_TIMEOUT: Millis = Millis::from_secs(30);
 /// Longest that a call waits for its slot. After that, other calls are served first.
-pub const DEFAULT_PATIENCE: Millis = Millis::from_secs(30);
+pub const DEFAULT_SLOT_WAIT: Millis = Millis::from_secs(30);
 
 /// How outgoing calls are made.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct HttpOptions {
     /// For jobs without a timeout of their own.
     pub default_timeout: Millis,
     /// Longest wait for a slot; not part of the call's timeout.
-    pub reconnect: Millis,
+    pub slot_wait: Millis,
     /// The `User-Agent` of calls.
     pub user_agent: String,
     /// Certificate authorities trusted in addition to the public ones.
@@ -51,7 +51,7 @@ impl Default for HttpOptions {
             calls_per_host: DEFAULT_CALLS_PER_HOST,
             calls: DEFAULT_CALLS,
             default_timeout: DEFAULT_TIMEOUT,
-            reconnect: DEFAULT_PATIENCE,
+            slot_wait: DEFAULT_SLOT_WAIT,
             user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).into(),
             extra_roots: Vec::new(),
             resolver: Arc::new(SystemResolver::default()),

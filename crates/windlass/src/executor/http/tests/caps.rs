@@ -21,7 +21,7 @@ fn count(calls: &[Called], outcome: &Outcome) -> usize {
 #[tokio::test]
 async fn a_host_gets_no_more_calls_than_its_slots_and_the_rest_is_snoozed() {
     let receiver = Receiver::always(Reply::Hold).await;
-    let options = HttpOptions { calls_per_host: 2, reconnect: Millis::from_secs(10), ..private() };
+    let options = HttpOptions { calls_per_host: 2, slot_wait: Millis::from_secs(10), ..private() };
     let (executor, clock) = executor(options);
     let mut calls = start(&executor, &post(""), &[receiver.url()], 5);
     until("all have come", || executor.0.slots.callers() == 5 && receiver.requests().len() == 2).await;
@@ -41,7 +41,7 @@ async fn a_host_gets_no_more_calls_than_its_slots_and_the_rest_is_snoozed() {
 #[tokio::test]
 async fn waiting_for_a_slot_is_not_part_of_the_timeout() {
     let receiver = Receiver::always(Reply::Hold).await;
-    let options = HttpOptions { calls_per_host: 1, reconnect: Millis::from_secs(3600), ..private() };
+    let options = HttpOptions { calls_per_host: 1, slot_wait: Millis::from_secs(3600), ..private() };
     let (executor, clock) = executor(options);
     let mut calls = start(&executor, &post(""), &[receiver.url()], 2);
     until("one is under way", || executor.0.slots.callers() == 2 && receiver.requests().len() == 1).await;
@@ -87,7 +87,7 @@ async fn all_calls_together_have_a_cap() {
 #[tokio::test]
 async fn an_at_most_once_job_that_got_no_slot_goes_back_unstarted() {
     let receiver = Receiver::always(Reply::Hold).await;
-    let (executor, clock) = executor(HttpOptions { calls_per_host: 1, reconnect: Millis::from_secs(1), ..private() });
+    let (executor, clock) = executor(HttpOptions { calls_per_host: 1, slot_wait: Millis::from_secs(1), ..private() });
     let job = Job { delivery: Delivery::AtMostOnce, ..post("") };
     let mut calls = start(&executor, &job, &[receiver.url()], 2);
     until("both have come", || executor.0.slots.callers() == 2 && receiver.requests().len() == 1).await;
