@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The server parses, calls the client and shows. What it needs of a store is on the client's handles; the benchmark and the
-/// tests may use `windlass::low_level`, and say so.
+/// The server parses, calls the client and shows. What it needs of a store is on the client's handles; the benchmark
+/// and the tests may use `windlass::low_level`, and say so.
 #[test]
 fn the_server_works_through_the_client() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -40,8 +40,8 @@
 //! ```
 //!
 //! # Where to find what
-//! - Store jobs: [`Windlass::enqueue`], [`Windlass::enqueue_many`], [`Windlass::enqueue_all`]; inside a transaction of your
-//!   own: [`Enqueue::enqueue_in`].
+//! - Store jobs: [`Windlass::enqueue`], [`Windlass::enqueue_many`], [`Windlass::enqueue_all`]; inside a transaction of
+//!   your own: [`Enqueue::enqueue_in`].
 //! - Run them: [`Worker`]; around every handler: [`Worker::wrap`]; what a handler may return: [`HandlerError`].
 //! - Test code that uses jobs, in virtual time: the module `testing` (feature `testing`).
 //! - Count: `Metrics` (feature `metrics`), [`Windlass::events`].

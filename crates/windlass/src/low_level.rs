@@ -1,5 +1,5 @@
-//! What the project's own server, benchmark and tests use of the inside: drafts, the store by itself, the lease engine. No
-//! program needs it, and nothing here is promised to stay as it is.
+//! What the project's own server, benchmark and tests use of the inside: drafts, the store by itself, the lease engine.
+//! No program needs it, and nothing here is promised to stay as it is.
 
 use crate::Windlass;
 use crate::store::Store;

@@ -1,5 +1,6 @@
-//! What a new way in needs besides the client: jobs as a caller of a protocol describes them, and how they become complete.
-//! The HTTP API is built on this; an application enqueues with [`Windlass::enqueue`](crate::Windlass::enqueue).
+//! What a new way in needs besides the client: jobs as a caller of a protocol describes them, and how they become
+//! complete. The HTTP API is built on this; an application enqueues with
+//! [`Windlass::enqueue`](crate::Windlass::enqueue).
 
 pub use crate::client::catalogue::{Catalogue, DEFAULTS};
 pub use crate::client::draft::Draft;

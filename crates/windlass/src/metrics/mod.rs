@@ -24,8 +24,8 @@ pub const MAX_LABEL_SETS: usize = 256;
 /// How old gauges may be: several scrapers must not cost more than one.
 const GAUGES_AGE: Millis = Millis::from_secs(3);
 
-/// Counts what happens in this process and reads what the store says, in the text form that Prometheus scrapes. Cheap to
-/// clone.
+/// Counts what happens in this process and reads what the store says, in the text form that Prometheus scrapes. Cheap
+/// to clone.
 ///
 /// ```
 /// use windlass::{Metrics, Windlass};
@@ -63,8 +63,8 @@ impl Metrics {
     /// The content type of [`Metrics::encode`].
     pub const CONTENT_TYPE: &'static str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-    /// Counts what happens to the jobs of `windlass` in this process, from now on. Make one and clone it: each counts by
-    /// itself.
+    /// Counts what happens to the jobs of `windlass` in this process, from now on. Make one and clone it: each counts
+    /// by itself.
     #[must_use]
     pub fn new(windlass: &Windlass) -> Self {
         Self::with_tenants(windlass, TenantLabel::Off)
