@@ -62,53 +62,53 @@ impl MemoryStore {
 #[async_trait]
 impl JobLife for MemoryStore {
     async fn enqueue(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>> {
-        let stored = self.state().enqueue(&jobs, atomicity, self.now());
+        let stored = enqueue::enqueue(&mut self.state(), &jobs, atomicity, self.now());
         self.ringing(stored)
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        Ok(self.state().claim(&claim, self.now()))
+        Ok(claim::claim(&mut self.state(), &claim, self.now()))
     }
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         let state = self.state();
-        Ok(leases.into_iter().flat_map(|lease| state.held(lease)).collect())
+        Ok(leases.into_iter().flat_map(|lease| claim::held(&state, lease)).collect())
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
-        let committed = self.state().commit(commits, &ended, self.now());
+        let committed = commit::commit(&mut self.state(), commits, &ended, self.now());
         self.ringing(committed)
     }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
-        Ok(self.state().renew(&leases, lease_for, self.now()))
+        Ok(claim::renew(&mut self.state(), &leases, lease_for, self.now()))
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
-        let transitioned = self.state().reap(&reap, limit, self.now());
+        let transitioned = commit::reap(&mut self.state(), &reap, limit, self.now());
         self.ringing(transitioned)
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
-        Ok(self.state().expire(limit, self.now()))
+        Ok(commit::expire(&mut self.state(), limit, self.now()))
     }
     async fn cancel(&self, scope: &Scope, ids: Vec<JobId>) -> Result<Vec<Cancelled>> {
-        Ok(self.state().cancel(scope, &ids, self.now()))
+        Ok(operations::cancel(&mut self.state(), scope, &ids, self.now()))
     }
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
-        let replayed = self.state().replay(scope, &replay, self.now());
+        let replayed = operations::replay(&mut self.state(), scope, &replay, self.now());
         self.ringing(replayed)
     }
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
-        Ok(self.state().discard(scope, &discard, self.now()))
+        Ok(operations::discard(&mut self.state(), scope, &discard, self.now()))
     }
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
-        let amended = self.state().amend(scope, id, change);
+        let amended = operations::amend(&mut self.state(), scope, id, change);
         self.ringing(amended)
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
-        Ok(self.state().due_schedules(limit, self.now()))
+        Ok(schedule::due_schedules(&self.state(), limit, self.now()))
     }
     async fn fire(&self, firing: Firing) -> Result<Fired> {
-        let fired = self.state().fire(&firing, self.now());
+        let fired = schedule::fire(&mut self.state(), &firing, self.now());
         self.ringing(fired)
     }
     async fn prune(&self) -> Result<u64> {
-        Ok(self.state().prune(self.now()))
+        Ok(upkeep::prune(&mut self.state(), self.now()))
     }
 }
 
@@ -118,22 +118,22 @@ impl Reads for MemoryStore {
         Ok(self.state().find(scope, id).cloned())
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
-        Ok(self.state().jobs(scope, filter, page))
+        Ok(read::jobs(&self.state(), scope, filter, page))
     }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
-        Ok(self.state().attempts(scope, id, limit))
+        Ok(read::attempts(&self.state(), scope, id, limit))
     }
     async fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Result<Vec<(JobId, Attempt)>> {
-        Ok(self.state().schedule_attempts(scope, schedule, limit))
+        Ok(read::schedule_attempts(&self.state(), scope, schedule, limit))
     }
     async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
-        Ok(self.state().dead_groups(scope, filter, limit))
+        Ok(read::dead_groups(&self.state(), scope, filter, limit))
     }
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
-        Ok(self.state().depths(scope, self.now()))
+        Ok(read::depths(&self.state(), scope, self.now()))
     }
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
-        Ok(self.state().tallies(scope, since))
+        Ok(read::tallies(&self.state(), scope, since))
     }
 }
 
@@ -146,7 +146,7 @@ impl Registry for MemoryStore {
         Ok(self.state().queue(tenant, name, executor, self.now()).clone())
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
-        let count = self.state().pause(tenant, name, paused);
+        let count = operations::pause(&mut self.state(), tenant, name, paused);
         self.ringing(count)
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
@@ -161,21 +161,21 @@ impl Registry for MemoryStore {
         Ok(())
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
-        let schedule = self.state().add_schedule(spec, next_at, self.now());
+        let schedule = schedule::add_schedule(&mut self.state(), spec, next_at, self.now());
         self.ringing(schedule)
     }
     async fn schedule(&self, scope: &Scope, id: JobId) -> Result<Option<Schedule>> {
-        Ok(self.state().schedule(scope, id).cloned())
+        Ok(schedule::schedule(&self.state(), scope, id).cloned())
     }
     async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
-        Ok(self.state().schedules(scope, page))
+        Ok(schedule::schedules(&self.state(), scope, page))
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
-        let changed = self.state().change_schedule(scope, id, change);
+        let changed = schedule::change_schedule(&mut self.state(), scope, id, change);
         self.ringing(changed)
     }
     async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
-        Ok(self.state().remove_schedule(scope, id))
+        Ok(schedule::remove_schedule(&mut self.state(), scope, id))
     }
     async fn put_token(&self, token: &Token) -> Result<()> {
         self.state().tokens.push(token.clone());
@@ -185,7 +185,7 @@ impl Registry for MemoryStore {
         Ok(self.state().tokens.clone())
     }
     async fn revoke_token(&self, id: &str) -> Result<bool> {
-        Ok(self.state().revoke_token(id, self.now()))
+        Ok(operations::revoke_token(&mut self.state(), id, self.now()))
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
         let mut held = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +206,7 @@ impl Registry for MemoryStore {
         Ok(self.state().alerts.values().cloned().collect())
     }
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
-        let changed = self.state().change_alert(&change, self.now());
+        let changed = operations::change_alert(&mut self.state(), &change, self.now());
         self.ringing(changed)
     }
     async fn audit(&self, entry: &Audit) -> Result<()> {

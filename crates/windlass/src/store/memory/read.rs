@@ -9,98 +9,96 @@ use std::collections::BTreeMap;
 use windlass_core::job::Kind;
 use windlass_core::{Attempt, JobId, State as JobState, Timestamp};
 
-impl State {
-    pub(super) fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Vec<Job> {
-        let mut found: Vec<&Job> = self.live.values().chain(self.archive.values()).collect();
-        found.retain(|job| scope.covers(&job.tenant) && matches(job, filter));
-        found.sort_by_key(|job| job.id);
-        if page.order == Order::NewestFirst {
-            found.reverse();
-        }
-        let beyond = |job: &&Job| is_beyond(job.id, page);
-        found.into_iter().filter(beyond).take(page.limit as usize).cloned().collect()
+pub(super) fn jobs(state: &State, scope: &Scope, filter: &JobFilter, page: Page) -> Vec<Job> {
+    let mut found: Vec<&Job> = state.live.values().chain(state.archive.values()).collect();
+    found.retain(|job| scope.covers(&job.tenant) && matches(job, filter));
+    found.sort_by_key(|job| job.id);
+    if page.order == Order::NewestFirst {
+        found.reverse();
     }
+    let beyond = |job: &&Job| is_beyond(job.id, page);
+    found.into_iter().filter(beyond).take(page.limit as usize).cloned().collect()
+}
 
-    pub(super) fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Vec<Attempt> {
-        let Some(lines) = self.find(scope, id).and_then(|job| self.ledger.get(&job.id)) else { return Vec::new() };
-        let skip = lines.len().saturating_sub(limit as usize);
-        lines.iter().skip(skip).map(|line| line.attempt.clone()).collect()
-    }
+pub(super) fn attempts(state: &State, scope: &Scope, id: JobId, limit: u32) -> Vec<Attempt> {
+    let Some(lines) = state.find(scope, id).and_then(|job| state.ledger.get(&job.id)) else { return Vec::new() };
+    let skip = lines.len().saturating_sub(limit as usize);
+    lines.iter().skip(skip).map(|line| line.attempt.clone()).collect()
+}
 
-    pub(super) fn schedule_attempts(&self, scope: &Scope, schedule: JobId, limit: u32) -> Vec<(JobId, Attempt)> {
-        let runs = self.live.values().chain(self.archive.values());
-        let runs = runs.filter(|job| job.schedule == Some(schedule) && scope.covers(&job.tenant));
-        let lines =
-            runs.flat_map(|job| self.ledger.get(&job.id).into_iter().flatten().map(|line| (job.id, &line.attempt)));
-        let mut all: Vec<(JobId, Attempt)> = lines.map(|(id, attempt)| (id, attempt.clone())).collect();
-        all.sort_by_key(|(id, attempt)| (attempt.finished_at, *id, attempt.number));
-        all.split_off(all.len().saturating_sub(limit as usize))
-    }
+pub(super) fn schedule_attempts(state: &State, scope: &Scope, schedule: JobId, limit: u32) -> Vec<(JobId, Attempt)> {
+    let runs = state.live.values().chain(state.archive.values());
+    let runs = runs.filter(|job| job.schedule == Some(schedule) && scope.covers(&job.tenant));
+    let lines =
+        runs.flat_map(|job| state.ledger.get(&job.id).into_iter().flatten().map(|line| (job.id, &line.attempt)));
+    let mut all: Vec<(JobId, Attempt)> = lines.map(|(id, attempt)| (id, attempt.clone())).collect();
+    all.sort_by_key(|(id, attempt)| (attempt.finished_at, *id, attempt.number));
+    all.split_off(all.len().saturating_sub(limit as usize))
+}
 
-    pub(super) fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Vec<DeadGroup> {
-        let dead = JobFilter { dead_letters: true, ..filter.clone() };
-        let mut groups: BTreeMap<(String, String), DeadGroup> = BTreeMap::new();
-        for job in self.archive.values().filter(|job| scope.covers(&job.tenant) && matches(job, &dead)) {
-            let at = job.finished_at.unwrap_or(job.created_at);
-            let key = (job_fingerprint(job), job.tenant.to_string());
-            let group = groups.entry(key.clone()).or_insert_with(|| DeadGroup {
-                fingerprint: key.0,
-                tenant: job.tenant.clone(),
-                queue: job.queue.clone(),
-                kind: job.kind.clone(),
-                error_class: job.error_class.clone().unwrap_or_default(),
-                message: normalise(job.error.as_deref().unwrap_or_default()),
-                count: 0,
-                first_seen: at,
-                last_seen: at,
-                example: job.id,
-            });
-            group.count += 1;
-            group.first_seen = group.first_seen.min(at);
-            group.last_seen = group.last_seen.max(at);
-            group.example = group.example.max(job.id);
-        }
-        let mut groups: Vec<DeadGroup> = groups.into_values().collect();
-        groups.sort_by(|a, b| (b.count, &a.fingerprint).cmp(&(a.count, &b.fingerprint)));
-        groups.truncate(limit as usize);
-        groups
-    }
-
-    pub(super) fn depths(&self, scope: &Scope, now: Timestamp) -> Vec<Depth> {
-        self.queues.iter().filter(|q| scope.covers(&q.tenant)).map(|q| self.depth(q, now)).collect()
-    }
-
-    fn depth(&self, queue: &Queue, now: Timestamp) -> Depth {
-        let mut depth = Depth { queue: queue.id, due: 0, later: 0, running: 0, dead: 0, oldest_due: None };
-        for job in self.live.values().filter(|job| job.queue_id == queue.id) {
-            if job.state == JobState::Running {
-                depth.running += 1;
-            } else if job.due_at > now {
-                depth.later += 1;
-            } else {
-                depth.due += 1;
-                depth.oldest_due = [depth.oldest_due, Some(job.due_at)].into_iter().flatten().min();
-            }
-        }
-        let is_dead = |job: &&Job| job.queue_id == queue.id && is_dead_letter(job);
-        depth.dead = self.archive.values().filter(is_dead).count() as u64;
-        depth
-    }
-
-    pub(super) fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Vec<(Queue, Kind, Tally)> {
-        let since = since.map(window_start);
-        let mut sums: BTreeMap<(i64, Kind), Tally> = BTreeMap::new();
-        for (at, queue, kind, delta) in &self.counts {
-            if since.is_none_or(|since| *at >= since) {
-                *sums.entry((queue.0, kind.clone())).or_default() += *delta;
-            }
-        }
-        let named = sums.into_iter().filter_map(|((id, kind), tally)| {
-            let queue = self.queues.iter().find(|q| q.id.0 == id && scope.covers(&q.tenant))?;
-            Some((queue.clone(), kind, tally))
+pub(super) fn dead_groups(state: &State, scope: &Scope, filter: &JobFilter, limit: u32) -> Vec<DeadGroup> {
+    let dead = JobFilter { dead_letters: true, ..filter.clone() };
+    let mut groups: BTreeMap<(String, String), DeadGroup> = BTreeMap::new();
+    for job in state.archive.values().filter(|job| scope.covers(&job.tenant) && matches(job, &dead)) {
+        let at = job.finished_at.unwrap_or(job.created_at);
+        let key = (job_fingerprint(job), job.tenant.to_string());
+        let group = groups.entry(key.clone()).or_insert_with(|| DeadGroup {
+            fingerprint: key.0,
+            tenant: job.tenant.clone(),
+            queue: job.queue.clone(),
+            kind: job.kind.clone(),
+            error_class: job.error_class.clone().unwrap_or_default(),
+            message: normalise(job.error.as_deref().unwrap_or_default()),
+            count: 0,
+            first_seen: at,
+            last_seen: at,
+            example: job.id,
         });
-        named.collect()
+        group.count += 1;
+        group.first_seen = group.first_seen.min(at);
+        group.last_seen = group.last_seen.max(at);
+        group.example = group.example.max(job.id);
     }
+    let mut groups: Vec<DeadGroup> = groups.into_values().collect();
+    groups.sort_by(|a, b| (b.count, &a.fingerprint).cmp(&(a.count, &b.fingerprint)));
+    groups.truncate(limit as usize);
+    groups
+}
+
+pub(super) fn depths(state: &State, scope: &Scope, now: Timestamp) -> Vec<Depth> {
+    state.queues.iter().filter(|q| scope.covers(&q.tenant)).map(|q| depth(state, q, now)).collect()
+}
+
+fn depth(state: &State, queue: &Queue, now: Timestamp) -> Depth {
+    let mut depth = Depth { queue: queue.id, due: 0, later: 0, running: 0, dead: 0, oldest_due: None };
+    for job in state.live.values().filter(|job| job.queue_id == queue.id) {
+        if job.state == JobState::Running {
+            depth.running += 1;
+        } else if job.due_at > now {
+            depth.later += 1;
+        } else {
+            depth.due += 1;
+            depth.oldest_due = [depth.oldest_due, Some(job.due_at)].into_iter().flatten().min();
+        }
+    }
+    let is_dead = |job: &&Job| job.queue_id == queue.id && is_dead_letter(job);
+    depth.dead = state.archive.values().filter(is_dead).count() as u64;
+    depth
+}
+
+pub(super) fn tallies(state: &State, scope: &Scope, since: Option<Timestamp>) -> Vec<(Queue, Kind, Tally)> {
+    let since = since.map(window_start);
+    let mut sums: BTreeMap<(i64, Kind), Tally> = BTreeMap::new();
+    for (at, queue, kind, delta) in &state.counts {
+        if since.is_none_or(|since| *at >= since) {
+            *sums.entry((queue.0, kind.clone())).or_default() += *delta;
+        }
+    }
+    let named = sums.into_iter().filter_map(|((id, kind), tally)| {
+        let queue = state.queues.iter().find(|q| q.id.0 == id && scope.covers(&q.tenant))?;
+        Some((queue.clone(), kind, tally))
+    });
+    named.collect()
 }
 
 pub(super) fn is_beyond(id: JobId, page: Page) -> bool {

@@ -3,81 +3,85 @@
 use super::super::{
     Fired, Firing, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, Trigger,
 };
+use super::enqueue;
 use super::read::is_beyond;
 use super::state::State;
 use windlass_core::{JobId, Timestamp};
 
-impl State {
-    pub(super) fn add_schedule(&mut self, spec: ScheduleSpec, next_at: Option<Timestamp>, now: Timestamp) -> Schedule {
-        let id = self.draw_id();
-        let schedule = Schedule { id, spec, paused: false, next_at, last_at: None, last_job: None, created_at: now };
-        self.schedules.insert(id, schedule.clone());
-        schedule
-    }
+pub(super) fn add_schedule(
+    state: &mut State,
+    spec: ScheduleSpec,
+    next_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Schedule {
+    let id = state.draw_id();
+    let schedule = Schedule { id, spec, paused: false, next_at, last_at: None, last_job: None, created_at: now };
+    state.schedules.insert(id, schedule.clone());
+    schedule
+}
 
-    pub(super) fn schedule(&self, scope: &Scope, id: JobId) -> Option<&Schedule> {
-        self.schedules.get(&id).filter(|s| scope.covers(&s.spec.tenant))
-    }
+pub(super) fn schedule<'a>(state: &'a State, scope: &Scope, id: JobId) -> Option<&'a Schedule> {
+    state.schedules.get(&id).filter(|s| scope.covers(&s.spec.tenant))
+}
 
-    pub(super) fn schedules(&self, scope: &Scope, page: Page) -> Vec<Schedule> {
-        let mut found: Vec<&Schedule> = self.schedules.values().filter(|s| scope.covers(&s.spec.tenant)).collect();
-        if page.order == Order::NewestFirst {
-            found.reverse();
-        }
-        let beyond = |s: &&Schedule| is_beyond(s.id, page);
-        found.into_iter().filter(beyond).take(page.limit as usize).cloned().collect()
+pub(super) fn schedules(state: &State, scope: &Scope, page: Page) -> Vec<Schedule> {
+    let mut found: Vec<&Schedule> = state.schedules.values().filter(|s| scope.covers(&s.spec.tenant)).collect();
+    if page.order == Order::NewestFirst {
+        found.reverse();
     }
+    let beyond = |s: &&Schedule| is_beyond(s.id, page);
+    found.into_iter().filter(beyond).take(page.limit as usize).cloned().collect()
+}
 
-    pub(super) fn change_schedule(&mut self, scope: &Scope, id: JobId, change: ScheduleChange) -> Option<Schedule> {
-        self.schedule(scope, id)?;
-        let schedule = self.schedules.get_mut(&id)?;
-        if let Some(spec) = change.spec {
-            schedule.spec = spec;
-        }
-        schedule.paused = change.paused.unwrap_or(schedule.paused);
-        schedule.next_at = change.next_at.unwrap_or(schedule.next_at);
-        Some(schedule.clone())
+pub(super) fn change_schedule(state: &mut State, scope: &Scope, id: JobId, change: ScheduleChange) -> Option<Schedule> {
+    schedule(state, scope, id)?;
+    let schedule = state.schedules.get_mut(&id)?;
+    if let Some(spec) = change.spec {
+        schedule.spec = spec;
     }
+    schedule.paused = change.paused.unwrap_or(schedule.paused);
+    schedule.next_at = change.next_at.unwrap_or(schedule.next_at);
+    Some(schedule.clone())
+}
 
-    pub(super) fn remove_schedule(&mut self, scope: &Scope, id: JobId) -> bool {
-        self.schedule(scope, id).is_some() && self.schedules.remove(&id).is_some()
-    }
+pub(super) fn remove_schedule(state: &mut State, scope: &Scope, id: JobId) -> bool {
+    schedule(state, scope, id).is_some() && state.schedules.remove(&id).is_some()
+}
 
-    pub(super) fn due_schedules(&self, limit: u32, now: Timestamp) -> (Vec<Schedule>, Option<Timestamp>) {
-        let waiting = || self.schedules.values().filter(|s| !s.paused).filter_map(|s| s.next_at.map(|at| (at, s)));
-        let mut due: Vec<(Timestamp, &Schedule)> = waiting().filter(|(at, _)| *at <= now).collect();
-        due.sort_by_key(|(at, schedule)| (*at, schedule.id));
-        let due = due.into_iter().take(limit as usize).map(|(_, schedule)| schedule.clone()).collect();
-        (due, waiting().map(|(at, _)| at).filter(|at| *at > now).min())
-    }
+pub(super) fn due_schedules(state: &State, limit: u32, now: Timestamp) -> (Vec<Schedule>, Option<Timestamp>) {
+    let waiting = || state.schedules.values().filter(|s| !s.paused).filter_map(|s| s.next_at.map(|at| (at, s)));
+    let mut due: Vec<(Timestamp, &Schedule)> = waiting().filter(|(at, _)| *at <= now).collect();
+    due.sort_by_key(|(at, schedule)| (*at, schedule.id));
+    let due = due.into_iter().take(limit as usize).map(|(_, schedule)| schedule.clone()).collect();
+    (due, waiting().map(|(at, _)| at).filter(|at| *at > now).min())
+}
 
-    pub(super) fn fire(&mut self, firing: &Firing, now: Timestamp) -> Fired {
-        let Some(schedule) = self.schedules.get(&firing.schedule) else { return Fired::NotOurs };
-        let last_is_live = schedule.last_job.is_some_and(|job| self.live.contains_key(&job));
-        let overlaps = schedule.spec.overlap == Overlap::Skip && last_is_live;
-        let mut schedule = schedule.clone();
-        let skip = match firing.trigger {
-            Trigger::Operator => false,
-            Trigger::Due { nominal, next_at } => {
-                if schedule.paused || schedule.next_at != Some(nominal) {
-                    return Fired::NotOurs;
-                }
-                schedule.next_at = next_at;
-                schedule.last_at = Some(nominal);
-                overlaps
+pub(super) fn fire(state: &mut State, firing: &Firing, now: Timestamp) -> Fired {
+    let Some(schedule) = state.schedules.get(&firing.schedule) else { return Fired::NotOurs };
+    let last_is_live = schedule.last_job.is_some_and(|job| state.live.contains_key(&job));
+    let overlaps = schedule.spec.overlap == Overlap::Skip && last_is_live;
+    let mut schedule = schedule.clone();
+    let skip = match firing.trigger {
+        Trigger::Operator => false,
+        Trigger::Due { nominal, next_at } => {
+            if schedule.paused || schedule.next_at != Some(nominal) {
+                return Fired::NotOurs;
             }
-        };
-        let job = firing.job.as_ref().filter(|_| !skip).and_then(|new| self.store(new, now).id());
-        schedule.last_job = job.or(schedule.last_job);
-        self.schedules.insert(schedule.id, schedule);
-        job.map_or(Fired::Skipped, Fired::Enqueued)
-    }
-
-    /// Removes a one-shot schedule that has no firing left, now that its run has ended.
-    pub(super) fn end_one_shot(&mut self, id: JobId) {
-        let is_over = |s: &Schedule| s.spec.recurrence == Recurrence::OneShot && s.next_at.is_none();
-        if self.schedules.get(&id).is_some_and(is_over) {
-            self.schedules.remove(&id);
+            schedule.next_at = next_at;
+            schedule.last_at = Some(nominal);
+            overlaps
         }
+    };
+    let job = firing.job.as_ref().filter(|_| !skip).and_then(|new| enqueue::store(state, new, now).id());
+    schedule.last_job = job.or(schedule.last_job);
+    state.schedules.insert(schedule.id, schedule);
+    job.map_or(Fired::Skipped, Fired::Enqueued)
+}
+
+/// Removes a one-shot schedule that has no firing left, now that its run has ended.
+pub(super) fn end_one_shot(state: &mut State, id: JobId) {
+    let is_over = |s: &Schedule| s.spec.recurrence == Recurrence::OneShot && s.next_at.is_none();
+    if state.schedules.get(&id).is_some_and(is_over) {
+        state.schedules.remove(&id);
     }
 }

@@ -122,7 +122,7 @@ impl State {
             self.waiting.remove(&place(&before));
         }
         if let Some(schedule) = job.schedule {
-            self.end_one_shot(schedule);
+            super::schedule::end_one_shot(self, schedule);
         }
         if self.keep(&job) == Keep::Drop {
             self.ledger.remove(&job.id);
