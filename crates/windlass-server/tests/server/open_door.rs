@@ -4,7 +4,7 @@ use super::node::{HANG, Place, eventually};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-crate::on_both_stores!(tokens_grant_and_end_access);
+crate::on_both_stores!(tokens_grant_and_end_access, workers_of_one_tenant_leave_the_jobs_of_others_alone,);
 
 fn tokens_grant_and_end_access(place: &Place) {
     let refused = place.command(&["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
@@ -30,6 +30,32 @@ fn tokens_grant_and_end_access(place: &Place) {
     let list = place.command(&["token", "list"]).output().unwrap();
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
     assert!(list.contains("acme") && !list.contains(made["token"].as_str().unwrap()), "{list}");
+}
+
+fn workers_of_one_tenant_leave_the_jobs_of_others_alone(place: &Place) {
+    let token = |scope: &str, tenant: &str| {
+        let made = place.command(&["token", "create", "t", "--json", "--scope", scope, "--tenant", tenant]).output();
+        let made: serde_json::Value = serde_json::from_slice(&made.unwrap().stdout).unwrap();
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let tokens = [("enqueue", "acme"), ("work", "acme"), ("work", "beta")].map(|(scope, tenant)| token(scope, tenant));
+    let node = place.serve(&[]);
+    let [producer, own, foreign] = tokens.map(|token| {
+        let mut client = node.client.clone();
+        client.token = Some(token);
+        client
+    });
+    producer.post("/api/v1/jobs", r#"{"kind":"a","payload":{"secret":1}}"#).is(201);
+    let take = r#"{"worker":"w","queues":["default"],"max":5}"#;
+    assert_eq!(foreign.post("/api/v1/leases", take).is(200)["jobs"], serde_json::json!([]));
+    let job = own.post("/api/v1/leases", take).is(200)["jobs"][0].clone();
+    let result = serde_json::json!({"id": job["id"], "attempt": job["attempt"], "lease": job["lease"]});
+    let results = serde_json::json!({"worker": "w", "results": [result]}).to_string();
+    for action in ["extend", "complete", "fail"] {
+        let answer = foreign.post(&format!("/api/v1/leases/{action}"), &results).is(200);
+        assert_eq!(answer["results"][0]["result"], "stale", "{action}");
+    }
+    assert_eq!(own.post("/api/v1/leases/complete", &results).is(200)["results"][0]["result"], "ok");
 }
 
 #[test]

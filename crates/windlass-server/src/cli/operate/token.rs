@@ -76,9 +76,6 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         TokenAction::Create { name, scope, tenant, node, json } => {
             let tenant = tenant.as_deref().map(Tenant::new).transpose();
             let tenant = tenant.map_err(|error| Error::BadInput(error.to_string()))?;
-            if tenant.is_some() && scope.iter().all(|word| word == Scope::Work.as_str()) {
-                return Err(Error::BadInput("work tokens are for all tenants; omit --tenant".into()));
-            }
             let config = node.load()?;
             let made = runtime.block_on(async {
                 let windlass = serve::open(&config).await?;
