@@ -14,6 +14,7 @@ pub(crate) mod policies;
 pub(crate) mod queues;
 pub(crate) mod retry;
 pub(crate) mod schedules;
+pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod windlass;
 
@@ -30,4 +31,5 @@ pub use jobs::Jobs;
 pub use policies::{NamedPolicy, Policies, PolicyFault};
 pub use queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
 pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};
+pub use search::{Found, MAX_SEARCHED};
 pub use stats::{Stats, WindowStats};

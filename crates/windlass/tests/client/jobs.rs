@@ -4,7 +4,7 @@ use super::world;
 use crate::client;
 use crate::world::{job, tenant};
 use windlass::core::{Millis, Priority};
-use windlass::low_level::job::NewJob;
+use windlass::low_level::job::{Idempotency, KeyWindow, NewJob};
 use windlass::client::{Amend, Amended, Cancelled, JobFilter, Page, Replayed, Scope};
 use windlass::{JobId, State};
 
@@ -52,4 +52,33 @@ async fn a_waiting_job_is_amended_and_a_finished_one_replayed() {
     assert_eq!(windlass.jobs().history(id).await.unwrap().len(), 1);
     let line = &windlass.audit().latest(1).await.unwrap()[0];
     assert_eq!((line.by.as_str(), line.action.as_str(), line.detail.as_str()), ("ann", "replay", &*format!("job {id}")));
+}
+
+#[tokio::test]
+async fn jobs_are_found_by_id_key_error_and_payload() {
+    let w = world().await;
+    let windlass = client(&w);
+    w.put(job()).await;
+    let failing = w.fail_for_good("the disk is Full").await;
+    let key = Idempotency { key: "order-7".into(), window: KeyWindow::Live };
+    let keyed = w.put(NewJob { idempotency: Some(key), ..job() }).await;
+    let paid = w.put(NewJob { payload: r#"{"to":"Ann@example.org"}"#.into(), ..job() }).await;
+    let other = w.put(NewJob { tenant: tenant("shop"), ..job() }).await;
+    let jobs = windlass.jobs();
+    let found = async |text: &str| {
+        let found = jobs.search(text, &JobFilter::default(), 10).await.unwrap();
+        assert!(found.is_complete && found.searched == 4, "{found:?}");
+        found.jobs.iter().map(|job| job.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found("disk is full").await, [failing]);
+    assert_eq!(found("ORDER-7").await, [keyed]);
+    assert_eq!(found("ann@").await, [paid]);
+    assert_eq!(found(&other.to_string()).await, [other]);
+    assert_eq!(found("nowhere").await, []);
+    // A limit cuts the list, and the answer says so.
+    let cut = jobs.search("", &JobFilter::default(), 2).await.unwrap();
+    assert_eq!((cut.jobs.len(), cut.is_complete), (2, false));
+    let shop = windlass.jobs().within(&Scope::Tenant(tenant("shop")));
+    assert_eq!(shop.search("", &JobFilter::default(), 10).await.unwrap().jobs.len(), 1);
+    assert_eq!(shop.search(&keyed.to_string(), &JobFilter::default(), 10).await.unwrap().jobs.len(), 0);
 }
