@@ -179,7 +179,7 @@ impl<'a> DeadLetters<'a> {
         }
         let discard = Discard { ids, reason: reason.to_owned(), by: self.by.clone() };
         let result = self.windlass.store().discard(&self.scope, discard).await;
-        self.windlass.record_contact(&result);
+        self.windlass.inner().record_contact(&result);
         result
     }
 

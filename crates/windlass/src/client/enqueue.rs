@@ -115,7 +115,7 @@ impl Windlass {
         // Read before the store takes the jobs. Skipped if there are no subscribers.
         let events: Option<Vec<Event>> = self.events().has_listeners().then(|| jobs.iter().map(queued).collect());
         let result = self.store().enqueue(jobs, atomicity).await;
-        self.record_contact(&result);
+        self.inner().record_contact(&result);
         let stored = result?;
         for (event, enqueued) in events.into_iter().flatten().zip(&stored) {
             if let Enqueued::Created { id, created_at, .. } = enqueued {

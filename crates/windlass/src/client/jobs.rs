@@ -208,11 +208,11 @@ impl<'a> Jobs<'a> {
     /// The store cannot be written to.
     pub async fn cancel_many(&self, ids: Vec<JobId>) -> Result<Vec<Cancelled>, StoreError> {
         let result = self.windlass.store().cancel(&self.scope, ids.clone()).await;
-        self.windlass.record_contact(&result);
+        self.windlass.inner().record_contact(&result);
         let cancelled = result?;
         let of = |what| ids.iter().zip(&cancelled).filter(move |(_, c)| **c == what).map(|(id, _)| *id);
         let asked: Vec<JobId> = of(Cancelled::Requested).collect();
-        for held_leases in self.windlass.held_leases() {
+        for held_leases in self.windlass.inner().held_leases() {
             held_leases.request_cancel(&asked);
         }
         if self.windlass.events().has_audience() {
@@ -249,7 +249,7 @@ impl<'a> Jobs<'a> {
     /// The store cannot be written to.
     pub async fn amend(&self, id: JobId, change: Amend) -> Result<Amended, StoreError> {
         let result = self.windlass.store().amend(&self.scope, id, change).await;
-        self.windlass.record_contact(&result);
+        self.windlass.inner().record_contact(&result);
         result
     }
 }
@@ -263,7 +263,7 @@ impl Windlass {
     pub async fn replay_in(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>, StoreError> {
         let ids = replay.ids.clone();
         let result = self.store().replay(scope, replay).await;
-        self.record_contact(&result);
+        self.inner().record_contact(&result);
         let replayed = result?;
         if self.events().has_listeners() {
             let sent = ids.iter().zip(&replayed).filter(|(_, result)| **result == Replayed::Queued);

@@ -8,6 +8,7 @@ pub(crate) mod dead_letters;
 pub(crate) mod draft;
 pub(crate) mod enqueue;
 pub(crate) mod fleet;
+pub(crate) mod inner;
 pub(crate) mod jobs;
 pub(crate) mod open;
 pub(crate) mod policies;

@@ -79,7 +79,7 @@ impl WindlassBuilder {
         let windlass = Windlass::open_with(&self.url, self.options).await?;
         if let Some(policy) = self.default_policy {
             policy.read(&*windlass.catalogue().await?)?;
-            windlass.set_default_policy(policy);
+            windlass.inner().set_default_policy(policy);
         }
         Ok(windlass)
     }

@@ -100,7 +100,7 @@ impl Policies<'_> {
         let value = to_json(policy.into_retry());
         complete(&catalogue.read(&value)?)?;
         let key = SettingKey::Policy { name: name.to_owned() };
-        Ok(self.windlass.put_setting(&key, Some(&value.to_string())).await?)
+        Ok(self.windlass.inner().put_setting(&key, Some(&value.to_string())).await?)
     }
 
     /// Removes one of the operator's own policies. Jobs stored with it keep it. Returns whether it existed.
@@ -114,7 +114,7 @@ impl Policies<'_> {
         let key = SettingKey::Policy { name: name.to_owned() };
         let is_there = self.windlass.settings().all().await?.iter().any(|(stored, _)| *stored == key);
         if is_there {
-            self.windlass.put_setting(&key, None).await?;
+            self.windlass.inner().put_setting(&key, None).await?;
         }
         Ok(is_there)
     }

@@ -38,7 +38,7 @@ impl Claimer {
         };
         let claim = Claim { worker: worker.clone(), leases, lease_for, shares, limit, suspects };
         let result = self.windlass.store().claim(claim).await;
-        self.windlass.record_contact(&result);
+        self.windlass.inner().record_contact(&result);
         result.map_err(|error| match error {
             StoreError::Unknown(_) => {
                 tracing::warn!(%error, worker = %self.worker, "a claim's outcome is unknown; asking the store");

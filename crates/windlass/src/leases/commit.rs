@@ -52,7 +52,7 @@ pub(crate) async fn commit(
     ended: Vec<LeaseId>,
 ) -> Result<Vec<Committed>, StoreError> {
     let result = windlass.store().commit(commits, ended).await;
-    windlass.record_contact(&result);
+    windlass.inner().record_contact(&result);
     result
 }
 

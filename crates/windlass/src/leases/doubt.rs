@@ -38,7 +38,7 @@ impl Doubt {
         // The renewal keeps other nodes from reaping the jobs before they are handed out.
         renew(windlass, &self.worker, self.leases.clone(), self.lease_for).await?;
         let held = windlass.store().held(self.leases.clone()).await;
-        windlass.record_contact(&held);
+        windlass.inner().record_contact(&held);
         Ok(self.judge(held?, windlass.clock().now()))
     }
 

@@ -14,6 +14,6 @@ pub(crate) async fn renew(
     lease_for: Millis,
 ) -> Result<Renewed, StoreError> {
     let renewed = windlass.store().renew(worker, leases, lease_for).await;
-    windlass.record_contact(&renewed);
+    windlass.inner().record_contact(&renewed);
     renewed
 }

@@ -216,6 +216,6 @@ impl Remote {
             finished_at: commit.finished_at,
             next_firing: None,
         };
-        report(&self.0.windlass, &self.0.windlass.reporter(worker.id().0), ended).await;
+        report(&self.0.windlass, &self.0.windlass.inner().reporter(worker.id().0), ended).await;
     }
 }

@@ -103,7 +103,7 @@ impl Remote {
         let claimed = receiver.await.unwrap_or_else(|_| Err(StoreError::unavailable("the claim was abandoned")))?;
         let claimed = claimed.open();
         self.0.handed_out.keep(&claimed.jobs);
-        let reporter = windlass.reporter(request.worker.id().0);
+        let reporter = windlass.inner().reporter(request.worker.id().0);
         let now = windlass.clock().now();
         claimed.jobs.iter().for_each(|job| reporter.started(job, now));
         Ok(claimed)

@@ -2,7 +2,8 @@
 
 use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
 use crate::client::enqueue::id_of;
-use crate::client::windlass::{Backend, Windlass};
+use crate::client::inner::Backend;
+use crate::client::windlass::Windlass;
 use crate::store::postgres::PostgresStore;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl<'t> CompleteIn for &'t Transaction<'_> {
 }
 
 fn store_of(windlass: &Windlass) -> Result<&Arc<PostgresStore>, TransactionError> {
-    match windlass.backend() {
+    match windlass.inner().backend() {
         Backend::Postgres(store) => Ok(store),
         #[cfg(feature = "sqlite")]
         Backend::Sqlite(_) => Err(TransactionError::OtherStore("Postgres")),

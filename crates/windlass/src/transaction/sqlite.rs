@@ -2,7 +2,8 @@
 
 use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
 use crate::client::enqueue::id_of;
-use crate::client::windlass::{Backend, Windlass};
+use crate::client::inner::Backend;
+use crate::client::windlass::Windlass;
 use crate::store::sqlite::SqliteStore;
 use rusqlite::{Connection, Transaction};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ impl<'t> EnqueueIn for &'t Connection {
         Self: 'w,
     {
         let store = store_of(job.windlass())?;
-        let catalogue = job.windlass().catalogue_now()?;
+        let catalogue = job.windlass().inner().catalogue_now()?;
         let job = job.complete_with(&catalogue)?;
         let mut stored = store.enqueue_in(self, &[job])?;
         Ok(id_of(stored.pop().expect("a store answers for every job"))?)
@@ -69,7 +70,7 @@ impl<'t> CompleteIn for &'t Transaction<'_> {
 }
 
 fn store_of(windlass: &Windlass) -> Result<&Arc<SqliteStore>, TransactionError> {
-    match windlass.backend() {
+    match windlass.inner().backend() {
         Backend::Sqlite(store) => Ok(store),
         #[cfg(feature = "postgres")]
         Backend::Postgres(_) => Err(TransactionError::OtherStore("SQLite")),

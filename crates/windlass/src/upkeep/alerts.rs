@@ -5,7 +5,7 @@ use crate::client::windlass::Windlass;
 
 pub(super) async fn judge(windlass: &Windlass, judge: &mut Judge) {
     let result = judge.look(&**windlass.store()).await;
-    windlass.record_contact(&result);
+    windlass.inner().record_contact(&result);
     if let Err(error) = result {
         tracing::warn!(%error, "alert rules could not be judged");
     }

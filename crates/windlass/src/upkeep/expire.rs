@@ -7,7 +7,7 @@ use crate::event::Reporter;
 pub(super) async fn expire(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {
         let result = windlass.store().expire(BATCH).await;
-        windlass.record_contact(&result);
+        windlass.inner().record_contact(&result);
         let transitioned = match result {
             Ok(transitioned) => transitioned,
             Err(error) => return tracing::warn!(%error, "jobs past their startBy could not be ended"),

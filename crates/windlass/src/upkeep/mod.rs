@@ -46,7 +46,7 @@ impl Keeper {
     /// Upkeep for a process without a worker.
     #[must_use]
     pub fn of(windlass: &Windlass) -> Self {
-        Self::new(windlass.clone(), windlass.reporter("upkeep".into()))
+        Self::new(windlass.clone(), windlass.inner().reporter("upkeep".into()))
     }
 
     /// Judges these alert rules too, at their own interval.

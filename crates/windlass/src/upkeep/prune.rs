@@ -6,7 +6,7 @@ use crate::client::windlass::Windlass;
 pub(super) async fn prune(windlass: &Windlass) {
     for _ in 0..ROUNDS {
         let result = windlass.store().prune().await;
-        windlass.record_contact(&result);
+        windlass.inner().record_contact(&result);
         match result {
             Ok(0) => return,
             Ok(count) => tracing::debug!(count, "pruned archived jobs"),

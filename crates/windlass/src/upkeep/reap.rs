@@ -9,8 +9,8 @@ use windlass_core::Next;
 
 pub(super) async fn reap(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {
-        let result = windlass.store().reap(Reap::Expired { spared: windlass.spared() }, BATCH).await;
-        windlass.record_contact(&result);
+        let result = windlass.store().reap(Reap::Expired { spared: windlass.inner().spared() }, BATCH).await;
+        windlass.inner().record_contact(&result);
         let transitioned = match result {
             Ok(transitioned) => transitioned,
             Err(error) => return tracing::warn!(%error, "leases that ran out could not be reaped"),

@@ -24,7 +24,7 @@ pub fn cadence(spec: &ScheduleSpec, anchor: Timestamp) -> Result<Cadence, Cadenc
 pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
     loop {
         let result = windlass.store().due_schedules(BATCH).await;
-        windlass.record_contact(&result);
+        windlass.inner().record_contact(&result);
         let (due, next) = match result {
             Ok(found) => found,
             Err(error) => {
@@ -57,7 +57,7 @@ async fn fire(windlass: &Windlass, schedule: &Schedule) -> bool {
         }
     };
     let result = windlass.store().fire(firing).await;
-    windlass.record_contact(&result);
+    windlass.inner().record_contact(&result);
     match result {
         Ok(Fired::Enqueued(job)) => tracing::debug!(schedule = schedule.id.0, job_id = job.0, "a schedule fired"),
         Ok(Fired::Skipped) => tracing::debug!(schedule = schedule.id.0, "a firing was skipped"),

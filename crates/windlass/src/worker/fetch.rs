@@ -121,7 +121,7 @@ impl Fetch {
     /// Reads the list of queues. Returns whether any is new.
     async fn find_queues(&mut self) -> bool {
         let result = self.windlass().store().queues().await;
-        self.windlass().record_contact(&result);
+        self.windlass().inner().record_contact(&result);
         let queues = match result {
             Ok(queues) => queues,
             Err(error) => {

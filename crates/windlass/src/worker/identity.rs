@@ -41,7 +41,7 @@ async fn free(windlass: &Windlass, id: &WorkerId) -> Result<(), StoreError> {
         let reap = || windlass.store().reap(Reap::Of(id.clone()), REAP_BATCH);
         let transitioned = until_answered(windlass, reap).await?;
         for transitioned in &transitioned {
-            windlass.reporter(id.0.clone()).transitioned(transitioned, windlass.clock().now(), None);
+            windlass.inner().reporter(id.0.clone()).transitioned(transitioned, windlass.clock().now(), None);
         }
         if transitioned.is_empty() {
             return Ok(());

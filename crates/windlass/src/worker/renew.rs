@@ -77,7 +77,7 @@ impl Renewer {
             seen_at: self.windlass.clock().now(),
         };
         let result = self.windlass.store().report_worker(&report).await;
-        self.windlass.record_contact(&result);
+        self.windlass.inner().record_contact(&result);
         if let Err(error) = result {
             tracing::debug!(%error, "the worker's report could not be stored");
         }

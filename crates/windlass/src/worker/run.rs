@@ -78,9 +78,9 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
             until_answered(&windlass, register).await?;
         }
     }
-    let reporter = Reporter { attempts: worker.attempt_log, ..windlass.reporter(identity.id.0.clone()) };
+    let reporter = Reporter { attempts: worker.attempt_log, ..windlass.inner().reporter(identity.id.0.clone()) };
     let held_leases = Arc::new(HeldLeases::default());
-    windlass.register_held_leases(&held_leases);
+    windlass.inner().register_held_leases(&held_leases);
     let (abort, slot_tasks) = (CancellationToken::new(), TaskTracker::new());
     let context = DispatchContext {
         reporter: reporter.clone(),

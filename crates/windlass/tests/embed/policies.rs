@@ -31,7 +31,7 @@ async fn jobs_that_name_no_policy_use_the_programs_default() {
 async fn a_default_that_the_operator_keeps_in_the_store_wins() {
     let windlass = Windlass::builder("memory:").default_policy("steps:7s/8s").open().await.unwrap();
     let key = SettingKey::Server { name: "defaults".into() };
-    windlass.put_setting(&key, Some(r#"{"policy":"steps:1s/2s/3s"}"#)).await.unwrap();
+    windlass.settings().put(&key, r#"{"policy":"steps:1s/2s/3s"}"#).await.unwrap();
     assert_eq!(policy_of(&windlass, Plain).await.max_retries, 3);
 }
 

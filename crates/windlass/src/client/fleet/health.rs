@@ -1,6 +1,7 @@
 //! The store itself: its health, its schema, a backup of it.
 
-use crate::client::windlass::{Backend, Windlass};
+use crate::client::inner::Backend;
+use crate::client::windlass::Windlass;
 use crate::store::{Health, StoreError};
 
 impl Windlass {
@@ -38,7 +39,7 @@ impl Windlass {
     /// The store is not a SQLite file opened by its URL, or the copy could not be made.
     #[allow(clippy::unused_async)] // Without SQLite there is nothing to wait for.
     pub async fn backup(&self, path: &str) -> Result<(), StoreError> {
-        match self.backend() {
+        match self.inner().backend() {
             #[cfg(feature = "sqlite")]
             Backend::Sqlite(store) => store.backup(path).await,
             #[cfg(feature = "postgres")]

@@ -45,7 +45,7 @@ impl Settings<'_> {
     /// # Errors
     /// The store cannot be written to.
     pub async fn put(&self, key: &SettingKey, value: &str) -> Result<(), StoreError> {
-        self.windlass.put_setting(key, Some(value)).await
+        self.windlass.inner().put_setting(key, Some(value)).await
     }
 
     /// Removes a setting.
@@ -53,6 +53,6 @@ impl Settings<'_> {
     /// # Errors
     /// The store cannot be written to.
     pub async fn remove(&self, key: &SettingKey) -> Result<(), StoreError> {
-        self.windlass.put_setting(key, None).await
+        self.windlass.inner().put_setting(key, None).await
     }
 }

@@ -42,7 +42,7 @@ impl Queues<'_> {
         }
         let text = settings.to_json().to_string();
         let is_default = *settings == QueueSettings::default();
-        self.windlass.put_setting(&self.setting_key(name), (!is_default).then_some(text.as_str())).await?;
+        self.windlass.inner().put_setting(&self.setting_key(name), (!is_default).then_some(text.as_str())).await?;
         let of = self.tenant().map_or("*", Tenant::as_str);
         Ok(self.record("set queue", 1, format!("queue {name} of {of}: {text}")).await?)
     }

@@ -140,7 +140,7 @@ impl<'a> Schedules<'a> {
         (job.run_at, job.schedule) = (RunAt::Now, Some(schedule.id));
         let firing = Firing { schedule: schedule.id, trigger: Trigger::Operator, job: Some(job) };
         let result = self.windlass.store().fire(firing).await;
-        self.windlass.record_contact(&result);
+        self.windlass.inner().record_contact(&result);
         match result? {
             Fired::Enqueued(run) => self.windlass.store().job(&self.scope, run).await,
             Fired::Skipped | Fired::NotOurs => Ok(None),

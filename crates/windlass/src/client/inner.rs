@@ -1,0 +1,142 @@
+//! What all clones of a client share, and what the library's own parts need of it.
+
+use crate::client::catalogue::Catalogue;
+use crate::client::retry::Retry;
+use crate::clock::Clock;
+use crate::event::{AttemptLog, Events, Reporter};
+use crate::leases::store_contact::StoreContact;
+use crate::random::Random;
+use crate::store::{SettingKey, Spared, Store, StoreError};
+use crate::worker::HeldLeases;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use windlass_core::Millis;
+
+/// How old a snapshot of the settings may be when a job is completed from it.
+const CATALOGUE_AGE: Millis = Millis::from_secs(1);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(super) store: Arc<dyn Store>,
+    backend: Backend,
+    pub(super) random: Random,
+    pub(super) events: Events,
+    store_contact: StoreContact,
+    catalogue: Mutex<Option<Snapshot>>,
+    /// The default policy of this program's jobs.
+    default_policy: OnceLock<Retry>,
+    /// The jobs that workers of this process hold, so that a cancel reaches their handlers at once.
+    held_leases: Mutex<Vec<Weak<HeldLeases>>>,
+}
+
+/// The kind of store, for features that only one kind has, such as joining a caller's transaction.
+#[derive(Debug, Clone)]
+pub(crate) enum Backend {
+    #[cfg(feature = "sqlite")]
+    Sqlite(Arc<crate::store::sqlite::SqliteStore>),
+    #[cfg(feature = "postgres")]
+    Postgres(Arc<crate::store::postgres::PostgresStore>),
+    Other,
+}
+
+#[derive(Debug, Clone)]
+struct Snapshot {
+    catalogue: Arc<Catalogue>,
+    read_at: Millis,
+}
+
+impl Inner {
+    pub(super) fn new(store: Arc<dyn Store>, backend: Backend, random: Random) -> Self {
+        Self {
+            store,
+            backend,
+            random,
+            events: Events::default(),
+            store_contact: StoreContact::default(),
+            catalogue: Mutex::default(),
+            default_policy: OnceLock::new(),
+            held_leases: Mutex::default(),
+        }
+    }
+
+    fn clock(&self) -> &Clock {
+        self.store.clock()
+    }
+
+    pub(super) async fn catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
+        if let Some(catalogue) = self.fresh_catalogue() {
+            return Ok(catalogue);
+        }
+        let now = self.clock().monotonic();
+        let settings = self.store.settings().await?;
+        let catalogue = Arc::new(Catalogue::load(&settings).or_default_policy(self.default_policy.get()));
+        *lock(&self.catalogue) = Some(Snapshot { catalogue: catalogue.clone(), read_at: now });
+        Ok(catalogue)
+    }
+
+    /// The same for callers that cannot await, such as code inside a transaction of a blocking driver.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn catalogue_now(&self) -> Result<Arc<Catalogue>, StoreError> {
+        if let Some(catalogue) = self.fresh_catalogue() {
+            return Ok(catalogue);
+        }
+        // A separate thread may block, even if the caller runs inside a task.
+        let read = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(StoreError::unavailable)?.block_on(self.catalogue())
+        };
+        std::thread::scope(|scope| scope.spawn(read).join())
+            .unwrap_or_else(|_| Err(StoreError::unavailable("reading the settings panicked")))
+    }
+
+    fn fresh_catalogue(&self) -> Option<Arc<Catalogue>> {
+        let now = self.clock().monotonic();
+        let snapshot = lock(&self.catalogue).clone().filter(|snapshot| now - snapshot.read_at < CATALOGUE_AGE);
+        snapshot.map(|snapshot| snapshot.catalogue)
+    }
+
+    pub(super) fn set_default_policy(&self, policy: Retry) {
+        // Set once, by the builder, before the caller has the client.
+        let _ = self.default_policy.set(policy);
+        *lock(&self.catalogue) = None;
+    }
+
+    /// Sets or removes a setting; jobs enqueued here from now on follow it.
+    pub(super) async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<(), StoreError> {
+        let result = self.store.put_setting(key, value).await;
+        *lock(&self.catalogue) = None;
+        result
+    }
+
+    #[allow(dead_code)] // Without any database there is nothing to join.
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// Records whether the result of a call to the store shows contact.
+    pub(crate) fn record_contact<T>(&self, result: &Result<T, StoreError>) {
+        self.store_contact.record_contact(result, self.clock());
+    }
+
+    /// The leases that this process must not reap now.
+    pub(crate) fn spared(&self) -> Spared {
+        self.store_contact.spared(self.clock())
+    }
+
+    pub(crate) fn reporter(&self, worker: Arc<str>) -> Reporter {
+        Reporter { events: self.events.clone(), worker, attempts: AttemptLog::On }
+    }
+
+    pub(crate) fn register_held_leases(&self, leases: &Arc<HeldLeases>) {
+        let mut registered = lock(&self.held_leases);
+        registered.retain(|leases| leases.strong_count() > 0);
+        registered.push(Arc::downgrade(leases));
+    }
+
+    pub(crate) fn held_leases(&self) -> Vec<Arc<HeldLeases>> {
+        lock(&self.held_leases).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
