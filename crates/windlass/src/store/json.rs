@@ -78,24 +78,6 @@ pub fn retention_of(own: Option<&str>, shared: Option<&str>) -> Retention {
     Retention::resolve(own.map(retention_level).unwrap_or_default(), shared.map(retention_level).unwrap_or_default())
 }
 
-/// The retention in a queue's setting over `base`.
-#[must_use]
-pub fn retention_in(setting: &str, base: Retention) -> Retention {
-    let level = retention_level(setting);
-    Retention {
-        succeeded: level.succeeded.unwrap_or(base.succeeded),
-        cancelled: level.cancelled.unwrap_or(base.cancelled),
-        failed: level.failed.unwrap_or(base.failed),
-    }
-}
-
-/// Whether two payloads are the same JSON value.
-#[must_use]
-pub fn same_payload(a: &str, b: &str) -> bool {
-    let request = |payload| windlass_core::key::Request { kind: "", payload };
-    request(a).is_same(request(b))
-}
-
 fn call_to_json(call: &HttpCall) -> Value {
     json!({
         "method": call.method,
