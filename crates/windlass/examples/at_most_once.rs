@@ -24,7 +24,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let job = kit.job(id).await;
     println!("{} ({:?}), although its policy has 10 retries", job.state, job.reason);
 
-    windlass.replay(id).await?;
+    windlass.jobs().replay(id).await?;
     kit.run_until_idle().await;
     println!("replayed by an operator: {}", kit.job(id).await.state);
     Ok(())

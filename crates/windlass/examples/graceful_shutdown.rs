@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     Worker::new(&windlass).handle(work).grace(Duration::from_secs(1)).run(shutdown).await?;
     for (millis, id) in jobs {
-        let job = windlass.job(id).await?.ok_or("the job is kept")?;
+        let job = windlass.jobs().get(id).await?.ok_or("the job is kept")?;
         println!("work of {millis}ms: {} after {} attempt", job.state, job.attempt);
     }
     Ok(())

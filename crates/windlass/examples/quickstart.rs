@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let done = async { drop(windlass.wait(id).await) };
     Worker::new(&windlass).handle(send_email).queue("email", 50).run(done).await?;
 
-    let job = windlass.job(id).await?.ok_or("the job is kept")?;
+    let job = windlass.jobs().get(id).await?.ok_or("the job is kept")?;
     println!("job {id}: {} after {} attempt, result {:?}", job.state, job.attempt, job.result);
     Ok(())
 }

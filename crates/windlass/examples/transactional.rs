@@ -53,7 +53,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Worker::new(&windlass).handle_blocking(ship).state(Database(path)).run(done).await?;
 
     let shipped: i64 = connection.query_row("SELECT shipped FROM orders", [], |row| row.get(0))?;
-    println!("the order was shipped {shipped} time; its job is {:?}", windlass.job(kept).await?.map(|job| job.state));
-    println!("the order that was rolled back has no job: {:?}", windlass.job(undone).await?.map(|job| job.id));
+    println!(
+        "the order was shipped {shipped} time; its job is {:?}",
+        windlass.jobs().get(kept).await?.map(|job| job.state)
+    );
+    println!("the order that was rolled back has no job: {:?}", windlass.jobs().get(undone).await?.map(|job| job.id));
     Ok(())
 }

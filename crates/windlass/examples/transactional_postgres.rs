@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Worker::new(&windlass).handle(ship).state(Mutex::new(worker_client)).queue("shop", 4).run(done).await?;
 
     let row = client.query_one("SELECT shipped FROM example_orders WHERE id = $1", &[&order]).await?;
-    let job = windlass.job(id).await?.map(|job| job.state);
+    let job = windlass.jobs().get(id).await?.map(|job| job.state);
     println!("order {order} was shipped {} time; its job is {job:?}", row.get::<_, i64>(0));
     connection.abort();
     worker_connection.abort();

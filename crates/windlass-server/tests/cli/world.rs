@@ -123,7 +123,7 @@ impl World {
     pub(crate) fn payload(&self, id: i64) -> String {
         tokio::runtime::Runtime::new().unwrap().block_on(async {
             let windlass = windlass::Windlass::open(&self.store()).await.unwrap();
-            windlass.job(windlass::JobId(id)).await.unwrap().unwrap().payload.to_string()
+            windlass.jobs().get(windlass::JobId(id)).await.unwrap().unwrap().payload.to_string()
         })
     }
 

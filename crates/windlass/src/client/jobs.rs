@@ -45,38 +45,6 @@ impl Windlass {
         Jobs { windlass: self, scope: Scope::All, by: BY_LIBRARY.into() }
     }
 
-    /// A job, live or archived. Short for `jobs().get(id)`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
-        self.jobs().get(id).await
-    }
-
-    /// A job's attempts, oldest first. Short for `jobs().history(id)`.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn history(&self, id: JobId) -> Result<Vec<Attempt>, StoreError> {
-        self.jobs().history(id).await
-    }
-
-    /// Ends a job. Short for `jobs().cancel(id)`.
-    ///
-    /// # Errors
-    /// The store cannot be written to.
-    pub async fn cancel(&self, id: JobId) -> Result<Cancelled, StoreError> {
-        self.jobs().cancel(id).await
-    }
-
-    /// Sends a job again. Short for `jobs().replay(id)`.
-    ///
-    /// # Errors
-    /// The store cannot be written to.
-    pub async fn replay(&self, id: JobId) -> Result<Replayed, StoreError> {
-        self.jobs().replay(id).await
-    }
-
     /// Waits until a job has finished and returns it. Short for `jobs().wait(id)`.
     ///
     /// # Errors

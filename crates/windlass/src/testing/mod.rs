@@ -297,7 +297,7 @@ impl TestKit {
     /// # Panics
     /// If there is none.
     pub async fn job(&self, id: JobId) -> Job {
-        self.windlass.job(id).await.expect("the store answers").expect("there is a job with this id")
+        self.windlass.jobs().get(id).await.expect("the store answers").expect("there is a job with this id")
     }
 
     /// A job's attempts, oldest first.
@@ -305,7 +305,7 @@ impl TestKit {
     /// # Panics
     /// If the store refuses.
     pub async fn history(&self, id: JobId) -> Vec<Line> {
-        self.windlass.history(id).await.expect("the store answers")
+        self.windlass.jobs().history(id).await.expect("the store answers")
     }
 
     /// All jobs of `J`'s kind, live and finished, oldest first, with their payloads.

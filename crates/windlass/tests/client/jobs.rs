@@ -21,7 +21,7 @@ async fn jobs_outside_the_scope_do_not_exist() {
     assert_eq!(shop.replay(mine).await.unwrap(), Replayed::NotFound);
     assert_eq!(shop.amend(mine, Amend::default()).await.unwrap(), Amended::NotFound);
     assert_eq!(shop.get_many(&[mine, theirs]).await.unwrap().len(), 1);
-    assert_eq!(windlass.job(mine).await.unwrap().unwrap().state, State::Queued);
+    assert_eq!(windlass.jobs().get(mine).await.unwrap().unwrap().state, State::Queued);
 }
 
 #[tokio::test]
@@ -42,7 +42,7 @@ async fn a_waiting_job_is_amended_and_a_finished_one_replayed() {
     let run_at = w.now() + Millis::from_secs(60);
     let change = Amend { priority: Some(Priority::High), run_at: Some(run_at) };
     assert_eq!(windlass.jobs().amend(id, change).await.unwrap(), Amended::Done);
-    let amended = windlass.job(id).await.unwrap().unwrap();
+    let amended = windlass.jobs().get(id).await.unwrap().unwrap();
     assert_eq!((amended.priority, amended.due_at), (Priority::High, run_at));
     w.advance(Millis::from_secs(60));
     let claimed = w.claim_one().await;

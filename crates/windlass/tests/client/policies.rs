@@ -20,7 +20,7 @@ async fn a_named_policy_is_kept_previewed_and_used() {
     assert_eq!(preview.delays.iter().map(|one| one.total).max(), Some(Millis::from_secs(30)));
     assert_eq!(policies.explain("gentle").await.unwrap(), policies.get("gentle").await.unwrap().unwrap().explain());
     let id = windlass.enqueue_kind("email", &json!({})).retry("gentle").await.unwrap();
-    assert_eq!(windlass.job(id).await.unwrap().unwrap().policy.max_retries, 3);
+    assert_eq!(windlass.jobs().get(id).await.unwrap().unwrap().policy.max_retries, 3);
     assert!(policies.remove("gentle").await.unwrap());
     assert!(!policies.remove("gentle").await.unwrap());
     assert!(policies.get("gentle").await.unwrap().is_none());

@@ -105,7 +105,7 @@ async fn a_triggered_run_is_a_job_of_its_schedule() {
     w.fail(&job).await;
     let schedule = windlass.schedules().get(schedule.id).await.unwrap().unwrap();
     let retry_at = windlass.schedules().retry_at(&schedule).await.unwrap();
-    assert_eq!(retry_at, Some(windlass.job(run.id).await.unwrap().unwrap().due_at));
+    assert_eq!(retry_at, Some(windlass.jobs().get(run.id).await.unwrap().unwrap().due_at));
     let history = windlass.schedules().history(schedule.id, 10).await.unwrap();
     assert_eq!(history.iter().map(|(job, attempt)| (*job, attempt.number)).collect::<Vec<_>>(), [(run.id, 1)]);
     let runs = JobFilter { schedule: Some(schedule.id), ..JobFilter::default() };

@@ -17,7 +17,7 @@ struct Report;
 async fn count(windlass: &Windlass) -> usize {
     let mut count = 0;
     for id in 1.. {
-        match windlass.job(windlass::JobId(id)).await.unwrap() {
+        match windlass.jobs().get(windlass::JobId(id)).await.unwrap() {
             Some(_) => count += 1,
             None => break,
         }
@@ -32,7 +32,7 @@ async fn options_of_a_batch_hold_for_all_its_jobs() {
     let ids = batch.delay(Duration::from_secs(60)).tenant("acme").await.unwrap();
     assert_eq!(ids.len(), 3);
     for (number, id) in ids.into_iter().enumerate() {
-        let job = windlass.job(id).await.unwrap().unwrap();
+        let job = windlass.jobs().get(id).await.unwrap().unwrap();
         assert_eq!((job.queue.as_str(), job.tenant.as_str()), ("email", "acme"));
         assert_eq!((job.priority, job.policy.max_retries), (Priority::High, 0));
         assert_eq!(job.due_at.since(job.created_at), Duration::from_secs(60).into());
@@ -46,8 +46,8 @@ async fn jobs_of_one_batch_may_differ() {
     let windlass = Windlass::open("memory:").await.unwrap();
     let batch = [windlass.enqueue(Email(1)).retry("once"), windlass.enqueue(Report).queue("slow")];
     let ids = windlass.enqueue_all(batch).await.unwrap();
-    let email = windlass.job(ids[0]).await.unwrap().unwrap();
-    let report = windlass.job(ids[1]).await.unwrap().unwrap();
+    let email = windlass.jobs().get(ids[0]).await.unwrap().unwrap();
+    let report = windlass.jobs().get(ids[1]).await.unwrap().unwrap();
     assert_eq!((email.kind.as_str(), email.queue.as_str(), email.policy.max_retries), ("email", "email", 0));
     assert_eq!((report.kind.as_str(), report.queue.as_str()), ("report", "slow"));
     assert_ne!(report.policy.max_retries, 0);

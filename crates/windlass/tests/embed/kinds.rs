@@ -28,7 +28,7 @@ async fn a_kind_without_a_name_is_its_types_in_kebab_case() {
     assert_eq!(Renamed::KIND, "renamed");
     let windlass = Windlass::open("memory:").await.unwrap();
     let id = windlass.enqueue(SendEmail { to: "ann".into() }).await.unwrap();
-    let job = windlass.job(id).await.unwrap().unwrap();
+    let job = windlass.jobs().get(id).await.unwrap().unwrap();
     assert_eq!((job.kind.as_str(), job.queue.as_str()), ("send-email", "default"));
     assert_eq!(&*job.payload, r#"{"to":"ann"}"#);
 }
@@ -38,8 +38,8 @@ async fn a_kinds_queue_and_policy_are_used_unless_the_builder_says_otherwise() {
     let windlass = Windlass::open("memory:").await.unwrap();
     let usual = windlass.enqueue(Invoice::Draft(1)).await.unwrap();
     let other = windlass.enqueue(Invoice::Draft(2)).queue("slow").retry("once").await.unwrap();
-    let usual = windlass.job(usual).await.unwrap().unwrap();
-    let other = windlass.job(other).await.unwrap().unwrap();
+    let usual = windlass.jobs().get(usual).await.unwrap().unwrap();
+    let other = windlass.jobs().get(other).await.unwrap().unwrap();
     assert_eq!((usual.queue.as_str(), usual.policy.max_retries), ("billing", 2));
     assert_eq!((other.queue.as_str(), other.policy.max_retries), ("slow", 0));
 }

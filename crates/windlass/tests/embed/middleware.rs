@@ -96,7 +96,7 @@ async fn a_worker_stops_for_a_token_or_any_future() {
     });
     let id = windlass.enqueue(Do("succeed".into())).await.unwrap();
     worker.run(&token).await.unwrap();
-    assert_eq!((windlass.job(id).await.unwrap().unwrap().state, *count.lock().unwrap()), (State::Succeeded, 1));
+    assert_eq!((windlass.jobs().get(id).await.unwrap().unwrap().state, *count.lock().unwrap()), (State::Succeeded, 1));
     tokio::spawn(Worker::new(&windlass).run(token)).await.unwrap().unwrap();
     Worker::new(&windlass).run(std::future::ready(Ok::<u32, String>(7))).await.unwrap();
 }

@@ -14,7 +14,7 @@ struct Careful;
 
 async fn policy_of<J: JobKind>(windlass: &Windlass, job: J) -> Policy {
     let id = windlass.enqueue(job).await.unwrap();
-    (*windlass.job(id).await.unwrap().unwrap().policy).clone()
+    (*windlass.jobs().get(id).await.unwrap().unwrap().policy).clone()
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ async fn the_kit_tests_transactions_on_sqlite_in_virtual_time() {
     let undone = kit.windlass().enqueue(Ship).enqueue_in(&transaction).unwrap();
     transaction.rollback().unwrap();
     assert_eq!(kit.run_due().await, 0);
-    assert!(kit.windlass().job(undone).await.unwrap().is_none());
+    assert!(kit.windlass().jobs().get(undone).await.unwrap().is_none());
 
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     let id = kit.windlass().enqueue(Ship).retry("stepped").enqueue_in(&transaction).unwrap();

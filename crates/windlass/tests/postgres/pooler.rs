@@ -81,7 +81,7 @@ async fn workers_work_through_a_pooler() {
             let id = producer.enqueue(Say(n)).await.unwrap();
             let job = producer.wait(id).await.unwrap().unwrap();
             assert_eq!((job.state, job.attempt), (State::Succeeded, 1));
-            workers.insert(producer.history(id).await.unwrap()[0].worker.clone());
+            workers.insert(producer.jobs().history(id).await.unwrap()[0].worker.clone());
         }
         let known = w.store.workers(windlass::core::Timestamp::EPOCH).await.unwrap();
         let mut names: Vec<String> = known.iter().map(|report| report.worker.to_string()).collect();

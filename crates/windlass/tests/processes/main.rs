@@ -33,7 +33,7 @@ async fn a_killed_workers_jobs_all_get_done_and_the_lost_attempts_are_on_record(
     let mut lost = 0;
     for id in ids {
         let job = windlass.wait(id).await.unwrap().unwrap();
-        let history = windlass.history(id).await.unwrap();
+        let history = windlass.jobs().history(id).await.unwrap();
         assert_eq!(job.state, State::Succeeded, "{history:?}");
         let numbers: Vec<u32> = history.iter().map(|line| line.number).collect();
         assert_eq!(numbers, (1..=job.attempt).collect::<Vec<u32>>(), "attempts are numbered without gaps");
@@ -62,14 +62,14 @@ async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_continues(home: H
             .await
     };
     rescuer.await.unwrap();
-    let before = windlass.history(id).await.unwrap();
+    let before = windlass.jobs().history(id).await.unwrap();
     home.release_held();
     frozen.signal("CONT");
     // It has seen its outcome refused when it can do another job.
     let next = windlass.enqueue(Mark::new(2, 0)).await.unwrap();
     assert_eq!(windlass.wait(next).await.unwrap().unwrap().state, State::Succeeded);
     frozen.stop();
-    let history = windlass.history(id).await.unwrap();
+    let history = windlass.jobs().history(id).await.unwrap();
     assert_eq!(history, before);
     let reported: Vec<(Option<&str>, &str)> =
         history.iter().map(|line| (line.error_class.as_deref(), line.worker.as_str())).collect();
@@ -88,7 +88,7 @@ async fn two_processes_share_a_queue_without_double_execution(home: Home) {
     let mut done_by: HashMap<String, u32> = HashMap::new();
     for id in ids {
         assert_eq!(windlass.wait(id).await.unwrap().unwrap().attempt, 1);
-        *done_by.entry(windlass.history(id).await.unwrap()[0].worker.clone()).or_default() += 1;
+        *done_by.entry(windlass.jobs().history(id).await.unwrap()[0].worker.clone()).or_default() += 1;
     }
     for worker in workers {
         worker.stop();
@@ -130,16 +130,16 @@ async fn jobs_that_kill_their_process_are_quarantined_and_other_jobs_are_not(hom
             (job.state, job.reason),
             (State::Failed, Some(Reason::CrashLoop)),
             "{:?}",
-            windlass.history(id).await
+            windlass.jobs().history(id).await
         );
     }
     for id in neighbours {
         let job = windlass.wait(id).await.unwrap().unwrap();
-        assert_eq!(job.state, State::Succeeded, "{:?}", windlass.history(id).await);
+        assert_eq!(job.state, State::Succeeded, "{:?}", windlass.jobs().history(id).await);
     }
     for (id, class) in [(panics, "Panic"), (hangs, "Timeout")] {
         let job = windlass.wait(id).await.unwrap().unwrap();
-        let history = windlass.history(id).await.unwrap();
+        let history = windlass.jobs().history(id).await.unwrap();
         assert_eq!((job.state, job.reason), (State::Failed, Some(Reason::Exhausted)), "{history:?}");
         assert!(history.iter().any(|line| line.error_class.as_deref() == Some(class)), "{history:?}");
     }

@@ -64,7 +64,7 @@ scenario! {
         assert_eq!(reported(&operator), ["alert.fired"], "once, however long it lasts");
 
         health.store(200, Ordering::SeqCst);
-        w.windlass().replay(dead.id).await.unwrap();
+        w.windlass().jobs().replay(dead.id).await.unwrap();
         pass(&w, minutes(10)).await;
         assert_eq!(alert(&w).await.unwrap().status, AlertStatus::Resolved);
         assert_eq!(reported(&operator), ["alert.fired", "alert.resolved"]);
@@ -109,7 +109,7 @@ scenario! {
             w.clock.advance(LOOK);
         }
         assert_eq!(news, [AlertStatus::Firing]);
-        w.windlass().replay(w.dead_letters().await[0].id).await.unwrap();
+        w.windlass().jobs().replay(w.dead_letters().await[0].id).await.unwrap();
         for _ in 0..10 {
             let [a, b, c] = &mut nodes;
             let looks = tokio::join!(a.look(w.store()), b.look(w.store()), c.look(w.store()));

@@ -68,7 +68,7 @@ scenario! {
         let id = w.enqueue(Do::Succeed, &receiver.url()).await;
         w.kit.run_until_idle().await;
         let delivery = w.dead_letters().await.remove(0);
-        w.windlass().replay(delivery.id).await.unwrap();
+        w.windlass().jobs().replay(delivery.id).await.unwrap();
         w.kit.run_until_idle().await;
         let delivery = w.kit.job(delivery.id).await;
         assert_eq!((delivery.state, delivery.attempt, delivery.parent), (State::Succeeded, 5, Some(id)));
@@ -110,7 +110,7 @@ scenario! {
         let quiet = w.windlass().enqueue(Do::Succeed).webhook_with(only(vec![State::Failed])).await.unwrap();
         let cancelled =
             w.windlass().enqueue(Do::Succeed).delay(Millis::from_secs(60)).webhook_with(only(vec![State::Cancelled])).await.unwrap();
-        w.windlass().cancel(cancelled).await.unwrap();
+        w.windlass().jobs().cancel(cancelled).await.unwrap();
         w.kit.run_until_idle().await;
         assert!(w.deliveries(quiet).await.is_empty());
         let requests = receiver.requests();

@@ -44,7 +44,7 @@ scenario! {
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.failures), (State::Succeeded, 3, 2));
         assert_eq!(job.result.as_deref(), Some("\"on retry 2\""));
-        let history = w.windlass.history(id).await.unwrap();
+        let history = w.windlass.jobs().history(id).await.unwrap();
         let labels: Vec<String> = history.iter().map(windlass::core::Attempt::label).collect();
         assert_eq!(labels, ["Initial", "Retry #1", "Retry #2"]);
         worker.stop().await;
@@ -60,7 +60,7 @@ scenario! {
         }
         let job = w.finished(id).await;
         assert_eq!((job.state, job.priority), (State::Succeeded, Priority::High));
-        let first = &w.windlass.history(id).await.unwrap()[0];
+        let first = &w.windlass.jobs().history(id).await.unwrap()[0];
         assert_eq!(first.error_class.as_deref(), Some("Panic"));
         let message = first.error.as_deref().unwrap();
         assert!(message.contains("asked to panic") && message.contains("families.rs:"), "{message}");

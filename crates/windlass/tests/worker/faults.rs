@@ -40,7 +40,7 @@ scenario! {
         w.pass_retry(id).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.crashes), (State::Succeeded, 2, 0));
-        let history = w.windlass.history(id).await.unwrap();
+        let history = w.windlass.jobs().history(id).await.unwrap();
         assert_eq!((history[0].error_class.as_deref(), history[0].worker.as_str()), (Some("WorkerLost"), "w1"));
         other.stop().await;
     }
@@ -54,7 +54,7 @@ scenario! {
         let again = w.start(w.worker().handle(at_once).id("w1"));
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt), (State::Succeeded, 2));
-        assert_eq!(w.windlass.history(id).await.unwrap()[0].error_class.as_deref(), Some("WorkerLost"));
+        assert_eq!(w.windlass.jobs().history(id).await.unwrap()[0].error_class.as_deref(), Some("WorkerLost"));
         assert_eq!(w.clock.monotonic(), Millis::ZERO);
         again.stop().await;
     }
@@ -67,9 +67,9 @@ scenario! {
         let other = w.windlass.enqueue(Wait).queue("other").await.unwrap();
         w.finished(other).await;
         assert_eq!(w.job(id).await.state, State::Running);
-        let name = w.windlass.history(other).await.unwrap()[0].worker.clone();
+        let name = w.windlass.jobs().history(other).await.unwrap()[0].worker.clone();
         assert!(name.starts_with("w1-"), "{name}");
-        w.windlass.cancel(id).await.unwrap();
+        w.windlass.jobs().cancel(id).await.unwrap();
         w.finished(id).await;
         first.stop().await;
         second.stop().await;
@@ -92,7 +92,7 @@ scenario! {
         w.pass(LEASE + LEASE).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.attempt, job.crashes), (State::Running, 1, 0));
-        w.windlass.cancel(id).await.unwrap();
+        w.windlass.jobs().cancel(id).await.unwrap();
         assert_eq!(w.finished(id).await.state, State::Cancelled);
         rival.stop().await;
         worker.stop().await;
@@ -135,7 +135,7 @@ scenario! {
         w.pass(LEASE).await;
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt, job.result.as_deref()), (State::Succeeded, 2, Some("2")));
-        let history = w.windlass.history(id).await.unwrap();
+        let history = w.windlass.jobs().history(id).await.unwrap();
         assert_eq!(history.len(), 2);
         assert_eq!(history[0].error_class.as_deref(), Some("WorkerLost"));
         worker.stop().await;
@@ -165,7 +165,7 @@ scenario! {
         w.pass_until_finished(id).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.attempt, job.crashes), (State::Succeeded, 1, 0));
-        assert_eq!(w.windlass.history(id).await.unwrap().len(), 1);
+        assert_eq!(w.windlass.jobs().history(id).await.unwrap().len(), 1);
         worker.stop().await;
     }
 
@@ -181,7 +181,7 @@ scenario! {
             w.pass_until_finished(id).await;
             let job = w.finished(id).await;
             assert_eq!((job.state, job.attempt), (State::Succeeded, 1), "{fault:?}");
-            assert_eq!(w.windlass.history(id).await.unwrap().len(), 1, "{fault:?}");
+            assert_eq!(w.windlass.jobs().history(id).await.unwrap().len(), 1, "{fault:?}");
             worker.ask_to_stop();
             w.pass_until_stopped(worker).await;
         }
@@ -206,7 +206,7 @@ scenario! {
         assert_eq!((job.state, job.reason, job.crashes), (State::Failed, Some(Reason::CrashLoop), 3));
         for id in neighbours {
             let job = w.finished(id).await;
-            assert_eq!(job.state, State::Succeeded, "{:?}", w.windlass.history(id).await);
+            assert_eq!(job.state, State::Succeeded, "{:?}", w.windlass.jobs().history(id).await);
         }
         worker.stop().await;
     }

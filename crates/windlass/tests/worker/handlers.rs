@@ -74,7 +74,7 @@ scenario! {
         let worker = w.start(w.worker().handle(act).id("w1"));
         let id = w.windlass.enqueue(do_("note")).await.unwrap();
         assert_eq!(w.finished(id).await.result.as_deref(), Some("42"));
-        let line = &w.windlass.history(id).await.unwrap()[0];
+        let line = &w.windlass.jobs().history(id).await.unwrap()[0];
         assert_eq!((line.note.as_deref(), line.worker.as_str()), (Some("all is well"), "w1"));
         worker.stop().await;
     }
@@ -84,7 +84,7 @@ scenario! {
         let id = w.windlass.enqueue(do_("strange")).await.unwrap();
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt), (State::Succeeded, 1));
-        let note = w.windlass.history(id).await.unwrap()[0].note.clone().unwrap();
+        let note = w.windlass.jobs().history(id).await.unwrap()[0].note.clone().unwrap();
         assert!(note.starts_with("a\u{FFFD}b \u{e9}") && note.len() <= 8 * 1024, "{} bytes", note.len());
         worker.stop().await;
     }
@@ -114,7 +114,7 @@ scenario! {
         let worker = w.start(w.worker().handle(act));
         let id = w.windlass.enqueue(do_("hang")).await.unwrap();
         w.event(id, |what| matches!(what, EventKind::Started { .. })).await;
-        w.windlass.cancel(id).await.unwrap();
+        w.windlass.jobs().cancel(id).await.unwrap();
         let job = w.finished(id).await;
         assert_eq!((job.state, job.attempt), (State::Cancelled, 1));
         worker.stop().await;

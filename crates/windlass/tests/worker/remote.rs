@@ -82,7 +82,7 @@ scenario! {
             assert_eq!(finish(&remote, of("ours"), &job, Outcome::Succeeded).await, Answer::Ok, "repeated");
             assert_eq!(finish(&remote, of("theirs"), &job, Outcome::Succeeded).await, Answer::Stale);
             assert_eq!(w.job(id).await.state, State::Succeeded);
-            assert_eq!(&*w.windlass.history(id).await.unwrap()[0].worker, "ours/w1");
+            assert_eq!(&*w.windlass.jobs().history(id).await.unwrap()[0].worker, "ours/w1");
         }
     }
 
@@ -104,7 +104,7 @@ scenario! {
         let remote = w.windlass.remote();
         let id = enqueue(&w, "ours", "email").await;
         let job = take(&remote, of("ours"), 1).await.remove(0);
-        w.windlass.cancel(id).await.unwrap();
+        w.windlass.jobs().cancel(id).await.unwrap();
         assert_eq!(extend(&remote, of("ours"), &job).await, Answer::Cancel);
         assert_eq!(finish(&remote, of("ours"), &job, failed()).await, Answer::Ok);
         assert_eq!(w.job(id).await.state, State::Cancelled);
@@ -132,7 +132,7 @@ scenario! {
         remote.stop();
         remote.drained().await;
         w.until("the job is given back", async || w.job(id).await.state == State::Queued).await;
-        let line = &w.windlass.history(id).await.unwrap()[0];
+        let line = &w.windlass.jobs().history(id).await.unwrap()[0];
         assert_eq!((line.status, w.job(id).await.failures), (Status::Released, 0));
     }
 

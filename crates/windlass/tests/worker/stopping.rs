@@ -49,7 +49,7 @@ scenario! {
         w.pass_until_stopped(worker).await;
         let job = w.job(id).await;
         assert_eq!((job.state, job.attempt, job.failures), (State::Queued, 1, 0));
-        let history = w.windlass.history(id).await.unwrap();
+        let history = w.windlass.jobs().history(id).await.unwrap();
         assert_eq!(history[0].label(), "Released");
     }
 

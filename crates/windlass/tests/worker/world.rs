@@ -225,7 +225,7 @@ impl World {
     }
 
     pub(crate) async fn job(&self, id: JobId) -> Job {
-        self.windlass.job(id).await.expect("the store answers").expect("there is such a job")
+        self.windlass.jobs().get(id).await.expect("the store answers").expect("there is such a job")
     }
 }
 

@@ -50,7 +50,7 @@ async fn run(w: &World) {
     let waiting =
         w.windlass.enqueue(Flaky { failures: 0, permanent: false }).queue("email").delay(Millis::from_secs(3600));
     let waiting = waiting.await.unwrap();
-    w.windlass.cancel(waiting).await.unwrap();
+    w.windlass.jobs().cancel(waiting).await.unwrap();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let worker = Worker::new(&w.windlass).handle(flaky).queue("email", 4);
     let worker = tokio::spawn(worker.run(async { drop(stopped.await) }));
