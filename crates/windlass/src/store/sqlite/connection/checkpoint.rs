@@ -8,13 +8,14 @@ use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
 /// Pages in the log at which copying begins: 16 MiB.
 const BEGIN: i32 = 4_000;
-/// Pages in the log at which the writer copies them all, whatever the state of the other thread.
+/// Pages in the log at which the writer waits for the other thread and copies the rest. Without the wait, a thread
+/// that gets no processor time keeps the log locked against the writer's copy, and the log grows without bound.
 const ALL: i32 = 4 * BEGIN;
 /// How many times the thread copies new pages. The second pass has far fewer.
 const PASSES: usize = 2;
@@ -23,20 +24,31 @@ pub(in crate::store::sqlite) struct Checkpoints {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicI32>,
     is_asked: bool,
-    is_copied: Arc<AtomicBool>,
     /// `None` only while this is being dropped.
     ask: Option<SyncSender<()>>,
+    copied: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Checkpoints {
     pub(in crate::store::sqlite) fn start(path: PathBuf) -> std::io::Result<Self> {
+        // Opened when it is first needed: most programs write little.
+        let mut conn = None;
+        Self::start_with(move || copy(&path, &mut conn))
+    }
+
+    fn start_with(mut copy: impl FnMut() + Send + 'static) -> std::io::Result<Self> {
         let (ask, asked) = sync_channel(1);
-        let is_copied = Arc::new(AtomicBool::new(false));
-        let done = is_copied.clone();
-        let copying = move || copy_when_asked(&path, &asked, &done);
+        let (done, copied) = sync_channel(1);
+        let copying = move || {
+            while asked.recv().is_ok() {
+                copy();
+                // The writer is gone only when everything closes.
+                let _ = done.send(());
+            }
+        };
         let thread = std::thread::Builder::new().name("windlass-copy".into()).spawn(copying)?;
-        Ok(Self { pages: Arc::default(), is_asked: false, is_copied, ask: Some(ask), thread: Some(thread) })
+        Ok(Self { pages: Arc::default(), is_asked: false, ask: Some(ask), copied, thread: Some(thread) })
     }
 
     /// Takes over the checkpoints of the writing connection.
@@ -58,11 +70,20 @@ impl Checkpoints {
             let _ = self.ask.as_ref().map(|ask| ask.try_send(()));
             return;
         }
-        let is_copied = self.is_copied.swap(false, Ordering::Acquire);
-        if is_copied || pages >= ALL {
-            self.is_asked &= !is_copied;
+        if self.is_asked && self.has_copied(pages) {
+            self.is_asked = false;
             checkpoint(conn);
         }
+    }
+
+    /// Whether the thread has copied what it was asked to. Waits for it when the log is long.
+    fn has_copied(&self, pages: i32) -> bool {
+        if pages >= ALL {
+            // An error means that the thread is gone: the writer copies alone.
+            let _ = self.copied.recv();
+            return true;
+        }
+        !matches!(self.copied.try_recv(), Err(TryRecvError::Empty))
     }
 }
 
@@ -76,18 +97,14 @@ impl Drop for Checkpoints {
     }
 }
 
-fn copy_when_asked(path: &Path, asked: &Receiver<()>, done: &AtomicBool) {
-    // Opened when it is first needed: most programs write little.
-    let mut conn = None;
-    while asked.recv().is_ok() {
-        if conn.is_none() {
-            conn = connect::writer(path).ok();
-        }
-        let is_sound = conn.as_ref().is_some_and(|conn| (0..PASSES).all(|_| checkpoint(conn)));
-        if !is_sound {
-            conn = None;
-        }
-        done.store(true, Ordering::Release);
+/// Copies the log with a connection that is replaced after a failure.
+fn copy(path: &Path, conn: &mut Option<Connection>) {
+    if conn.is_none() {
+        *conn = connect::writer(path).ok();
+    }
+    let is_sound = conn.as_ref().is_some_and(|conn| (0..PASSES).all(|_| checkpoint(conn)));
+    if !is_sound {
+        *conn = None;
     }
 }
 
@@ -100,4 +117,29 @@ fn checkpoint(conn: &Connection) -> bool {
         tracing::debug!(%error, "the log could not be copied into the file now");
     }
     copied.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A thread that gets no processor time holds the log's lock, so the writer's own copy would do nothing.
+    #[test]
+    fn a_long_log_waits_for_the_thread_that_copies_it() {
+        let (release, released) = sync_channel::<()>(0);
+        let mut checkpoints = Checkpoints::start_with(move || released.recv().unwrap()).unwrap();
+        let conn = Connection::open_in_memory().unwrap();
+        checkpoints.pages.store(ALL, Ordering::Relaxed);
+        checkpoints.maintain(&conn);
+        let (say, returned) = sync_channel(1);
+        let writer = std::thread::spawn(move || {
+            checkpoints.maintain(&conn);
+            say.send(()).unwrap();
+        });
+        assert!(returned.recv_timeout(Duration::from_millis(50)).is_err(), "the writer did not wait");
+        release.send(()).unwrap();
+        returned.recv().unwrap();
+        writer.join().unwrap();
+    }
 }
