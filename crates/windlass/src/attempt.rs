@@ -12,6 +12,22 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::{JobId, Millis, Timestamp};
 
 /// Context of a running attempt. Cheap to clone.
+///
+/// ```
+/// use windlass::{Attempt, BoxError};
+///
+/// async fn export(rows: Vec<String>, attempt: Attempt) -> Result<(), BoxError> {
+///     for row in &rows {
+///         // A cancelled job, a lost lease and a stopping worker all end here.
+///         if attempt.is_cancelled() {
+///             return Err("stopped".into());
+///         }
+///         println!("attempt {}: {row}", attempt.number());
+///     }
+///     attempt.note(format!("{} rows", rows.len()));
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Attempt(pub(crate) Arc<Ticket>);
 

@@ -100,6 +100,7 @@ impl Windlass {
     ///
     /// # Errors
     /// The store cannot be written to.
+    #[doc(hidden)]
     pub async fn enqueue_jobs(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
         self.store_jobs(jobs, atomicity).await
     }

@@ -45,7 +45,19 @@ impl Windlass {
         Jobs { windlass: self, scope: Scope::All, by: BY_LIBRARY.into() }
     }
 
-    /// Waits until a job has finished and returns it. Short for `jobs().wait(id)`.
+    /// Waits until a job has finished and returns it. Short for `jobs().wait(id)`; a worker can run until then.
+    ///
+    /// ```
+    /// use windlass::{State, Windlass};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = Windlass::open("memory:").await?;
+    /// let id = windlass.enqueue_kind("email", &serde_json::json!({ "to": "ann" })).await?;
+    /// windlass.jobs().cancel(id).await?;
+    /// assert_eq!(windlass.wait(id).await?.unwrap().state, State::Cancelled);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     ///
     /// # Errors
     /// The store cannot be read.

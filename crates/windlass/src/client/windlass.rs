@@ -44,16 +44,27 @@ impl From<PolicyError> for OpenError {
 impl Windlass {
     /// Opens a store by its URL: `sqlite:jobs.db`, `postgres://…`, or `memory:` (which ends with the process).
     ///
+    /// ```
+    /// use windlass::Windlass;
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = Windlass::open("memory:").await?;
+    /// assert!(Windlass::open("redis://localhost").await.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// The URL names no store, this program was built without that store, or the store cannot be used.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         Self::open_with(url, Options::default()).await
     }
 
-    /// The same, with options.
+    /// The same, with options. [`Windlass::builder`] sets them by name.
     ///
     /// # Errors
     /// As [`Windlass::open`].
+    #[doc(hidden)]
     pub async fn open_with(url: &str, options: Options) -> Result<Self, OpenError> {
         let random = options.random.clone();
         if url == "memory:" {
@@ -70,12 +81,14 @@ impl Windlass {
     }
 
     /// Uses a store that was opened elsewhere. Only one opened by its URL can join a caller's transaction.
+    #[doc(hidden)]
     #[must_use]
     pub fn from_store(store: Arc<dyn Store>) -> Self {
         Self::with_random(store, Random::system())
     }
 
     /// The same with another source of random numbers, which tests seed.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_random(store: Arc<dyn Store>, random: Random) -> Self {
         Self::new(store, Backend::Other, random)
@@ -97,19 +110,42 @@ impl Windlass {
         &self.0.store
     }
 
-    /// The clock of the store.
+    /// The clock of the store, which all times come from.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = windlass::Windlass::open("memory:").await?;
+    /// let id = windlass.enqueue_kind("report", &serde_json::json!({})).await?;
+    /// assert!(windlass.jobs().get(id).await?.unwrap().created_at <= windlass.clock().now());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.0.store.clock()
     }
 
     /// The events of jobs in this process.
+    ///
+    /// ```
+    /// use windlass::{EventKind, Windlass};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = Windlass::open("memory:").await?;
+    /// let mut events = windlass.events().subscribe();
+    /// let id = windlass.enqueue_kind("email", &serde_json::json!({ "to": "ann" })).await?;
+    /// let event = events.recv().await?;
+    /// assert!(event.job == id && matches!(event.event_kind, EventKind::Queued));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     #[must_use]
     pub fn events(&self) -> &Events {
         &self.0.events
     }
 
     /// The source of random numbers.
+    #[doc(hidden)]
     #[must_use]
     pub fn random(&self) -> &Random {
         &self.0.random
@@ -119,12 +155,22 @@ impl Windlass {
     ///
     /// # Errors
     /// The store cannot be read.
+    #[doc(hidden)]
     pub async fn catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
         self.0.catalogue().await
     }
 
     /// Wakes the workers of this process. Call it after your own transaction that enqueued jobs. Otherwise they notice
     /// the jobs within a poll interval.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = windlass::Windlass::open("memory:").await?;
+    /// // transaction.commit().await?;
+    /// windlass.wake();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     pub fn wake(&self) {
         self.0.store.wake().ring();
     }

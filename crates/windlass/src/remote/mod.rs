@@ -37,7 +37,28 @@ struct Inner {
 }
 
 impl Windlass {
-    /// Serves workers outside this process.
+    /// Serves workers outside this process, over whatever protocol the caller speaks with them.
+    ///
+    /// ```
+    /// use windlass::remote::{RemoteWorker, TakeRequest, WorkScope};
+    /// use windlass::{Millis, Windlass};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = Windlass::open("memory:").await?;
+    /// windlass.enqueue_kind("email", &serde_json::json!({ "to": "ann" })).await?;
+    /// let remote = windlass.remote();
+    /// let worker = RemoteWorker::new("w1", WorkScope::all());
+    /// let request = TakeRequest {
+    ///     worker,
+    ///     queues: vec![],
+    ///     max: 10,
+    ///     wait: Millis::new(0),
+    ///     lease_for: Millis::from_secs(30),
+    /// };
+    /// assert_eq!(remote.take(request).await?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     #[must_use]
     pub fn remote(&self) -> Remote {
         Remote(Arc::new(Inner {

@@ -2,6 +2,7 @@
 //! comments keep their size limits, mutants still apply.
 #![allow(clippy::unwrap_used)] // All of this is tests.
 
+mod examples;
 mod files;
 mod map;
 mod mutants;

@@ -27,6 +27,14 @@ impl Windlass {
 
     /// Brings the schema up to date. Repeating it changes nothing.
     ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = windlass::Windlass::open("memory:").await?;
+    /// windlass.migrate().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// The store cannot be written to, or its schema is newer than this program.
     pub async fn migrate(&self) -> Result<(), StoreError> {
@@ -34,6 +42,14 @@ impl Windlass {
     }
 
     /// Copies a SQLite store to a new file while it is in use. The copy is consistent: the store at one moment.
+    ///
+    /// ```no_run
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = windlass::Windlass::open("sqlite:jobs.db").await?;
+    /// windlass.backup("jobs.backup.db").await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
     ///
     /// # Errors
     /// The store is not a SQLite file opened by its URL, or the copy could not be made.
