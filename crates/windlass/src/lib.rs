@@ -116,7 +116,9 @@ pub use store::{Migrations, Options, StoreError};
 #[cfg(feature = "postgres")]
 pub use tokio_postgres;
 pub use tokio_util::sync::CancellationToken;
-pub use transaction::TransactionError;
+#[cfg(feature = "postgres")]
+pub use transaction::driver;
+pub use transaction::{CompleteIn, EnqueueIn, TransactionError};
 pub use windlass_core as core;
 pub use windlass_core::{Delivery, Failure, JobId, Millis, Outcome, Policy, Priority, Reason, State, Timestamp};
 #[cfg(feature = "macros")]

@@ -2,9 +2,13 @@
 //! effects are committed.
 
 #[cfg(feature = "postgres")]
+pub mod driver;
+#[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "postgres")]
+mod waiting;
 
 use crate::attempt::Attempt;
 use crate::client::enqueue::{Enqueue, EnqueueError};
@@ -34,8 +38,16 @@ pub enum TransactionError {
     OtherStore(&'static str),
 }
 
-/// A transaction that a job can be stored in: of `rusqlite` (blocking) or `tokio_postgres` (async).
-pub trait EnqueueIn {
+/// A transaction that a job can be stored in: of `rusqlite` (blocking) or `tokio_postgres` (async); with the crates
+/// `windlass-sqlx` and `windlass-diesel` also of those.
+///
+/// `Crate` is a type of the crate that implements this, so that other crates can do so for drivers they do not own.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a transaction that Windlass can use",
+    note = "pass `&transaction` of rusqlite (feature `sqlite`) or tokio_postgres (feature `postgres`)",
+    note = "for sqlx depend on `windlass-sqlx`, for diesel on `windlass-diesel`, and say `use windlass_sqlx as _;`"
+)]
+pub trait EnqueueIn<Crate = ()> {
     /// The new job's id, or a future of it.
     type Stored<'w>
     where
@@ -46,8 +58,13 @@ pub trait EnqueueIn {
         Self: 'w;
 }
 
-/// A transaction that an attempt can be completed in.
-pub trait CompleteIn {
+/// A transaction that an attempt can be completed in; see [`EnqueueIn`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a transaction that Windlass can use",
+    note = "pass `&transaction` of rusqlite (feature `sqlite`) or tokio_postgres (feature `postgres`)",
+    note = "for sqlx depend on `windlass-sqlx`, for diesel on `windlass-diesel`, and say `use windlass_sqlx as _;`"
+)]
+pub trait CompleteIn<Crate = ()> {
     /// The result, or a future of it.
     type Completed<'w>
     where
@@ -61,7 +78,7 @@ pub trait CompleteIn {
 impl<'w> Enqueue<'w> {
     /// Stores the job in the caller's transaction: it exists only if the caller commits. Workers notice it within a
     /// poll interval, or at once after `Windlass::wake`.
-    pub fn enqueue_in<T: EnqueueIn + 'w>(self, transaction: T) -> T::Stored<'w> {
+    pub fn enqueue_in<C, T: EnqueueIn<C> + 'w>(self, transaction: T) -> T::Stored<'w> {
         transaction.store(self)
     }
 }
@@ -69,7 +86,7 @@ impl<'w> Enqueue<'w> {
 impl Attempt {
     /// Records this attempt's success in the caller's transaction, together with the effects in it: either both are
     /// committed or neither. Commit, then return `Ok` from the handler. If it fails, roll back and return the error.
-    pub fn complete_in<'w, T: CompleteIn + 'w>(&'w self, transaction: T) -> T::Completed<'w> {
+    pub fn complete_in<'w, C, T: CompleteIn<C> + 'w>(&'w self, transaction: T) -> T::Completed<'w> {
         transaction.complete(self)
     }
 }

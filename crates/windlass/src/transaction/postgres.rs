@@ -45,7 +45,7 @@ impl<'t> CompleteIn for &'t Transaction<'_> {
     }
 }
 
-fn store_of(windlass: &Windlass) -> Result<&Arc<PostgresStore>, TransactionError> {
+pub(super) fn store_of(windlass: &Windlass) -> Result<&Arc<PostgresStore>, TransactionError> {
     match windlass.inner().backend() {
         Backend::Postgres(store) => Ok(store),
         #[cfg(feature = "sqlite")]

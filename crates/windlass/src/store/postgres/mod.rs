@@ -14,21 +14,24 @@ use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result,
 use crate::clock::Clock;
 use crate::job::{LeaseId, NewJob};
 use crate::random::Random;
+use crate::transaction::driver::Driver;
 use crate::wake::Wake;
 use connection::connect::Connector;
 use connection::fault::again;
 use connection::gather::Gatherers;
 use connection::pool::{On, Params, Pool};
+use connection::through::Through;
 use futures_util::join;
 use life::frontier::Frontier;
 use life::names::{self, Names};
 use life::{commit, enqueue};
 use statements::Sql;
 use statements::columns::Columns;
+use statements::row::Row;
 use statements::texts::Texts;
 use std::sync::Arc;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio_postgres::Row;
 use tokio_util::task::AbortOnDropHandle;
 use upkeep::fold::{Last, Unfolded};
 use upkeep::partitions::Partitions;
@@ -45,6 +48,8 @@ pub struct PostgresStore {
     inner: Arc<Inner>,
     gatherers: Gatherers,
     _tasks: Vec<AbortOnDropHandle<()>>,
+    /// Where its connections live.
+    runtime: Handle,
 }
 
 /// What all steps share. The steps are functions over it, in the folders' files.
@@ -104,7 +109,7 @@ impl PostgresStore {
         let gatherers = Gatherers::new(&inner);
         let mut tasks = connection::listen::tasks(&inner);
         tasks.push(AbortOnDropHandle::new(tokio::spawn(upkeep::fold::fold_many(inner.clone()))));
-        Ok(Arc::new(Self { inner, gatherers, _tasks: tasks }))
+        Ok(Arc::new(Self { inner, gatherers, _tasks: tasks, runtime: Handle::current() }))
     }
 
     /// Stores jobs in the caller's own transaction: they exist exactly if it commits. Their queues are registered at
@@ -117,8 +122,16 @@ impl PostgresStore {
         transaction: &tokio_postgres::Transaction<'_>,
         jobs: Vec<NewJob>,
     ) -> Result<Vec<Enqueued>> {
+        self.enqueue_on(On::Callers(transaction, self.inner.pool.texts()), jobs).await
+    }
+
+    /// The same through another driver's transaction.
+    pub(crate) async fn enqueue_through(&self, driver: &mut dyn Driver, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+        self.enqueue_on(On::Through(&Through::new(driver), self.inner.pool.texts()), jobs).await
+    }
+
+    async fn enqueue_on(&self, on: On<'_>, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
         let numbers = names::numbers(&self.inner, &jobs).await?;
-        let on = On::Callers(transaction, self.inner.pool.texts());
         enqueue::enqueue_on(&self.inner, on, &jobs, &numbers, Atomicity::All).await
     }
 
@@ -132,10 +145,28 @@ impl PostgresStore {
         commits: Vec<Commit>,
         ended: Vec<LeaseId>,
     ) -> Result<Vec<Committed>> {
+        self.commit_on(On::Callers(transaction, self.inner.pool.texts()), commits, ended).await
+    }
+
+    /// The same through another driver's transaction.
+    pub(crate) async fn commit_through(
+        &self,
+        driver: &mut dyn Driver,
+        commits: Vec<Commit>,
+        ended: Vec<LeaseId>,
+    ) -> Result<Vec<Committed>> {
+        self.commit_on(On::Through(&Through::new(driver), self.inner.pool.texts()), commits, ended).await
+    }
+
+    async fn commit_on(&self, on: On<'_>, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         upkeep::partitions::ensure_partitions(&self.inner, commit::classes(&commits)).await?;
         let numbers = commit::follow_up_numbers(&self.inner, &commits).await?;
-        let on = On::Callers(transaction, self.inner.pool.texts());
         commit::apply(&self.inner, on, &commits, &numbers, &ended).await
+    }
+
+    /// The runtime that the store was opened in.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Prepares every statement on one connection and discards it, to check that the schema and the types of parameters

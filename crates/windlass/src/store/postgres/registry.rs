@@ -8,13 +8,13 @@ use crate::store::postgres::life::enqueue;
 use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{
     Alert, AlertChange, AlertStatus, Audit, Queue, SettingKey, StoreError, Token, WorkerId, WorkerReport,
 };
 use futures_util::join;
 use std::time::Duration;
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use windlass_core::Timestamp;
 use windlass_core::job::{QueueName, Tenant};
@@ -104,7 +104,7 @@ pub(super) async fn lock_worker(store: &Inner, worker: &WorkerId) -> Result<Opti
         let name: Params<'_> = &[&&*worker.0];
         let typed = texts.typed(Sql::WorkerLock, name);
         let row = link.client.query_typed_one(texts.get(Sql::WorkerLock), &typed).await.map_err(before)?;
-        if Columns::new(&row).get("is_mine")? {
+        if Columns::new(&Row::Ours(row)).get("is_mine")? {
             return Ok(Some(link));
         }
     }

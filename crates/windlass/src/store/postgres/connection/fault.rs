@@ -31,30 +31,35 @@ pub(in crate::store::postgres) fn classify(error: tokio_postgres::Error, phase: 
     if phase == Phase::Commit {
         return StoreError::unknown(DriverError(error));
     }
-    let Some(code) = error.code() else {
-        return away(error);
-    };
+    match error.code().and_then(|code| classify_code(code.code(), &message(&error))) {
+        Some(known) => known,
+        None => away(error),
+    }
+}
+
+/// What a SQLSTATE means, if trying the same again does not help, or the cause can be named.
+pub(in crate::store::postgres) fn classify_code(code: &str, message: &str) -> Option<StoreError> {
     let is_missing = [
         SqlState::UNDEFINED_TABLE,
         SqlState::UNDEFINED_COLUMN,
         SqlState::INVALID_SCHEMA_NAME,
         SqlState::UNDEFINED_FUNCTION,
     ]
-    .contains(code);
+    .iter()
+    .any(|missing| missing.code() == code);
     if is_missing {
-        return StoreError::Schema(format!("the schema is not Windlass's, or not up to date: {}", message(&error)));
+        return Some(StoreError::Schema(format!("the schema is not Windlass's, or not up to date: {message}")));
     }
-    if *code == SqlState::LOCK_NOT_AVAILABLE {
+    if code == SqlState::LOCK_NOT_AVAILABLE.code() {
         // Waits are bounded. The cause is usually a transaction that its program forgot to end.
-        return StoreError::unavailable(format!(
-            "another transaction, perhaps one left open, holds a lock that this needs ({})",
-            message(&error)
-        ));
+        return Some(StoreError::unavailable(format!(
+            "another transaction, perhaps one left open, holds a lock that this needs ({message})"
+        )));
     }
-    match code.code().get(..2) {
+    match code.get(..2) {
         // Data exceptions, broken constraints, program limits: the statement will never pass.
-        Some("22" | "23" | "54") => StoreError::Invalid(message(&error)),
-        _ => away(error),
+        Some("22" | "23" | "54") => Some(StoreError::Invalid(message.to_owned())),
+        _ => None,
     }
 }
 

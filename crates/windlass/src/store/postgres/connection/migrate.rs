@@ -5,6 +5,7 @@ use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::before;
 use crate::store::postgres::connection::pool::{Lent, On};
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::texts::{Texts, fill};
 use crate::store::postgres::statements::{Script, Sql};
 use futures_util::join;
@@ -55,7 +56,7 @@ pub(in crate::store::postgres) async fn check_schema(store: &Inner) -> Result<()
     let lent = store.pool.get().await?;
     let texts = store.pool.texts();
     let rows = match lent.client().query_typed(texts.get(Sql::Migrations), &[]).await {
-        Ok(rows) => rows,
+        Ok(rows) => rows.into_iter().map(Row::Ours).collect(),
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
         Err(error) => return Err(before(error)),
     };
@@ -77,7 +78,7 @@ struct Applied {
     min_reader: i32,
 }
 
-fn applied(rows: &[tokio_postgres::Row]) -> Result<Vec<Applied>, StoreError> {
+fn applied(rows: &[Row]) -> Result<Vec<Applied>, StoreError> {
     let read = |row| {
         let c = Columns::new(row);
         Ok(Applied {

@@ -8,6 +8,7 @@ pub(super) mod listen;
 pub(super) mod migrate;
 pub(super) mod pool;
 pub(super) mod pooler;
+pub(super) mod through;
 #[cfg(not(feature = "tls"))]
 #[path = "no_tls.rs"]
 mod tls;

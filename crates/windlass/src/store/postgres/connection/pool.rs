@@ -5,14 +5,16 @@
 use crate::store::StoreError;
 use crate::store::postgres::connection::connect::{Connector, Link};
 use crate::store::postgres::connection::fault::{Phase, before, classify};
+use crate::store::postgres::connection::through::Through;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::texts::Texts;
 use crate::store::postgres::statements::{Script, Sql};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_postgres::Statement;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Statement};
 
 /// Longest wait for a free connection.
 const WAIT: Duration = Duration::from_secs(10);
@@ -130,10 +132,10 @@ impl Lent {
     pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
         let Some(prepared) = &self.conn().prepared else {
             let texts = self.pool.texts();
-            return self.client().query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before);
+            return ours(self.client().query_typed(texts.get(sql), &texts.typed(sql, params)).await);
         };
         let statement = self.statement(prepared, sql).await.map_err(before)?;
-        self.client().query(&statement, params).await.map_err(before)
+        ours(self.client().query(&statement, params).await)
     }
 
     /// Ends a transaction whose work is done or has failed.
@@ -176,6 +178,7 @@ impl Lent {
 pub(in crate::store::postgres) enum On<'a> {
     Own(&'a Lent),
     Callers(&'a tokio_postgres::Transaction<'a>, &'a Texts),
+    Through(&'a Through<'a>, &'a Texts),
 }
 
 impl On<'_> {
@@ -184,8 +187,9 @@ impl On<'_> {
             Self::Own(lent) => lent.query(sql, params).await,
             // One message, and nothing stays prepared on a connection that is not ours.
             Self::Callers(transaction, texts) => {
-                transaction.query_typed(texts.get(sql), &texts.typed(sql, params)).await.map_err(before)
+                ours(transaction.query_typed(texts.get(sql), &texts.typed(sql, params)).await)
             }
+            Self::Through(driver, texts) => driver.query(texts.get(sql), &texts.typed(sql, params)).await,
         }
     }
 
@@ -193,6 +197,11 @@ impl On<'_> {
         match self {
             Self::Own(lent) => lent.client().batch_execute(statement).await.map_err(before),
             Self::Callers(transaction, _) => transaction.batch_execute(statement).await.map_err(before),
+            Self::Through(driver, _) => driver.query(statement, &[]).await.map(drop),
         }
     }
+}
+
+fn ours(rows: Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>) -> Result<Vec<Row>, StoreError> {
+    Ok(rows.map_err(before)?.into_iter().map(Row::Ours).collect())
 }

@@ -9,10 +9,10 @@ use crate::store::postgres::life::frontier::Start;
 use crate::store::postgres::life::names;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{Claim, Claimed, Leases, Share, StoreError};
 use futures_util::join;
-use tokio_postgres::Row;
 use windlass_core::pick::{Candidate, Pick, Picker, order};
 use windlass_core::{Delivery, JobId, Priority, Timestamp};
 

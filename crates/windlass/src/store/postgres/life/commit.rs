@@ -9,6 +9,7 @@ use crate::store::postgres::life::transitions::{Ending, Finishes, Successes, Wai
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::at;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::upkeep::partitions::{self, Class};
 use crate::store::postgres::upkeep::retention;
 use crate::store::{Commit, Committed, Keep, StoreError};
@@ -16,7 +17,6 @@ use crate::tally::{Tallies, Tally};
 use futures_util::future::{try_join3, try_join4};
 use futures_util::join;
 use std::collections::{HashMap, HashSet};
-use tokio_postgres::Row;
 use windlass_core::{JobId, Next, State};
 
 pub(in crate::store::postgres) async fn commit(

@@ -7,9 +7,9 @@ use crate::store::postgres::life::enqueue::Stored;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::arrays;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::{Atomicity, Enqueued, StoreError};
 use std::collections::HashMap;
-use tokio_postgres::Row;
 use windlass_core::key::{KeyHolder, KeyVerdict, Request};
 use windlass_core::{JobId, Timestamp};
 

@@ -8,11 +8,11 @@ use crate::store::postgres::connection::pool::On;
 use crate::store::postgres::life::{commit, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::upkeep::partitions::{self, Class};
 use crate::store::{Commit, Reap, Renewed, StoreError, Transitioned};
 use futures_util::join;
 use std::collections::HashMap;
-use tokio_postgres::Row;
 use windlass_core::{JobId, Millis, Timestamp};
 
 pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {

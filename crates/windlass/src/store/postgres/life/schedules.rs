@@ -9,6 +9,7 @@ use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::reads::read::tenant_of;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::{Columns, only};
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{
     Fired, Firing, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, StoreError, Trigger,
@@ -179,6 +180,6 @@ async fn put(on: On<'_>, schedule: &Schedule) -> Result<(), StoreError> {
     .map(drop)
 }
 
-fn one(rows: &[tokio_postgres::Row]) -> Result<Option<Schedule>, StoreError> {
+fn one(rows: &[Row]) -> Result<Option<Schedule>, StoreError> {
     rows.first().map(rows::schedule).transpose()
 }

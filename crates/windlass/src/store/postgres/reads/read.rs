@@ -8,6 +8,7 @@ use crate::store::postgres::life::names;
 use crate::store::postgres::registry;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{DeadGroup, JobFilter, Order, Page, Queue, Scope, StoreError};
 use std::collections::HashSet;
@@ -203,7 +204,7 @@ pub(in crate::store::postgres) async fn dead_groups(
     rows.iter().map(dead_group).collect()
 }
 
-fn dead_group(row: &tokio_postgres::Row) -> Result<DeadGroup, StoreError> {
+fn dead_group(row: &Row) -> Result<DeadGroup, StoreError> {
     let c = Columns::new(row);
     let corrupt = |error: windlass_core::NameError| StoreError::corrupt("dead letter", error.to_string());
     Ok(DeadGroup {

@@ -7,10 +7,10 @@ use crate::store::postgres::life::names;
 use crate::store::postgres::reads::read;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::{JobFilter, Queue, Scope, StoreError};
 use crate::tally::{Tally, window_start};
 use std::collections::{BTreeMap, HashSet};
-use tokio_postgres::Row;
 use windlass_core::Timestamp;
 use windlass_core::job::Kind;
 

@@ -1,8 +1,8 @@
 //! Columns: each table's columns are listed once. Statements get the list, and rows are read by the same names.
 
 use crate::store::StoreError;
+use crate::store::postgres::statements::row::Row;
 use std::sync::Arc;
-use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use windlass_core::{JobId, Millis, Timestamp};
 
@@ -10,7 +10,7 @@ use windlass_core::{JobId, Millis, Timestamp};
 pub(in crate::store::postgres) trait Column: Copy {
     fn name(self) -> &'static str;
 
-    fn read<'a, T: FromSql<'a>>(self, row: &'a Row) -> Result<T, tokio_postgres::Error>;
+    fn read<'a, T: FromSql<'a>>(self, row: &'a Row) -> Result<T, String>;
 }
 
 /// Any column by its name: found by comparing names, so for rows with few columns.
@@ -19,8 +19,8 @@ impl Column for &'static str {
         self
     }
 
-    fn read<'a, T: FromSql<'a>>(self, row: &'a Row) -> Result<T, tokio_postgres::Error> {
-        row.try_get(self)
+    fn read<'a, T: FromSql<'a>>(self, row: &'a Row) -> Result<T, String> {
+        row.named(self)
     }
 }
 
@@ -49,8 +49,8 @@ macro_rules! columns {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            fn read<'a, T: FromSql<'a>>(self, row: &'a Row) -> Result<T, tokio_postgres::Error> {
-                row.try_get(self as usize)
+            fn read<'a, T: FromSql<'a>>(self, row: &'a Row) -> Result<T, String> {
+                row.at(self as usize)
             }
         }
     };
@@ -187,9 +187,7 @@ impl<'a> Columns<'a> {
     }
 
     pub(in crate::store::postgres) fn get<T: FromSql<'a>>(self, column: impl Column) -> Result<T, StoreError> {
-        let corrupt = |error: tokio_postgres::Error| {
-            StoreError::corrupt(format!("column `{}`", column.name()), error.to_string())
-        };
+        let corrupt = |error: String| StoreError::corrupt(format!("column `{}`", column.name()), error);
         column.read(self.0).map_err(corrupt)
     }
 

@@ -3,6 +3,7 @@
 
 pub(super) mod arrays;
 pub(super) mod columns;
+pub(super) mod row;
 pub(super) mod rows;
 pub(super) mod texts;
 

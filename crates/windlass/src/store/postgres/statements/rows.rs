@@ -3,10 +3,10 @@
 use crate::job::{ClaimedJob, Job, LeaseId, Payload, QueueId, Webhook};
 use crate::store::json::{call_from_text, template_from_text, webhook_from_text};
 use crate::store::postgres::statements::columns::{AttemptColumn, Columns, JobColumn, QueueColumn, ScheduleColumn};
+use crate::store::postgres::statements::row::Row;
 use crate::store::{Missed, Overlap, Queue, Recurrence, Schedule, ScheduleSpec, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tokio_postgres::Row;
 use windlass_core::attempt::Status;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Delivery, Executor, JobId, Policy, Priority, Reason, State};

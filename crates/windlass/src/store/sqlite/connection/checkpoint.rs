@@ -5,7 +5,6 @@
 use crate::store::StoreError;
 use crate::store::sqlite::connection::connect;
 use rusqlite::Connection;
-use rusqlite::hooks::Wal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -54,7 +53,7 @@ impl Checkpoints {
     /// Takes over the checkpoints of the writing connection.
     pub(in crate::store::sqlite) fn of(&self, mut conn: Connection) -> Result<Connection, StoreError> {
         let pages = self.pages.clone();
-        conn.wal_hook(Some(move |_: &mut Wal, count| {
+        conn.wal_hook(Some(move |_: &mut _, count| {
             pages.store(count, Ordering::Relaxed);
             Ok(())
         }))?;
@@ -86,6 +85,20 @@ impl Checkpoints {
         !matches!(self.copied.try_recv(), Err(TryRecvError::Empty))
     }
 }
+
+/// Stands in for `Connection::wal_hook`, which older versions of the driver lack. (Where the driver has the method,
+/// that one is called.) Without it the log's size is not known here, and SQLite's own checkpoints stay on.
+trait WithoutWalHook {
+    #[allow(dead_code, reason = "used with older versions of the driver only")]
+    fn wal_hook<F>(&mut self, _hook: Option<F>) -> rusqlite::Result<()>
+    where
+        F: FnMut(&mut (), i32) -> rusqlite::Result<()> + Send + 'static,
+    {
+        Ok(())
+    }
+}
+
+impl WithoutWalHook for Connection {}
 
 impl Drop for Checkpoints {
     fn drop(&mut self) {

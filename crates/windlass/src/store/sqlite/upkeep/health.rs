@@ -17,6 +17,8 @@ use windlass_core::Millis;
 const STRAY_AFTER: Millis = Millis::from_secs(3600);
 /// `PRAGMA synchronous` as a number: FULL.
 const FULL: i64 = 2;
+/// The first SQLite without the bug that may corrupt a log which is reset while another connection writes: 3.51.3.
+const SOUND: i32 = 3_051_003;
 /// Pages copied at a time.
 const BACKUP_PAGES: i32 = 1_000;
 /// How long to wait when the file is locked.
@@ -33,6 +35,7 @@ pub(in crate::store::sqlite) fn health(tx: &Tx<'_>) -> Result<Health, StoreError
     if journal != "wal" {
         warnings.push(format!("journal_mode is {journal}, not wal: readers and the writer wait for each other"));
     }
+    warnings.extend(age_warning(rusqlite::version_number(), rusqlite::version()));
     let long_ago = (tx.now - STRAY_AFTER).as_millis();
     let strays: i64 = tx.conn.prepare_cached(sql!("leases.sql", "leases_stray"))?.query_row([long_ago], rows::only)?;
     if strays > 0 {
@@ -41,6 +44,15 @@ pub(in crate::store::sqlite) fn health(tx: &Tx<'_>) -> Result<Health, StoreError
             .push(format!("{strays} lease{s} ran out over an hour ago and {were} not reaped: is a worker running?"));
     }
     Ok(Health { engine: format!("sqlite {}", rusqlite::version()), schema: migrate::SCHEMA.number(), warnings })
+}
+
+/// Applications may link an older SQLite than the one we ship.
+fn age_warning(number: i32, version: &str) -> Option<String> {
+    (number < SOUND).then(|| {
+        format!(
+            "SQLite {version} is older than 3.51.3, which fixed a rare corruption of files with several connections"
+        )
+    })
 }
 
 impl Readers {
@@ -60,5 +72,18 @@ impl Readers {
             }
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age_warning;
+
+    #[test]
+    fn an_old_sqlite_is_warned_about_and_ours_is_not() {
+        assert!(age_warning(3_046_000, "3.46.0").unwrap().contains("SQLite 3.46.0 is older"));
+        assert!(age_warning(3_051_002, "3.51.2").is_some());
+        assert_eq!(age_warning(3_051_003, "3.51.3"), None);
+        assert_eq!(age_warning(rusqlite::version_number(), rusqlite::version()), None);
     }
 }
