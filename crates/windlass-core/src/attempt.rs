@@ -28,6 +28,10 @@ pub struct Attempt {
     pub error_class: Option<String>,
     pub error: Option<String>,
     pub note: Option<String>,
+    /// The stack trace of the error.
+    pub trace: Option<String>,
+    /// How often the job had been replayed: 0 is its first run.
+    pub replay: u32,
     pub worker: String,
     /// When the next attempt is due, if the policy or the handler asked for one.
     pub next_run_at: Option<Timestamp>,
@@ -37,10 +41,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// `Initial`, `Retry #1`, …; `Snoozed` or `Released` for attempts that count no failure.
+    /// `Initial`, `Retry #1`, …; `Snoozed` or `Released` for attempts that count no failure. After a replay, with its
+    /// number: `Replay 1: Initial`.
     #[must_use]
     pub fn label(&self) -> String {
-        label(self.retry, self.status)
+        label(self.replay, self.retry, self.status)
     }
 
     #[must_use]
@@ -51,13 +56,14 @@ impl Attempt {
 
 /// The label of an attempt in an execution log.
 #[must_use]
-pub fn label(retry: u32, status: Status) -> String {
-    match (status, retry) {
+pub fn label(replay: u32, retry: u32, status: Status) -> String {
+    let within = match (status, retry) {
         (Status::Snoozed, _) => "Snoozed".into(),
         (Status::Released, _) => "Released".into(),
         (Status::Succeeded | Status::Failed, 0) => "Initial".into(),
         (Status::Succeeded | Status::Failed, k) => format!("Retry #{k}"),
-    }
+    };
+    if replay == 0 { within } else { format!("Replay {replay}: {within}") }
 }
 
 impl fmt::Display for Why {

@@ -24,6 +24,8 @@ pub struct Failure {
     pub status: Option<u16>,
     /// What the failure requests from the policy.
     pub advice: Advice,
+    /// The stack trace, if there is one.
+    pub trace: Option<String>,
 }
 
 /// `class: message`, so that a failure can be used with `?` like any other error.
@@ -55,7 +57,7 @@ pub const ERROR: &str = "Error";
 impl Failure {
     /// A retryable failure of class `Error`.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { class: ERROR.into(), message: message.into(), status: None, advice: Advice::None }
+        Self { class: ERROR.into(), message: message.into(), status: None, advice: Advice::None, trace: None }
     }
 
     /// A failure that is never retried.
@@ -67,6 +69,13 @@ impl Failure {
     #[must_use]
     pub fn class(mut self, class: impl Into<String>) -> Self {
         self.class = class.into();
+        self
+    }
+
+    /// Adds a stack trace, which is kept with the attempt.
+    #[must_use]
+    pub fn trace(mut self, trace: impl Into<String>) -> Self {
+        self.trace = Some(trace.into());
         self
     }
 

@@ -75,7 +75,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(Outcome::Succeeded),
         (".{0,10}", prop::option::of(any::<u16>()), advice).prop_map(|(class, status, advice)| {
-            Outcome::Failed(Failure { class, message: String::new(), status, advice })
+            Outcome::Failed(Failure { class, message: String::new(), status, advice, trace: None })
         }),
         span().prop_map(Outcome::Snoozed),
         Just(Outcome::Released(Progress::Started)),

@@ -40,6 +40,7 @@ pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule,
         QueueName::new(name).map(|name| name.to_string()).map_err(|error| format!("`{path}.queue`: {error}"))
     });
     Ok(Rule {
+        name: name.to_owned(),
         measure,
         threshold: threshold.transpose()?.unwrap_or(usual.threshold),
         lasting: fields.get("for").map(|value| span("for", value)).transpose()?.unwrap_or(usual.lasting),

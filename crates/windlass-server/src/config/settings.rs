@@ -54,9 +54,11 @@ fn queue_attempts<'a>(
     let mut names: BTreeSet<QueueName> = existing.cloned().collect();
     let named = config.settings.iter().filter_map(|setting| match &setting.key {
         SettingKey::Queue { name, .. } => QueueName::new(name).ok(),
-        SettingKey::Kind { .. } | SettingKey::Policy { .. } | SettingKey::Tenant { .. } | SettingKey::Server { .. } => {
-            None
-        }
+        SettingKey::Kind { .. }
+        | SettingKey::Policy { .. }
+        | SettingKey::Tenant { .. }
+        | SettingKey::Server { .. }
+        | SettingKey::Alert { .. } => None,
     });
     names.extend(named);
     for (middle, _) in &config.attempts {

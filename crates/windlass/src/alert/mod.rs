@@ -63,11 +63,17 @@ impl Default for Alerts {
 #[must_use]
 pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timestamp) -> Option<Alert> {
     let status = before.map(|alert| alert.status);
+    let (tenant, queue) = affected(rule, reading);
     match (status, &reading.holds) {
-        (None | Some(AlertStatus::Resolved), Some(detail)) => Some(begin(before, rule, detail, now)),
+        (None | Some(AlertStatus::Resolved), Some(detail)) => {
+            Some(Alert { tenant, queue, ..begin(before, rule, detail, now) })
+        }
         (Some(AlertStatus::Pending), Some(detail)) => {
-            let pending = before.filter(|alert| now.since(alert.since) > rule.lasting)?;
-            Some(Alert { status: AlertStatus::Firing, fired_at: Some(now), detail: detail.clone(), ..pending.clone() })
+            let current = Alert { tenant, queue, detail: detail.clone(), ..before?.clone() };
+            if now.since(current.since) > rule.lasting {
+                return Some(Alert { status: AlertStatus::Firing, fired_at: Some(now), ..current });
+            }
+            Some(current).filter(|current| Some(current) != before)
         }
         (Some(AlertStatus::Pending), None) => {
             Some(Alert { status: AlertStatus::Resolved, since: now, ..before?.clone() })
@@ -75,15 +81,31 @@ pub fn step(before: Option<&Alert>, rule: &Rule, reading: &Reading, now: Timesta
         (Some(AlertStatus::Firing), None) => {
             Some(Alert { status: AlertStatus::Resolved, since: now, resolved_at: Some(now), ..before?.clone() })
         }
-        (Some(AlertStatus::Firing), Some(_)) | (None | Some(AlertStatus::Resolved), None) => None,
+        // What is shown stays current while the alert fires; operators are notified once.
+        (Some(AlertStatus::Firing), Some(detail)) => {
+            let current = Alert { tenant, queue, detail: detail.clone(), ..before?.clone() };
+            Some(current).filter(|current| Some(current) != before)
+        }
+        (None | Some(AlertStatus::Resolved), None) => None,
+    }
+}
+
+/// The tenant and the queue that an alert names.
+fn affected(rule: &Rule, reading: &Reading) -> (String, String) {
+    match &reading.worst {
+        Some((tenant, queue)) => (tenant.to_string(), queue.to_string()),
+        None => (String::new(), rule.queue.clone().unwrap_or_default()),
     }
 }
 
 fn begin(before: Option<&Alert>, rule: &Rule, detail: &str, now: Timestamp) -> Alert {
     let fires_at_once = rule.lasting.is_zero();
     Alert {
-        rule: rule.measure.as_str().into(),
+        rule: rule.name.clone(),
+        measure: rule.measure.as_str().into(),
         subject: rule.subject().into(),
+        tenant: String::new(),
+        queue: String::new(),
         status: if fires_at_once { AlertStatus::Firing } else { AlertStatus::Pending },
         incident: before.map_or(0, |alert| alert.incident) + 1,
         since: now,
@@ -98,7 +120,7 @@ fn begin(before: Option<&Alert>, rule: &Rule, detail: &str, now: Timestamp) -> A
 #[must_use]
 pub fn is_news(before: Option<&Alert>, after: &Alert) -> bool {
     match after.status {
-        AlertStatus::Firing => true,
+        AlertStatus::Firing => before.is_none_or(|alert| alert.status != AlertStatus::Firing),
         AlertStatus::Resolved => before.is_some_and(|alert| alert.status == AlertStatus::Firing),
         AlertStatus::Pending => false,
     }

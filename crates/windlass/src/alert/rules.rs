@@ -3,7 +3,8 @@
 use super::NOTICE_KIND;
 use crate::store::{Alert, Depth, Queue};
 use crate::tally::Tally;
-use windlass_core::job::Kind;
+use std::cmp::Reverse;
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, Millis, Timestamp};
 
 /// The window of rates.
@@ -50,6 +51,8 @@ impl Measure {
 /// One rule: it holds while the measure is at or above (dead letters) or above (the others) the threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
+    /// Its name, which its alerts and notices carry.
+    pub name: String,
     /// What is measured.
     pub measure: Measure,
     /// The value from which the rule is broken.
@@ -65,7 +68,8 @@ pub struct Rule {
 /// The five rules with their defaults, over everything.
 #[must_use]
 pub fn default_rules() -> Vec<Rule> {
-    let rule = |measure, threshold, lasting, min_count| Rule {
+    let rule = |measure: Measure, threshold, lasting, min_count| Rule {
+        name: measure.as_str().into(),
         measure,
         threshold,
         lasting: Millis::from_secs(lasting),
@@ -82,10 +86,12 @@ pub fn default_rules() -> Vec<Rule> {
 }
 
 /// The result of one rule now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reading {
     /// A description, if the condition holds.
     pub holds: Option<String>,
+    /// The queue that contributes most, with its tenant.
+    pub worst: Option<(Tenant, QueueName)>,
 }
 
 /// The input of the rules.
@@ -108,7 +114,8 @@ impl Rule {
             Measure::Backoff => self.backoff(&self.recent(picture)),
             Measure::OldestDue => self.oldest_due(picture, now),
         };
-        Reading { holds }
+        let worst = holds.as_ref().and_then(|_| self.worst(picture));
+        Reading { holds, worst }
     }
 
     /// The subject of its alerts: a queue, or empty for everything.
@@ -117,10 +124,10 @@ impl Rule {
         self.queue.as_deref().unwrap_or_default()
     }
 
-    /// Whether an alert belongs to this rule. Two rules with the same measure and queue would share their alerts.
+    /// Whether an alert belongs to this rule.
     #[must_use]
     pub fn is_about(&self, alert: &Alert) -> bool {
-        alert.rule == self.measure.as_str() && alert.subject == self.subject()
+        alert.rule == self.name && alert.subject == self.subject()
     }
 
     fn covers(&self, queue: &Queue) -> bool {
@@ -143,6 +150,39 @@ impl Rule {
             }
         }
         sum
+    }
+
+    /// The queue that contributes most to what is measured, with its tenant.
+    fn worst(&self, picture: &Picture) -> Option<(Tenant, QueueName)> {
+        let of = |queue: &Queue| (queue.tenant.clone(), queue.name.clone());
+        let by_depth =
+            |depth: Option<&Depth>| picture.queues.iter().find(|q| Some(q.id) == depth.map(|d| d.queue)).map(of);
+        let by_tally = |measured: fn(&Tally) -> i64| {
+            let counted =
+                picture.recent.iter().filter(|(queue, kind, _)| self.covers(queue) && kind.as_str() != NOTICE_KIND);
+            let sum = |queue: &Queue| {
+                let same = picture.recent.iter().filter(|(other, ..)| other.id == queue.id);
+                same.map(|(_, _, tally)| measured(tally)).sum::<i64>()
+            };
+            counted.max_by_key(|(queue, ..)| (sum(queue), Reverse(queue.id))).map(|(queue, ..)| of(queue))
+        };
+        match self.measure {
+            Measure::DeadLetters => {
+                by_depth(self.depths(picture).max_by_key(|depth| (depth.dead, Reverse(depth.queue))))
+            }
+            Measure::RetryRate => by_tally(|tally| tally.retries),
+            Measure::Exhausted => by_tally(|tally| tally.exhausted),
+            Measure::Backoff => by_tally(|tally| tally.backoff_ms),
+            Measure::OldestDue => {
+                by_depth(self.working(picture).min_by_key(|depth| (depth.oldest_due.is_none(), depth.oldest_due)))
+            }
+        }
+    }
+
+    /// Depths without those of paused queues: their jobs are not late, because an operator paused them.
+    fn working<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a Depth> {
+        let is_paused = |depth: &Depth| picture.queues.iter().any(|q| q.id == depth.queue && q.paused);
+        self.depths(picture).filter(move |depth| !is_paused(depth))
     }
 
     fn dead_letters(&self, picture: &Picture) -> Option<String> {
@@ -169,11 +209,8 @@ impl Rule {
         holds.then(|| format!("retries wait {} on average", Millis::new(mean)))
     }
 
-    /// Jobs in a paused queue are not late, because an operator paused them.
     fn oldest_due(&self, picture: &Picture, now: Timestamp) -> Option<String> {
-        let is_paused = |depth: &Depth| picture.queues.iter().any(|q| q.id == depth.queue && q.paused);
-        let working = self.depths(picture).filter(|depth| !is_paused(depth));
-        let oldest = working.filter_map(|depth| depth.oldest_due).min()?;
+        let oldest = self.working(picture).filter_map(|depth| depth.oldest_due).min()?;
         let age = now.since(oldest);
         (age.get() > self.threshold).then(|| format!("a job has been due for {}", Millis::new(age.get() / 1000 * 1000)))
     }

@@ -16,7 +16,7 @@ fn rule(measure: Measure) -> Rule {
 }
 
 fn reading(holds: bool) -> Reading {
-    Reading { holds: holds.then(|| "3 dead letters".into()) }
+    Reading { holds: holds.then(|| "3 dead letters".into()), ..Reading::default() }
 }
 
 #[test]

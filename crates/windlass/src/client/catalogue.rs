@@ -83,7 +83,7 @@ impl Catalogue {
                 let parse = |v: &Value| v.as_str().and_then(Pattern::parse);
                 self.give_up_on = classes.map(|list| list.iter().filter_map(parse).collect());
             }
-            SettingKey::Server { .. } => {}
+            SettingKey::Server { .. } | SettingKey::Alert { .. } => {}
         }
         Ok(())
     }

@@ -6,12 +6,23 @@ use serde::de::IgnoredAny;
 
 /// Longest class, message or note kept, in bytes.
 pub const MAX_TEXT: usize = 8 * 1024;
+/// Longest stack trace kept, in bytes.
+pub const MAX_TRACE: usize = 32 * 1024;
 /// Largest result kept with a job, in bytes of JSON text.
 pub const MAX_RESULT: usize = 64 * 1024;
 
 /// The text as it is stored: cut at [`MAX_TEXT`], without the NULs that Postgres refuses.
 pub(crate) fn clean(text: &str) -> String {
-    let mut end = text.len().min(MAX_TEXT);
+    clean_to(MAX_TEXT, text)
+}
+
+/// The stack trace as it is stored: cut at [`MAX_TRACE`]; none if it is empty.
+pub(crate) fn clean_trace(text: &str) -> Option<String> {
+    (!text.trim().is_empty()).then(|| clean_to(MAX_TRACE, text))
+}
+
+fn clean_to(most: usize, text: &str) -> String {
+    let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -20,7 +31,7 @@ pub(crate) fn clean(text: &str) -> String {
         return text.to_owned();
     }
     // The replacement character is longer than a NUL, so the text is cut again.
-    clean(&text.replace('\0', "\u{FFFD}"))
+    clean_to(most, &text.replace('\0', "\u{FFFD}"))
 }
 
 /// Note and result as they are stored. A result that cannot be stored is left out, and the note says so. The work is
@@ -64,6 +75,13 @@ mod tests {
                 prop_assert_eq!(kept, text);
             }
         }
+    }
+
+    #[test]
+    fn a_trace_is_kept_up_to_its_limit_and_an_empty_one_is_none() {
+        assert_eq!(clean_trace(" \n"), None);
+        assert_eq!(clean_trace("at main.rs:1\0").as_deref(), Some("at main.rs:1\u{FFFD}"));
+        assert_eq!(clean_trace(&"é".repeat(MAX_TRACE)).map(|kept| kept.len()), Some(MAX_TRACE));
     }
 
     #[test]

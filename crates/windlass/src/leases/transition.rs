@@ -1,7 +1,7 @@
 //! Transition: makes a commit of an outcome by core's decision, with its webhook delivery if there is one and all
 //! text valid for a store. The worker commits what it ran; stores commit what they reap, expire and cancel. Pure.
 
-use super::text::{clean, note_and_result};
+use super::text::{clean, clean_trace, note_and_result};
 use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::{Commit, Transitioned};
 use crate::webhook::{self, Ending};
@@ -41,6 +41,7 @@ pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) 
         error,
         note,
         result,
+        trace: traced(outcome),
         follow_ups,
         ..Commit::new(job, transition, trace.worker, trace.started_at, trace.finished_at)
     }
@@ -81,5 +82,12 @@ fn reported(outcome: &Outcome) -> (Option<String>, Option<String>) {
         Outcome::Lost => (Some(WORKER_LOST.into()), Some(LOST_MESSAGE.into())),
         Outcome::Cancelled => (Some("Cancelled".into()), Some("the handler cancelled the job".into())),
         Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) => (None, None),
+    }
+}
+
+fn traced(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Failed(failure) => failure.trace.as_deref().and_then(clean_trace),
+        Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) | Outcome::Cancelled | Outcome::Lost => None,
     }
 }

@@ -12,13 +12,14 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub(crate) use contract::replay;
 pub use contract::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Fired, Firing, JobFilter, JobLife, Keep, Leases, Missed, Order, Overlap, Page, Queue,
-    Reads, Reap, Recurrence, Registry, Renewed, Replay, ReplayOnly, Replayed, Retention, Schedule, ScheduleChange,
-    ScheduleSpec, Scope, SettingKey, Share, Spacing, Spared, Token, Transitioned, Trigger, WorkerId, WorkerReport,
+    Depth, Discard, Discarded, Fired, Firing, Holder, JobFilter, JobLife, Keep, Leases, Missed, NODE_FOR, NodeSetting,
+    Order, Overlap, Page, Presence, Queue, Reads, Reap, Recurrence, Registry, Renewed, Replay, ReplayOnly, Replayed,
+    Retention, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey, SettingSource, Share, Spacing,
+    Spared, Token, Transitioned, Trigger, WorkerId, WorkerReport,
 };
+pub(crate) use contract::{in_force, replay};
 pub use error::StoreError;
 
 use crate::clock::Clock;

@@ -4,9 +4,9 @@ use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Store, StoreError, Token, Transitioned,
-    WorkerId, WorkerLock, WorkerReport,
+    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page, Presence, Queue,
+    Reap, Renewed, Replay, Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey, Store,
+    StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
@@ -198,6 +198,9 @@ impl Reads for FaultyStore {
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         faulty!(self, "jobs", self.inner.jobs(scope, filter, page))
     }
+    async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
+        faulty!(self, "holders", self.inner.holders(ids))
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         faulty!(self, "attempts", self.inner.attempts(scope, id, limit))
     }
@@ -231,6 +234,18 @@ impl Registry for FaultyStore {
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
         faulty!(self, "settings", self.inner.settings())
+    }
+    async fn installation(&self) -> Result<String> {
+        faulty!(self, "installation", self.inner.installation())
+    }
+    async fn stored_settings(&self) -> Result<Vec<Setting>> {
+        faulty!(self, "stored_settings", self.inner.stored_settings())
+    }
+    async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
+        faulty!(self, "put_node_settings", self.inner.put_node_settings(node, settings))
+    }
+    async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
+        faulty!(self, "touch_node", self.inner.touch_node(node, presence))
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
         faulty!(self, "put_setting", self.inner.put_setting(key, value))

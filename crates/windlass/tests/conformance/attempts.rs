@@ -1,6 +1,7 @@
 use super::world;
 use crate::world::*;
 use windlass::core::{Failure, Millis, Outcome, Status};
+use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::Scope;
 
 #[tokio::test]
@@ -61,4 +62,43 @@ async fn the_latest_attempts_are_listed_oldest_first() {
     let numbers: Vec<u32> = w.store.attempts(&Scope::All, id, 2).await.unwrap().iter().map(|a| a.number).collect();
     assert_eq!(numbers, [3, 4], "archived too");
     assert!(w.store.attempts(&Scope::Tenant(tenant("acme")), id, 2).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_stack_trace_is_kept_with_its_attempt_wherever_the_job_goes() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    let traced = |trace: &str| Outcome::Failed(Failure::new("boom").trace(trace));
+    w.commit(&w.claim_one().await, traced("at one.rs:1\0")).await;
+    w.advance(Millis::from_secs(10));
+    let last = Outcome::Failed(Failure::permanent("boom").trace("é".repeat(32 * 1024)));
+    w.commit(&w.claim_one().await, last).await;
+    let traces = async || -> Vec<Option<String>> { w.ledger(id).await.into_iter().map(|a| a.trace).collect() };
+    let kept = [Some("at one.rs:1\u{FFFD}".to_owned()), Some("é".repeat(16 * 1024))];
+    assert_eq!(traces().await, kept, "archived");
+    w.replay(id).await;
+    assert_eq!(traces().await, kept, "live again");
+    w.succeed(&w.claim_one().await).await;
+    assert_eq!(traces().await, [kept[0].clone(), kept[1].clone(), None]);
+}
+
+#[tokio::test]
+async fn attempts_are_labelled_with_the_run_they_belong_to() {
+    let w = world().await;
+    let id = w.put(NewJob { policy: line("fixed:base=10s,jitter=none,retries=1"), ..job() }).await;
+    let run = async |ends_well: bool| {
+        w.fail(&w.claim_one().await).await;
+        w.advance(Millis::from_secs(10));
+        let job = w.claim_one().await;
+        if ends_well { w.succeed(&job).await } else { w.fail(&job).await };
+    };
+    run(false).await;
+    w.replay(id).await;
+    run(true).await;
+    w.replay(id).await;
+    run(false).await;
+    let labels: Vec<String> = w.ledger(id).await.iter().map(windlass::core::Attempt::label).collect();
+    let expected =
+        ["Initial", "Retry #1", "Replay 1: Initial", "Replay 1: Retry #1", "Replay 2: Initial", "Replay 2: Retry #1"];
+    assert_eq!(labels, expected);
 }

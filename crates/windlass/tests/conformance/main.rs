@@ -27,6 +27,7 @@ macro_rules! backend {
             mod operations;
             mod reads;
             mod schedules;
+            mod settings;
             mod webhooks;
         }
     };

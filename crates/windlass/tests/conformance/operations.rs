@@ -191,8 +191,11 @@ async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
     let change = AlertChange {
         before: None,
         after: Alert {
-            rule: "dead_letters".into(),
+            rule: "many dead".into(),
+            measure: "dead_letters".into(),
             subject: String::new(),
+            tenant: "acme".into(),
+            queue: "email".into(),
             status: AlertStatus::Firing,
             incident: 1,
             since: START,

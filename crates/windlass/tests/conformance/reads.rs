@@ -3,7 +3,7 @@ use crate::world::*;
 use windlass::core::job::{Kind, QueueName};
 use windlass::core::{Failure, JobId, Millis, Outcome, State};
 use windlass::low_level::job::{NewJob, RunAt};
-use windlass::low_level::stores::{JobFilter, Order, Page, Scope};
+use windlass::low_level::stores::{Holder, JobFilter, Order, Page, Scope};
 
 #[tokio::test]
 async fn pages_are_stable_under_writes() {
@@ -114,4 +114,18 @@ async fn a_queue_is_registered_once() {
     let queues = other.queues().await.unwrap();
     assert_eq!(queues.len(), 1);
     assert_eq!((queues[0].id, queues[0].paused), (first, false));
+}
+
+#[tokio::test]
+async fn a_running_job_says_who_runs_it_and_until_when() {
+    let w = world().await;
+    let ids = w.put_all(vec![job(), job()]).await;
+    w.advance(SECOND);
+    let running = w.claim_one().await;
+    let holders = w.store.holders(&ids).await.unwrap();
+    let since = START + SECOND;
+    let expected = Holder { job: running.id, worker: "w1".into(), started_at: since, lease_until: since + LEASE };
+    assert_eq!(holders, [expected]);
+    w.succeed(&running).await;
+    assert_eq!(w.store.holders(&ids).await.unwrap(), []);
 }

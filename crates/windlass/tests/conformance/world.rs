@@ -10,8 +10,8 @@ use windlass::core::{Attempt, Executor, Failure, JobId, Millis, Outcome, Policy,
 use windlass::low_level::job::{ClaimedJob, Job, LeaseId, NewJob, QueueId};
 use windlass::low_level::leases::transition::{Trace, commit_of};
 use windlass::low_level::stores::{
-    Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Scope,
-    Share, Spared, Store, Transitioned, WorkerId, memory::MemoryStore,
+    Atomicity, Claim, Claimed, Commit, Committed, Enqueued, JobFilter, Leases, Options, Order, Page, Reap, Replay,
+    ReplayOnly, Replayed, Scope, Share, Spared, Store, Transitioned, WorkerId, memory::MemoryStore,
 };
 
 pub const LEASE: Millis = Millis::from_secs(30);
@@ -148,6 +148,12 @@ impl World {
         let outcome = Outcome::Failed(Failure::permanent(message).class("Broken"));
         assert_applied(&self.commit(&job, outcome).await);
         job.id
+    }
+
+    /// Sends a finished job again.
+    pub async fn replay(&self, id: JobId) {
+        let replay = Replay::new(vec![id], ReplayOnly::Any, "ann");
+        assert_eq!(self.store.replay(&Scope::All, replay).await.unwrap(), [Replayed::Queued]);
     }
 
     pub async fn reap(&self) -> Vec<Transitioned> {

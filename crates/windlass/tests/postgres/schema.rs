@@ -58,7 +58,7 @@ async fn rows_that_the_types_cannot_hold_are_refused() {
         "UPDATE {s}.jobs SET crashes = -1",
         "UPDATE {s}.queues SET executor = 'thread'",
         "UPDATE {s}.queues SET name = 'No Name'",
-        "INSERT INTO {s}.settings (scope, tenant, name, value) VALUES ('world', '*', 'x', '{}')",
+        "INSERT INTO {s}.settings (scope, tenant, name, node, value, origin, set_at, seen_at) VALUES ('world', '*', 'x', '', '{}', '', 0, 0)",
         "INSERT INTO {s}.tallies (span_ms, start, queue_id, kind) VALUES (7, 0, 1, 'email')",
         "INSERT INTO {s}.leases (id, worker, expires_at, length_ms, job_ids) VALUES (1, 'w', 0, -1, '{}')",
     ] {
@@ -79,7 +79,7 @@ const VIEWS: [(&str, &str); 4] = [
     (
         "all_attempts",
         "job_id attempt retry label status started_at finished_at duration_ms error_class error note worker next_run_at \
-         delay_ms why",
+         delay_ms why trace replay",
     ),
     (
         "dead_letters",

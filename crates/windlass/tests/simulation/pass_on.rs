@@ -11,6 +11,9 @@ macro_rules! pass_on_reads {
             async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
                 self.inner.jobs(scope, filter, page).await
             }
+            async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
+                self.inner.holders(ids).await
+            }
             async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
                 self.inner.attempts(scope, id, limit).await
             }
@@ -46,8 +49,17 @@ macro_rules! pass_on_registry {
             async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
                 self.inner.register_queue(tenant, name, executor).await
             }
-            async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-                self.inner.settings().await
+            async fn installation(&self) -> Result<String> {
+                self.inner.installation().await
+            }
+            async fn stored_settings(&self) -> Result<Vec<Setting>> {
+                self.inner.stored_settings().await
+            }
+            async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
+                self.inner.put_node_settings(node, settings).await
+            }
+            async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
+                self.inner.touch_node(node, presence).await
             }
             async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
                 self.inner.put_setting(key, value).await

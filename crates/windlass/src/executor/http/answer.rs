@@ -53,6 +53,7 @@ pub(super) async fn judge(response: Response<Incoming>, left: Millis, clock: &Cl
         message,
         status: Some(status),
         advice: retry_after::advice(&head.headers, clock.now()),
+        trace: None,
     })
 }
 

@@ -37,6 +37,10 @@ pub struct Commit {
     pub error: Option<String>,
     /// What the handler noted.
     pub note: Option<String>,
+    /// The stack trace of the error.
+    pub trace: Option<String>,
+    /// How often the job had been replayed.
+    pub replay: u32,
     /// The JSON text that the handler returned.
     pub result: Option<Payload>,
     /// Jobs that exist only if this commit happened: the webhook delivery.
@@ -69,6 +73,8 @@ impl Commit {
             error_class: None,
             error: None,
             note: None,
+            trace: None,
+            replay: job.replays,
             result: None,
             follow_ups: Vec::new(),
         }

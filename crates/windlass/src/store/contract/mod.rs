@@ -18,13 +18,14 @@ pub use life::JobLife;
 pub use operations::{
     Alert, AlertChange, AlertStatus, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
 };
-pub use read::{DeadGroup, Depth, JobFilter, Order, Page, Scope};
+pub use read::{DeadGroup, Depth, Holder, JobFilter, Order, Page, Scope};
 pub use reads::Reads;
 pub use reap::{Reap, Spared};
 pub use registry::Registry;
 pub use replay::{Replay, Replayed, Spacing};
 pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Trigger};
-pub use settings::{Queue, SettingKey};
+pub(crate) use settings::in_force;
+pub use settings::{NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey, SettingSource};
 pub use windlass_core::retention::{Keep, Retention};
 pub use windlass_core::verdict::{Amend, ReplayOnly};
 

@@ -93,6 +93,8 @@ pub struct WorkerReport {
 pub struct Alert {
     /// The name of the rule.
     pub rule: String,
+    /// What the rule measures.
+    pub measure: String,
     /// What it is about: a queue, or empty for everything.
     pub subject: String,
     /// Its status.
@@ -105,6 +107,10 @@ pub struct Alert {
     pub fired_at: Option<Timestamp>,
     /// When it was resolved.
     pub resolved_at: Option<Timestamp>,
+    /// The tenant that was affected most; empty if unknown.
+    pub tenant: String,
+    /// The queue that was affected most; empty if unknown.
+    pub queue: String,
     /// What was measured, for display.
     pub detail: String,
 }

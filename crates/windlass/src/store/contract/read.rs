@@ -111,6 +111,19 @@ pub struct DeadGroup {
     pub example: JobId,
 }
 
+/// Who runs a job, and until when its lease lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// The job.
+    pub job: JobId,
+    /// The worker's id.
+    pub worker: String,
+    /// When the attempt was claimed.
+    pub started_at: Timestamp,
+    /// When the lease ends, unless it is renewed.
+    pub lease_until: Timestamp,
+}
+
 /// How full a queue is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Depth {

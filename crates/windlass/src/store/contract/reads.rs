@@ -22,6 +22,9 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
         Ok(found)
     }
 
+    /// Who runs those of these jobs that run, in any order. The caller has checked that it may see the jobs.
+    async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>>;
+
     /// Live and archived jobs by id, filtered, a page at a time.
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>>;
 

@@ -22,12 +22,28 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// Pauses or resumes every queue of this name in the tenant, whatever its executor. Returns how many there are.
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64>;
 
-    /// All settings. Their values are JSON text.
-    async fn settings(&self) -> Result<Vec<(SettingKey, String)>>;
+    /// The id that was drawn at random when the store was created.
+    async fn installation(&self) -> Result<String>;
 
-    /// Sets or removes a setting. Retention in a queue's setting takes effect on this node at once, on others within
-    /// seconds.
+    /// The settings in force, sorted by key. Their values are JSON text.
+    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
+        Ok(in_force(self.stored_settings().await?))
+    }
+
+    /// Every setting of every source, in any order.
+    async fn stored_settings(&self) -> Result<Vec<Setting>>;
+
+    /// Sets or removes a setting for the operator: it is in force until removed, whatever files say. Retention in a
+    /// queue's setting takes effect on this node at once, on others within seconds.
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()>;
+
+    /// Replaces the settings that a node's file and environment name. Also removes those of nodes that left or have not
+    /// been seen for [`NODE_FOR`].
+    async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()>;
+
+    /// Records that a node is alive, or that it leaves. A node that is alive also removes the settings of nodes that
+    /// left or have not been seen for [`NODE_FOR`].
+    async fn touch_node(&self, node: &str, presence: Presence) -> Result<()>;
 
     /// Stores a schedule.
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule>;

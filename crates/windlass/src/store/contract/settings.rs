@@ -1,8 +1,12 @@
 //! Settings: queues, kinds, named policies and tenants, as every producer sees them.
 
 use crate::job::QueueId;
+use std::collections::BTreeMap;
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{Executor, Timestamp};
+use windlass_core::{Executor, Millis, Timestamp};
+
+/// The settings of a node that has not been seen for this long are removed.
+pub const NODE_FOR: Millis = Millis::from_secs(60);
 
 /// A queue's row, as claims read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +55,11 @@ pub enum SettingKey {
         /// Its name.
         name: String,
     },
+    /// An alert rule.
+    Alert {
+        /// Its name.
+        name: String,
+    },
 }
 
 impl SettingKey {
@@ -63,6 +72,7 @@ impl SettingKey {
             Self::Policy { name } => ("policy", "*", name),
             Self::Tenant { name } => ("tenant", "*", name.as_str()),
             Self::Server { name } => ("server", "*", name),
+            Self::Alert { name } => ("alert", "*", name),
         }
     }
 
@@ -77,7 +87,79 @@ impl SettingKey {
             "policy" => Self::Policy { name: name_owned },
             "tenant" => Self::Tenant { name: Tenant::new(name).ok()? },
             "server" => Self::Server { name: name_owned },
+            "alert" => Self::Alert { name: name_owned },
             _ => return None,
         })
     }
+}
+
+/// A setting as one source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its subject.
+    pub key: SettingKey,
+    /// JSON text.
+    pub value: String,
+    /// Who set it.
+    pub source: SettingSource,
+    /// When it was set.
+    pub set_at: Timestamp,
+}
+
+/// Who set a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SettingSource {
+    /// An operator, by the API or the command line.
+    Operator,
+    /// A node's file or environment.
+    Node {
+        /// The node's name.
+        node: String,
+        /// The place in the file, or the variable.
+        origin: String,
+    },
+}
+
+/// A setting that a node's file or environment names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSetting {
+    /// Its subject.
+    pub key: SettingKey,
+    /// JSON text.
+    pub value: String,
+    /// The place in the file, or the variable.
+    pub origin: String,
+}
+
+/// Whether a node is alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It is alive.
+    Alive,
+    /// It stops now.
+    Leaving,
+}
+
+impl Setting {
+    /// Where this setting stands among those of the same subject: the greatest is in force. What an operator set comes
+    /// first, then the node that started last.
+    fn rank(&self) -> (bool, Timestamp, &str) {
+        match &self.source {
+            SettingSource::Operator => (true, self.set_at, ""),
+            SettingSource::Node { node, .. } => (false, self.set_at, node),
+        }
+    }
+}
+
+/// The settings in force, one per subject, sorted.
+#[must_use]
+pub fn in_force(settings: Vec<Setting>) -> Vec<(SettingKey, String)> {
+    let mut chosen: BTreeMap<SettingKey, Setting> = BTreeMap::new();
+    for setting in settings {
+        match chosen.get(&setting.key) {
+            Some(other) if other.rank() >= setting.rank() => {}
+            Some(_) | None => drop(chosen.insert(setting.key.clone(), setting)),
+        }
+    }
+    chosen.into_iter().map(|(key, setting)| (key, setting.value)).collect()
 }

@@ -135,6 +135,8 @@ fn line(commit: &Commit) -> Line {
             error_class: commit.error_class.clone(),
             error: commit.error.clone(),
             note: commit.note.clone(),
+            trace: commit.trace.clone(),
+            replay: commit.replay,
             worker: commit.worker.clone(),
             next_run_at: wait.map(|(due_at, _)| due_at),
             delay: wait.map(|(_, delay)| delay),

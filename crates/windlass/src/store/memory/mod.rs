@@ -7,14 +7,15 @@ mod enqueue;
 mod operations;
 mod read;
 mod schedule;
+mod settings;
 mod state;
 mod upkeep;
 
 use super::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Options, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Token, Transitioned, WorkerId,
-    WorkerLock, WorkerReport,
+    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Options, Page,
+    Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting,
+    SettingKey, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
@@ -120,6 +121,9 @@ impl Reads for MemoryStore {
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         Ok(read::jobs(&self.state(), scope, filter, page))
     }
+    async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
+        Ok(read::holders(&self.state(), ids))
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         Ok(read::attempts(&self.state(), scope, id, limit))
     }
@@ -149,15 +153,22 @@ impl Registry for MemoryStore {
         let count = operations::pause(&mut self.state(), tenant, name, paused);
         self.ringing(count)
     }
-    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        Ok(self.state().settings.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+    async fn installation(&self) -> Result<String> {
+        Ok(self.state().installation.clone())
+    }
+    async fn stored_settings(&self) -> Result<Vec<Setting>> {
+        Ok(self.state().settings.values().map(|named| named.setting.clone()).collect())
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
-        let mut state = self.state();
-        match value {
-            Some(text) => drop(state.settings.insert(key.clone(), text.to_owned())),
-            None => drop(state.settings.remove(key)),
-        }
+        settings::put(&mut self.state(), key, value, self.now());
+        Ok(())
+    }
+    async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
+        settings::put_of_node(&mut self.state(), node, settings, self.now());
+        Ok(())
+    }
+    async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
+        settings::touch(&mut self.state(), node, presence, self.now());
         Ok(())
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {

@@ -1,6 +1,6 @@
 //! Reads: jobs, attempts, groups, depths, tallies.
 
-use super::super::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope};
+use super::super::{DeadGroup, Depth, Holder, JobFilter, Order, Page, Queue, Scope};
 use super::state::State;
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::Job;
@@ -130,4 +130,13 @@ fn matches(job: &Job, filter: &JobFilter) -> bool {
         && filter.executor.is_none_or(|executor| job.executor == executor)
         && (!filter.dead_letters || is_dead_letter(job))
         && filter.fingerprint.as_ref().is_none_or(|print| job_fingerprint(job) == *print)
+}
+
+pub(super) fn holders(state: &State, ids: &[JobId]) -> Vec<Holder> {
+    let holder = |id: &JobId| {
+        let lease = state.leases.get(state.running.get(id)?)?;
+        let started_at = state.live.get(id)?.claimed_at?;
+        Some(Holder { job: *id, worker: lease.worker.0.to_string(), started_at, lease_until: lease.expires_at })
+    };
+    ids.iter().filter_map(holder).collect()
 }

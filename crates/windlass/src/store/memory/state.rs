@@ -1,6 +1,8 @@
 //! The state of the reference model, and the few operations that keep its maps consistent.
 
-use super::super::{Alert, Audit, Queue, Schedule, Scope, SettingKey, Token, WorkerId, WorkerReport, json};
+use super::super::{
+    Alert, Audit, Queue, Schedule, Scope, Setting, SettingKey, Token, WorkerId, WorkerReport, in_force, json,
+};
 use crate::job::{Job, LeaseId, QueueId};
 use crate::random::Random;
 use crate::store::Keep;
@@ -29,12 +31,21 @@ pub(super) struct State {
     pub queues: Vec<Queue>,
     pub keys: HashMap<(Tenant, Arc<str>), Key>,
     pub schedules: BTreeMap<JobId, Schedule>,
-    pub settings: BTreeMap<SettingKey, String>,
+    /// Settings by key and node; the operator's have no node.
+    pub settings: BTreeMap<(SettingKey, String), Named>,
+    pub installation: String,
     pub tokens: Vec<Token>,
     pub workers: BTreeMap<WorkerId, WorkerReport>,
     pub alerts: BTreeMap<(String, String), Alert>,
     pub audits: Vec<Audit>,
     pub counts: Vec<(Timestamp, QueueId, Kind, Tally)>,
+}
+
+/// A setting and when its node was last seen.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub setting: Setting,
+    pub seen_at: Timestamp,
 }
 
 /// A waiting job's place in its queue.
@@ -63,6 +74,8 @@ pub(super) struct Key {
 
 impl State {
     pub(super) fn new(random: Random) -> Self {
+        // Not from `random`: the numbers that a test's seed gives belong to its jobs.
+        let installation = format!("{:012x}", Random::system().number() >> 16);
         Self {
             random,
             last_id: 0,
@@ -76,6 +89,7 @@ impl State {
             keys: HashMap::new(),
             schedules: BTreeMap::new(),
             settings: BTreeMap::new(),
+            installation,
             tokens: Vec::new(),
             workers: BTreeMap::new(),
             alerts: BTreeMap::new(),
@@ -133,8 +147,12 @@ impl State {
 
     pub(super) fn keep(&self, job: &Job) -> Keep {
         let name = job.queue.as_str().to_owned();
-        let setting = |tenant| self.settings.get(&SettingKey::Queue { tenant, name: name.clone() }).map(String::as_str);
-        json::retention_of(setting(Some(job.tenant.clone())), setting(None)).of(job.state)
+        let setting = |tenant| {
+            let key = SettingKey::Queue { tenant, name: name.clone() };
+            let named = self.settings.values().map(|named| &named.setting).filter(|setting| setting.key == key);
+            in_force(named.cloned().collect()).pop().map(|(_, value)| value)
+        };
+        json::retention_of(setting(Some(job.tenant.clone())).as_deref(), setting(None).as_deref()).of(job.state)
     }
 
     pub(super) fn count(&mut self, now: Timestamp, queue: QueueId, kind: &Kind, delta: Tally) {

@@ -10,9 +10,9 @@ use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, Token, Transitioned, WorkerId,
-    WorkerLock, WorkerReport,
+    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page, Presence, Queue,
+    Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey, Token,
+    Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
@@ -102,6 +102,9 @@ impl Reads for PostgresStore {
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         read::jobs(&self.inner, scope, filter, page).await
     }
+    async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
+        read::holders(&self.inner, ids).await
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         read::attempts(&self.inner, scope, id, limit).await
     }
@@ -133,8 +136,17 @@ impl Registry for PostgresStore {
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         registry::pause_queue(&self.inner, tenant, name, paused).await.map(|count| self.ringing(count))
     }
-    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        registry::settings(&self.inner).await
+    async fn installation(&self) -> Result<String> {
+        registry::installation(&self.inner).await
+    }
+    async fn stored_settings(&self) -> Result<Vec<Setting>> {
+        registry::stored_settings(&self.inner).await
+    }
+    async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
+        registry::put_node_settings(&self.inner, node, settings).await
+    }
+    async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
+        registry::touch_node(&self.inner, node, presence).await
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
         registry::put_setting(&self.inner, key, value).await

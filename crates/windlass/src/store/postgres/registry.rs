@@ -11,7 +11,8 @@ use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{
-    Alert, AlertChange, AlertStatus, Audit, Queue, SettingKey, StoreError, Token, WorkerId, WorkerReport,
+    Alert, AlertChange, AlertStatus, Audit, NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey, SettingSource,
+    StoreError, Token, WorkerId, WorkerReport, in_force,
 };
 use futures_util::join;
 use std::time::Duration;
@@ -38,35 +39,86 @@ pub(super) async fn pause_queue(
     Ok(rows.len() as u64)
 }
 
-pub(super) async fn settings(store: &Inner) -> Result<Vec<(SettingKey, String)>, StoreError> {
+pub(super) async fn installation(store: &Inner) -> Result<String, StoreError> {
+    let rows = store.read(Sql::Installation, &[]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("the installation", "every store has an id"))?;
+    Columns::new(row).get("id")
+}
+
+pub(super) async fn stored_settings(store: &Inner) -> Result<Vec<Setting>, StoreError> {
     again(|| async {
         let lent = store.pool.get().await?;
-        settings_on(On::Own(&lent)).await
+        stored_settings_on(On::Own(&lent)).await
     })
     .await
 }
 
-/// All settings, read now.
+/// The settings in force, read now.
 pub(super) async fn settings_on(on: On<'_>) -> Result<Vec<(SettingKey, String)>, StoreError> {
+    Ok(in_force(stored_settings_on(on).await?))
+}
+
+async fn stored_settings_on(on: On<'_>) -> Result<Vec<Setting>, StoreError> {
     let mut settings = Vec::new();
     for row in &on.query(Sql::Settings, &[]).await? {
         let c = Columns::new(row);
         let (scope, tenant, name) = (c.text("scope")?, c.text("tenant")?, c.text("name")?);
         let key = SettingKey::from_parts(scope, tenant, name)
             .ok_or_else(|| StoreError::corrupt(format!("setting {scope} {name}"), "scopes are known words"))?;
-        settings.push((key, c.get("value")?));
+        let node: String = c.get("node")?;
+        let source = match node.as_str() {
+            "" => SettingSource::Operator,
+            _ => SettingSource::Node { node, origin: c.get("origin")? },
+        };
+        settings.push(Setting { key, value: c.get("value")?, source, set_at: c.moment("set_at")? });
     }
-    settings.sort();
     Ok(settings)
 }
 
 pub(super) async fn put_setting(store: &Inner, key: &SettingKey, value: Option<&str>) -> Result<(), StoreError> {
     let (scope, tenant, name) = key.parts();
     match value {
-        Some(value) => store.write(Sql::SettingPut, &[&scope, &tenant, &name, &value]).await?,
+        Some(value) => {
+            store.write(Sql::SettingPut, &[&store.fixed(), &scope, &tenant, &name, &"", &value, &""]).await?
+        }
         None => store.write(Sql::SettingRemove, &[&scope, &tenant, &name]).await?,
     };
     store.remembered.forget();
+    Ok(())
+}
+
+pub(super) async fn put_node_settings(store: &Inner, node: &str, settings: &[NodeSetting]) -> Result<(), StoreError> {
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, put) = join!(lent.begin(), put_node_settings_on(store, On::Own(&lent), node, settings));
+        lent.conclude(begun, put).await
+    })
+    .await?;
+    store.remembered.forget();
+    Ok(())
+}
+
+async fn put_node_settings_on(
+    store: &Inner,
+    on: On<'_>,
+    node: &str,
+    settings: &[NodeSetting],
+) -> Result<(), StoreError> {
+    on.query(Sql::SettingsForget, &[&store.fixed(), &node, &(NODE_FOR.get() as i64)]).await?;
+    for setting in settings {
+        let (scope, tenant, name) = setting.key.parts();
+        let params: Params<'_> = &[&store.fixed(), &scope, &tenant, &name, &node, &setting.value, &setting.origin];
+        on.query(Sql::SettingPut, params).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn touch_node(store: &Inner, node: &str, presence: Presence) -> Result<(), StoreError> {
+    let leaves = presence == Presence::Leaving;
+    store.write(Sql::SettingsTouch, &[&store.fixed(), &node, &leaves]).await?;
+    if !leaves {
+        store.write(Sql::SettingsForget, &[&store.fixed(), &"", &(NODE_FOR.get() as i64)]).await?;
+    }
     Ok(())
 }
 
@@ -160,8 +212,19 @@ async fn change_alert_on(
     let status = after.status.as_str();
     let (since, fired_at) = (after.since.as_millis(), after.fired_at.map(Timestamp::as_millis));
     let resolved_at = after.resolved_at.map(Timestamp::as_millis);
-    let mut params: Vec<&(dyn ToSql + Sync)> =
-        vec![&after.rule, &after.subject, &status, &after.incident, &since, &fired_at, &resolved_at, &after.detail];
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![
+        &after.rule,
+        &after.subject,
+        &status,
+        &after.incident,
+        &since,
+        &fired_at,
+        &resolved_at,
+        &after.detail,
+        &after.measure,
+        &after.tenant,
+        &after.queue,
+    ];
     let before = change.before.map(|(status, incident)| (status.as_str(), incident));
     let changed = match &before {
         None => on.query(Sql::AlertAdd, &params).await?,
@@ -236,7 +299,10 @@ fn alert(row: &Row) -> Result<Alert, StoreError> {
         .ok_or_else(|| StoreError::corrupt(format!("alert {rule} {subject}"), "statuses are known words"))?;
     Ok(Alert {
         rule,
+        measure: c.get("measure")?,
         subject,
+        tenant: c.get("tenant")?,
+        queue: c.get("queue")?,
         status,
         incident: c.get("incident")?,
         since: c.moment("since")?,

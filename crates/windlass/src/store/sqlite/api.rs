@@ -10,9 +10,9 @@ use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, JobFilter, Page, Queue, Reap, Renewed, Replay,
-    Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, SettingKey, StoreError, Token, Transitioned,
-    WorkerId, WorkerLock, WorkerReport,
+    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page, Presence, Queue,
+    Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey,
+    StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
@@ -107,6 +107,10 @@ impl Reads for SqliteStore {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.read(move |reader| reader.jobs(&scope, &filter, page)).await
     }
+    async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+        self.read(move |reader| reader.holders(&ids)).await
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         let scope = scope.clone();
         self.read(move |reader| reader.attempts(&scope, id, limit)).await
@@ -146,8 +150,19 @@ impl Registry for SqliteStore {
         let (tenant, name) = (tenant.clone(), name.clone());
         self.write(move |tx| settings::pause_queue(tx, tenant.as_str(), name.as_str(), paused)).await
     }
-    async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
-        self.read(Reader::settings).await
+    async fn installation(&self) -> Result<String> {
+        self.read(Reader::installation).await
+    }
+    async fn stored_settings(&self) -> Result<Vec<Setting>> {
+        self.read(Reader::stored_settings).await
+    }
+    async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
+        let (node, settings) = (node.to_owned(), settings.to_vec());
+        self.write(move |tx| settings::put_node_settings(tx, &node, &settings)).await
+    }
+    async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
+        let node = node.to_owned();
+        self.write(move |tx| settings::touch_node(tx, &node, presence)).await
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
         let (key, value) = (key.clone(), value.map(str::to_owned));

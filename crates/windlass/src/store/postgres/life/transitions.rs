@@ -34,6 +34,7 @@ arrays!(
         worker: Option<&'a str>,
         why: Option<String>,
         note: Option<&'a str>,
+        trace: Option<&'a str>,
     }
 );
 
@@ -72,6 +73,7 @@ arrays!(
         note: Option<&'a str>,
         /// `None` leaves what the job remembers.
         remembered_delay: Option<i64>,
+        trace: Option<&'a str>,
     }
 );
 
@@ -125,6 +127,7 @@ impl<'a> Finishes<'a> {
         self.worker.push(Some(&commit.worker));
         self.why.push(Some(commit.transition.why.to_string()));
         self.note.push(commit.note.as_deref());
+        self.trace.push(commit.trace.as_deref());
     }
 
     pub(in crate::store::postgres) fn without_attempt(&mut self) {
@@ -139,6 +142,7 @@ impl<'a> Finishes<'a> {
         self.worker.push(None);
         self.why.push(None);
         self.note.push(None);
+        self.trace.push(None);
     }
 }
 
@@ -180,6 +184,7 @@ impl<'a> Waits<'a> {
         self.worker.push(&commit.worker);
         self.why.push(transition.why.to_string());
         self.note.push(commit.note.as_deref());
+        self.trace.push(commit.trace.as_deref());
         self.remembered_delay.push(transition.next.remembered_delay().map(|delay| delay.get() as i64));
     }
 }

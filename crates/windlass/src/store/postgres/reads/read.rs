@@ -10,7 +10,7 @@ use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
-use crate::store::{DeadGroup, JobFilter, Order, Page, Queue, Scope, StoreError};
+use crate::store::{DeadGroup, Holder, JobFilter, Order, Page, Queue, Scope, StoreError};
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, JobId, State, Timestamp};
@@ -219,4 +219,19 @@ fn dead_group(row: &Row) -> Result<DeadGroup, StoreError> {
         last_seen: c.moment("last_seen")?,
         example: JobId(c.get("example")?),
     })
+}
+
+/// Who runs those of these jobs that run.
+pub(in crate::store::postgres) async fn holders(store: &Inner, ids: &[JobId]) -> Result<Vec<Holder>, StoreError> {
+    let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let holder = |row| {
+        let c = Columns::new(row);
+        Ok(Holder {
+            job: JobId(c.get("id")?),
+            worker: c.get("worker")?,
+            started_at: c.moment("claimed_at")?,
+            lease_until: c.moment("expires_at")?,
+        })
+    };
+    store.read(Sql::Holders, &[&ids]).await?.iter().map(holder).collect()
 }

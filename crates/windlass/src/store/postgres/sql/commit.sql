@@ -7,9 +7,10 @@ gone AS (
     USING clock,
           unnest($2::bigint[], $3::integer[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::bigint[],
                  $10::integer[], $11::integer[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[],
-                 $18::boolean[], $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[])
+                 $18::boolean[], $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[],
+                 $25::text[])
           AS i (id, attempt, lease_id, stands, class, state, reason, finished_at, failures, crashes, error_class, error, result,
-                fingerprint, message, keep, has_attempt, status, retry, started_at, worker, why, note)
+                fingerprint, message, keep, has_attempt, status, retry, started_at, worker, why, note, trace)
     WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id
       AND (i.stands OR NOT j.cancel_requested)
     RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
@@ -18,7 +19,8 @@ gone AS (
               coalesce(i.error_class, j.error_class) AS last_class,
               CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END AS last_error,
               i.class, i.state, i.reason, clock.now AS finished_at, i.finished_at AS ended_at, i.failures, i.crashes, i.error_class,
-              i.error, i.result, i.fingerprint, i.message, i.keep, i.has_attempt, i.status, i.retry, i.started_at, i.worker, i.why, i.note
+              i.error, i.result, i.fingerprint, i.message, i.keep, i.has_attempt, i.status, i.retry, i.started_at, i.worker, i.why, i.note,
+              i.trace
 ),
 archived AS (
     INSERT INTO {schema}.archive (class, id, queue_id, due_at, created_at, finished_at, policy_id, claimed_at, first_attempt_at,
@@ -34,9 +36,9 @@ archived AS (
 ),
 ledger AS (
     INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, lease_id, status,
-        worker, why, error_class, error, note)
+        worker, why, error_class, error, note, trace, replay)
     SELECT g.class, g.finished_at, g.id, g.attempt, g.retry, g.started_at, g.ended_at, g.lease_id, g.status, g.worker, g.why,
-        g.error_class, g.error, g.note
+        g.error_class, g.error, g.note, g.trace, g.replays
     FROM gone g
     WHERE g.keep AND g.has_attempt
 ),
@@ -45,13 +47,13 @@ earlier AS (
     USING gone g
     WHERE a.job_id = ANY (ARRAY[g.id]) AND (g.attempt > 1 OR NOT g.has_attempt)
     RETURNING g.class, g.finished_at AS job_finished_at, g.keep, a.job_id, a.number, a.retry, a.started_at, a.finished_at,
-        a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker, a.why, a.error_class, a.error, a.note
+        a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker, a.why, a.error_class, a.error, a.note, a.trace, a.replay
 ),
 moved AS (
     INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, next_run_at,
-        delay_ms, lease_id, status, worker, why, error_class, error, note)
+        delay_ms, lease_id, status, worker, why, error_class, error, note, trace, replay)
     SELECT e.class, e.job_finished_at, e.job_id, e.number, e.retry, e.started_at, e.finished_at, e.next_run_at, e.delay_ms,
-        e.lease_id, e.status, e.worker, e.why, e.error_class, e.error, e.note
+        e.lease_id, e.status, e.worker, e.why, e.error_class, e.error, e.note, e.trace, e.replay
     FROM earlier e
     WHERE e.keep
 )
@@ -87,13 +89,13 @@ earlier AS (
     USING gone g
     WHERE a.job_id = ANY (ARRAY[g.id]) AND g.attempt > 1
     RETURNING a.job_id, a.number, a.retry, a.started_at, a.finished_at, a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker,
-        a.why, a.error_class, a.error, a.note
+        a.why, a.error_class, a.error, a.note, a.trace, a.replay
 ),
 moved AS (
     INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, next_run_at,
-        delay_ms, lease_id, status, worker, why, error_class, error, note)
+        delay_ms, lease_id, status, worker, why, error_class, error, note, trace, replay)
     SELECT 'done', clock.now, e.job_id, e.number, e.retry, e.started_at, e.finished_at, e.next_run_at, e.delay_ms, e.lease_id,
-        e.status, e.worker, e.why, e.error_class, e.error, e.note
+        e.status, e.worker, e.why, e.error_class, e.error, e.note, e.trace, e.replay
     FROM clock, earlier e
 )
 SELECT g.id, g.schedule_id FROM gone g
@@ -108,18 +110,18 @@ WITH waiting AS (
         error = CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END
     FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[],
                 $9::text[], $10::text[], $11::text[], $12::integer[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[],
-                $18::bigint[])
+                $18::bigint[], $19::text[])
          AS i (id, attempt, lease_id, state, due_at, delay, failures, crashes, error_class, error, status, retry, started_at,
-               finished_at, worker, why, note, remembered_delay)
+               finished_at, worker, why, note, remembered_delay, trace)
     WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND NOT j.cancel_requested
     RETURNING j.id, i.attempt, i.lease_id, i.due_at, i.delay, i.error_class, i.error, i.status, i.retry, i.started_at, i.finished_at,
-        i.worker, i.why, i.note
+        i.worker, i.why, i.note, i.trace, j.replays
 ),
 ledger AS (
     INSERT INTO {schema}.attempts (job_id, number, retry, started_at, finished_at, next_run_at, delay_ms, lease_id, status, worker,
-        why, error_class, error, note)
+        why, error_class, error, note, trace, replay)
     SELECT w.id, w.attempt, w.retry, w.started_at, w.finished_at, w.due_at, w.delay, w.lease_id, w.status, w.worker, w.why,
-        w.error_class, w.error, w.note
+        w.error_class, w.error, w.note, w.trace, w.replays
     FROM waiting w
 )
 SELECT w.id FROM waiting w

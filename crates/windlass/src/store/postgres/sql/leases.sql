@@ -50,3 +50,9 @@ FROM {schema}.jobs j
 WHERE j.id = ANY ($1::bigint[]) AND j.lease_id = ANY ($2::bigint[]) AND j.state = 'running'
 ORDER BY j.id
 FOR UPDATE OF j
+
+-- name: holders
+-- Who runs these jobs, and until when.
+SELECT j.id, j.claimed_at, l.worker, l.expires_at
+FROM {schema}.jobs j JOIN {schema}.leases l ON l.id = j.lease_id
+WHERE j.id = ANY ($1::bigint[])

@@ -51,17 +51,17 @@ ledger AS (
     USING taken t
     WHERE x.job_id = ANY (ARRAY[t.id]) AND x.class = t.class AND x.job_finished_at = t.finished_at
     RETURNING x.job_id, x.number, x.retry, x.started_at, x.finished_at, x.next_run_at, x.delay_ms, x.lease_id, x.status, x.worker, x.why,
-        x.error_class, x.error, x.note
+        x.error_class, x.error, x.note, x.trace, x.replay
 ),
 moved AS (
     INSERT INTO {schema}.attempts (job_id, number, retry, started_at, finished_at, next_run_at, delay_ms, lease_id, status, worker, why,
-        error_class, error, note)
+        error_class, error, note, trace, replay)
     SELECT l.job_id, l.number, l.retry, l.started_at, l.finished_at, l.next_run_at, l.delay_ms, l.lease_id, l.status, l.worker, l.why,
-        l.error_class, l.error, l.note
+        l.error_class, l.error, l.note, l.trace, l.replay
     FROM ledger l
     UNION ALL
     SELECT t.id, t.attempt, t.last_retry, t.last_started_at, t.last_finished_at, NULL, NULL, t.last_lease_id, 'SUCCESS', t.last_worker,
-        'succeeded', NULL, NULL, NULL
+        'succeeded', NULL, NULL, NULL, NULL, t.replays
     FROM taken t
     WHERE t.last_started_at IS NOT NULL
 )

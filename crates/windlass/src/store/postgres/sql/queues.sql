@@ -108,14 +108,26 @@ SELECT p.id FROM {schema}.policies p WHERE p.line = $1::text
 INSERT INTO {schema}.policies (line) VALUES ($1::text) ON CONFLICT (line) DO NOTHING
 
 -- name: settings
--- Every setting.
-SELECT s.scope, s.tenant, s.name, s.value FROM {schema}.settings s ORDER BY s.scope, s.tenant, s.name
+-- Every setting of every source.
+SELECT s.scope, s.tenant, s.name, s.node, s.value, s.origin, s.set_at FROM {schema}.settings s
 
 -- name: setting_put
-INSERT INTO {schema}.settings (scope, tenant, name, value) VALUES ($1::text, $2::text, $3::text, $4::text)
-ON CONFLICT (scope, tenant, name) DO UPDATE SET value = excluded.value
+INSERT INTO {schema}.settings (scope, tenant, name, node, value, origin, set_at, seen_at)
+VALUES ($2::text, $3::text, $4::text, $5::text, $6::text, $7::text, {now}, {now})
+ON CONFLICT (scope, tenant, name, node) DO UPDATE
+SET value = excluded.value, origin = excluded.origin, set_at = excluded.set_at, seen_at = excluded.seen_at
 RETURNING scope
 
 -- name: setting_remove
-DELETE FROM {schema}.settings WHERE scope = $1::text AND tenant = $2::text AND name = $3::text
+DELETE FROM {schema}.settings WHERE scope = $1::text AND tenant = $2::text AND name = $3::text AND node = ''
+RETURNING scope
+
+-- name: settings_touch
+-- A node reports that it is alive, or that it leaves ($3).
+UPDATE {schema}.settings SET seen_at = CASE WHEN $3::boolean THEN 0 ELSE {now} END WHERE node = $2::text
+RETURNING scope
+
+-- name: settings_forget
+-- The settings of one node, and of the nodes that have not been seen for a while.
+DELETE FROM {schema}.settings WHERE node <> '' AND (node = $2::text OR seen_at < {now} - $3::bigint)
 RETURNING scope

@@ -1,3 +1,7 @@
+-- name: installation
+-- The installation's id.
+SELECT id FROM {schema}.installation
+
 -- name: tokens
 -- Every token.
 SELECT id, name, hash, scopes, tenant, created_at, revoked_at FROM {schema}.tokens ORDER BY created_at, id
@@ -36,20 +40,23 @@ ORDER BY worker
 
 -- name: alerts
 -- Every alert.
-SELECT rule, subject, status, incident, since, fired_at, resolved_at, detail FROM {schema}.alerts ORDER BY rule, subject
+SELECT rule, measure, subject, tenant, queue, status, incident, since, fired_at, resolved_at, detail
+FROM {schema}.alerts
+ORDER BY rule, subject
 
 -- name: alert_add
 -- A new alert, unless another node made it.
-INSERT INTO {schema}.alerts (rule, subject, status, incident, since, fired_at, resolved_at, detail)
-VALUES ($1::text, $2::text, $3::text, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::text)
+INSERT INTO {schema}.alerts (rule, subject, status, incident, since, fired_at, resolved_at, detail, measure, tenant, queue)
+VALUES ($1::text, $2::text, $3::text, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::text, $9::text, $10::text, $11::text)
 ON CONFLICT (rule, subject) DO NOTHING
 RETURNING rule
 
 -- name: alert_change
 -- Only if the alert is still as it was read.
 UPDATE {schema}.alerts
-SET status = $3::text, incident = $4::bigint, since = $5::bigint, fired_at = $6::bigint, resolved_at = $7::bigint, detail = $8::text
-WHERE rule = $1::text AND subject = $2::text AND status = $9::text AND incident = $10::bigint
+SET status = $3::text, incident = $4::bigint, since = $5::bigint, fired_at = $6::bigint, resolved_at = $7::bigint, detail = $8::text,
+    measure = $9::text, tenant = $10::text, queue = $11::text
+WHERE rule = $1::text AND subject = $2::text AND status = $12::text AND incident = $13::bigint
 RETURNING rule
 
 -- name: audit

@@ -115,6 +115,8 @@ columns! {
         NextRunAt = "next_run_at",
         DelayMs = "delay_ms",
         Why = "why",
+        Trace = "trace",
+        Replay = "replay",
     }
 }
 

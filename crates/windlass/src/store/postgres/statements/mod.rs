@@ -63,6 +63,7 @@ statements! {
             RecordedOutcome = "recorded_outcome", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
         }
         "leases" {
+            Holders = "holders",
             Renew = "renew", RenewCancels = "renew_cancels", Held = "held",
             ReapExpired = "reap_expired", ReapWorker = "reap_worker", ReapJobs = "reap_jobs",
         }
@@ -80,6 +81,7 @@ statements! {
             Depths = "depths", DepthDue = "depth_due", DepthLater = "depth_later",
             Policies = "policies", PolicyFind = "policy_find", PolicyAdd = "policy_add",
             Settings = "settings", SettingPut = "setting_put", SettingRemove = "setting_remove",
+            SettingsTouch = "settings_touch", SettingsForget = "settings_forget",
         }
         "schedules" {
             ScheduleAdd = "schedule_add", Schedule = "schedule", ScheduleLock = "schedule_lock",
@@ -93,6 +95,7 @@ statements! {
             TallyFoldHours = "tally_fold_hours", BalancesRecount = "balances_recount",
         }
         "registry" {
+            Installation = "installation",
             Tokens = "tokens", TokenPut = "token_put", TokenRevoke = "token_revoke",
             WorkerLock = "worker_lock", WorkerReport = "worker_report", Workers = "workers",
             Alerts = "alerts", AlertAdd = "alert_add", AlertChange = "alert_change",

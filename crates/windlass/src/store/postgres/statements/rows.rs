@@ -126,6 +126,8 @@ pub(in crate::store::postgres) fn attempt(row: &Row) -> Result<(JobId, Attempt),
         next_run_at: c.moment_if(C::NextRunAt)?,
         delay: c.span_if(C::DelayMs)?,
         why: c.get(C::Why)?,
+        trace: c.get(C::Trace)?,
+        replay: c.count(C::Replay)?,
     };
     Ok((JobId(c.get(C::JobId)?), attempt))
 }

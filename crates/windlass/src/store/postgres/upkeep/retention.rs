@@ -77,7 +77,8 @@ pub(in crate::store::postgres) fn retention(
             SettingKey::Kind { .. }
             | SettingKey::Policy { .. }
             | SettingKey::Tenant { .. }
-            | SettingKey::Server { .. } => false,
+            | SettingKey::Server { .. }
+            | SettingKey::Alert { .. } => false,
         };
         settings.iter().find(|(key, _)| is_meant(key)).map(|(_, value)| value.as_str())
     };

@@ -119,6 +119,8 @@ pub(in crate::store::sqlite) fn insert_attempt(
         wait.map(|(due_at, _)| due_at.as_millis()),
         wait.map(|(_, delay)| millis(delay)),
         why,
+        commit.trace,
+        commit.replay,
     ])?;
     Ok(())
 }

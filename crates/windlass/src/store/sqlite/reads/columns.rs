@@ -48,10 +48,11 @@ columns!(key: job_id, expires_at, is_live);
 columns!(body: kind, payload);
 columns!(standing: queue_id, kind, state, priority, due_at, start_by, has_started, is_discarded);
 columns!(lease: id, worker, length_ms);
-columns!(attempt: number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why);
+columns!(attempt: number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why,
+    trace, replay);
 columns!(job_attempt after attempt: job_id);
 columns!(queue: id, tenant, name, executor, paused, created_at);
-columns!(setting: scope, tenant, name, value);
+columns!(setting: scope, tenant, name, node, value, origin, set_at);
 columns!(schedule: id, tenant, cadence, zone, one_shot, overlap, missed, template, paused, next_at, last_at, last_job, created_at);
 columns!(dead_group: fingerprint, tenant, count, first_seen, last_seen, example);
 columns!(depth: queue_id, due, later, oldest_due);
@@ -59,7 +60,8 @@ columns!(queue_count: queue_id, count);
 columns!(tally: queue_id, kind);
 columns!(token: id, name, hash, scopes, tenant, created_at, revoked_at);
 columns!(worker: worker, host, version, queues, running, started_at, seen_at);
-columns!(alert: rule, subject, status, incident, since, fired_at, resolved_at, detail);
+columns!(alert: rule, measure, subject, tenant, queue, status, incident, since, fired_at, resolved_at, detail);
+columns!(holder: id, claimed_at, worker, expires_at);
 columns!(audit: at, by, action, count, detail);
 columns!(migration: number, name, checksum, min_reader, applied_at);
 
@@ -71,6 +73,7 @@ pub(in crate::store::sqlite) const LISTS: &[(&str, &str)] = &[
     ("due", due::LIST),
     ("body", body::LIST),
     ("lease", lease::LIST),
+    ("holder", "r.id, r.claimed_at, l.worker, l.expires_at"),
     ("attempt", attempt::LIST),
     ("queue", queue::LIST),
     ("setting", setting::LIST),

@@ -101,6 +101,8 @@ pub(in crate::store::sqlite) fn attempt(row: &Row<'_>) -> Result<Attempt> {
         next_run_at: moment(row, attempt::next_run_at)?,
         delay: span(row, attempt::delay_ms)?,
         why: row.get(attempt::why)?,
+        trace: row.get(attempt::trace)?,
+        replay: row.get(attempt::replay)?,
     })
 }
 

@@ -5,14 +5,15 @@ use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
-use crate::store::sqlite::reads::columns::{alert, audit, setting, token, worker};
+use crate::store::sqlite::reads::columns::{alert, audit, holder, setting, token, worker};
 use crate::store::sqlite::reads::rows;
 use crate::store::{
-    Alert, AlertChange, AlertStatus, Audit, Queue, SettingKey, StoreError, Token, WorkerId, WorkerReport,
+    Alert, AlertChange, AlertStatus, Audit, Holder, NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey,
+    SettingSource, StoreError, Token, WorkerId, WorkerReport,
 };
 use rusqlite::{Row, params};
-use windlass_core::Timestamp;
 use windlass_core::job::Tenant;
+use windlass_core::{JobId, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -20,12 +21,62 @@ pub(in crate::store::sqlite) fn put_setting(tx: &mut Tx<'_>, key: &SettingKey, v
     let (scope, tenant, name) = key.parts();
     match value {
         Some(text) => {
-            tx.conn.prepare_cached(sql!("queues.sql", "setting_put"))?.execute(params![scope, tenant, name, text])?
+            let now = tx.now.as_millis();
+            let mut put = tx.conn.prepare_cached(sql!("queues.sql", "setting_put"))?;
+            put.execute(params![scope, tenant, name, "", text, "", now])?
         }
         None => tx.conn.prepare_cached(sql!("queues.sql", "setting_remove"))?.execute(params![scope, tenant, name])?,
     };
     tx.retentions.forget();
     Ok(())
+}
+
+pub(in crate::store::sqlite) fn put_node_settings(tx: &mut Tx<'_>, node: &str, settings: &[NodeSetting]) -> Result<()> {
+    forget_nodes(tx, node)?;
+    let mut put = tx.conn.prepare_cached(sql!("queues.sql", "setting_put"))?;
+    for NodeSetting { key, value, origin } in settings {
+        let (scope, tenant, name) = key.parts();
+        put.execute(params![scope, tenant, name, node, value, origin, tx.now.as_millis()])?;
+    }
+    tx.retentions.forget();
+    Ok(())
+}
+
+pub(in crate::store::sqlite) fn touch_node(tx: &mut Tx<'_>, node: &str, presence: Presence) -> Result<()> {
+    let mut touch = tx.conn.prepare_cached(sql!("queues.sql", "settings_touch"))?;
+    match presence {
+        Presence::Alive => {
+            touch.execute(params![node, tx.now.as_millis()])?;
+            forget_nodes(tx, "")
+        }
+        Presence::Leaving => touch.execute(params![node, 0]).map(drop).map_err(Into::into),
+    }
+}
+
+/// Removes the settings of one node, and of nodes that have not been seen for a while.
+fn forget_nodes(tx: &Tx<'_>, node: &str) -> Result<()> {
+    let before = (tx.now - NODE_FOR).as_millis();
+    tx.conn.prepare_cached(sql!("queues.sql", "settings_forget"))?.execute(params![node, before])?;
+    Ok(())
+}
+
+/// A row of a setting.
+pub(in crate::store::sqlite) fn stored_setting(row: &Row<'_>) -> Result<Setting> {
+    let key = SettingKey::from_parts(
+        rows::must(row, setting::scope)?,
+        rows::must(row, setting::tenant)?,
+        rows::must(row, setting::name)?,
+    );
+    let node: String = row.get(setting::node)?;
+    Ok(Setting {
+        key: key.ok_or_else(|| StoreError::corrupt("a setting", "its key is one Windlass knows"))?,
+        value: row.get(setting::value)?,
+        source: match node.as_str() {
+            "" => SettingSource::Operator,
+            _ => SettingSource::Node { node, origin: row.get(setting::origin)? },
+        },
+        set_at: Timestamp::from_millis(row.get(setting::set_at)?),
+    })
 }
 
 pub(in crate::store::sqlite) fn pause_queue(tx: &mut Tx<'_>, tenant: &str, name: &str, paused: bool) -> Result<u64> {
@@ -74,7 +125,10 @@ pub(in crate::store::sqlite) fn change_alert(tx: &mut Tx<'_>, change: &AlertChan
     }
     tx.conn.prepare_cached(sql!("registry.sql", "alert_put"))?.execute(params![
         alert.rule,
+        alert.measure,
         alert.subject,
+        alert.tenant,
+        alert.queue,
         alert.status.as_str(),
         alert.incident,
         alert.since.as_millis(),
@@ -106,21 +160,25 @@ pub(in crate::store::sqlite) fn queue_row(tx: &Tx<'_>, id: QueueId) -> Result<Qu
 }
 
 impl Reader {
-    pub(in crate::store::sqlite) fn settings(&mut self) -> Result<Vec<(SettingKey, String)>> {
+    pub(in crate::store::sqlite) fn installation(&mut self) -> Result<String> {
+        Ok(self.conn.prepare_cached(sql!("registry.sql", "installation"))?.query_row([], rows::only)?)
+    }
+
+    pub(in crate::store::sqlite) fn stored_settings(&mut self) -> Result<Vec<Setting>> {
         let mut select = self.conn.prepare_cached(sql!("queues.sql", "settings"))?;
-        let mut settings = rows::all(select.query([])?, |row| {
-            let key = SettingKey::from_parts(
-                rows::must(row, setting::scope)?,
-                rows::must(row, setting::tenant)?,
-                rows::must(row, setting::name)?,
-            );
-            Ok((
-                key.ok_or_else(|| StoreError::corrupt("a setting", "its key is one Windlass knows"))?,
-                row.get(setting::value)?,
-            ))
-        })?;
-        settings.sort();
-        Ok(settings)
+        rows::all(select.query([])?, stored_setting)
+    }
+
+    pub(in crate::store::sqlite) fn holders(&mut self, ids: &[i64]) -> Result<Vec<Holder>> {
+        let mut select = self.conn.prepare_cached(sql!("leases.sql", "holders"))?;
+        rows::all(select.query([serde_json::json!(ids).to_string()])?, |row| {
+            Ok(Holder {
+                job: JobId(row.get(holder::id)?),
+                worker: row.get(holder::worker)?,
+                started_at: Timestamp::from_millis(row.get(holder::claimed_at)?),
+                lease_until: Timestamp::from_millis(row.get(holder::expires_at)?),
+            })
+        })
     }
 
     pub(in crate::store::sqlite) fn tokens(&mut self) -> Result<Vec<Token>> {
@@ -161,6 +219,9 @@ impl Reader {
         rows::all(select.query([])?, |row: &Row<'_>| {
             Ok(Alert {
                 rule: row.get(alert::rule)?,
+                measure: row.get(alert::measure)?,
+                tenant: row.get(alert::tenant)?,
+                queue: row.get(alert::queue)?,
                 subject: row.get(alert::subject)?,
                 status: rows::word(row, alert::status, AlertStatus::parse)?,
                 incident: row.get(alert::incident)?,

@@ -2,8 +2,8 @@
 
 -- name: attempt_add
 INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note,
-    worker, next_run_at, delay_ms, why)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+    worker, next_run_at, delay_ms, why, trace, replay)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
 
 -- name: attempts
 SELECT {attempt} FROM windlass_ended_attempts WHERE job_id = ?1 ORDER BY number DESC LIMIT ?2
@@ -25,8 +25,8 @@ SELECT 1 FROM windlass_ended_attempts WHERE job_id = ?1 AND number = ?2 AND leas
 
 -- name: attempts_restore
 -- The last attempt of an archived job, if it is kept in the job's row, becomes a row again.
-INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, worker, why)
-SELECT id, attempt, last_lease_id, last_retry, 'SUCCESS', last_started_at, last_finished_at, last_worker, 'succeeded'
+INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, worker, why, replay)
+SELECT id, attempt, last_lease_id, last_retry, 'SUCCESS', last_started_at, last_finished_at, last_worker, 'succeeded', replays
 FROM windlass_archive
 WHERE id = ?1 AND last_started_at IS NOT NULL
 

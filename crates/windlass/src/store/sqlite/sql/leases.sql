@@ -38,3 +38,10 @@ SELECT {lease} FROM windlass_leases WHERE worker = ?1 ORDER BY id LIMIT ?2
 
 -- name: leases_stray
 SELECT count(*) FROM windlass_leases WHERE expires_at < ?1
+
+-- name: holders
+-- Who runs the listed jobs, and until when.
+SELECT {holder}
+FROM json_each(?1) listed
+CROSS JOIN windlass_running r ON r.id = listed.value
+CROSS JOIN windlass_leases l ON l.id = r.lease_id

@@ -56,14 +56,25 @@ SELECT id FROM windlass_policies WHERE line = ?1
 INSERT INTO windlass_policies (line) VALUES (?1)
 
 -- name: settings
-SELECT {setting} FROM windlass_settings ORDER BY scope, tenant, name
+SELECT {setting} FROM windlass_settings
 
 -- name: setting
-SELECT value FROM windlass_settings WHERE scope = ?1 AND tenant = ?2 AND name = ?3
+-- One setting, of every source.
+SELECT {setting} FROM windlass_settings WHERE scope = ?1 AND tenant = ?2 AND name = ?3
 
 -- name: setting_put
-INSERT INTO windlass_settings (scope, tenant, name, value) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (scope, tenant, name) DO UPDATE SET value = excluded.value
+INSERT INTO windlass_settings (scope, tenant, name, node, value, origin, set_at, seen_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)
+ON CONFLICT (scope, tenant, name, node) DO UPDATE
+SET value = excluded.value, origin = excluded.origin, set_at = excluded.set_at, seen_at = excluded.seen_at
 
 -- name: setting_remove
-DELETE FROM windlass_settings WHERE scope = ?1 AND tenant = ?2 AND name = ?3
+DELETE FROM windlass_settings WHERE scope = ?1 AND tenant = ?2 AND name = ?3 AND node = ''
+
+-- name: settings_touch
+-- A node reports that it is alive, or that it leaves (0).
+UPDATE windlass_settings SET seen_at = ?2 WHERE node = ?1
+
+-- name: settings_forget
+-- The settings of one node, and of the nodes that have not been seen for a while.
+DELETE FROM windlass_settings WHERE node <> '' AND (node = ?1 OR seen_at < ?2)

@@ -1,5 +1,8 @@
 -- Registry: tokens, workers, alerts, the audit log.
 
+-- name: installation
+SELECT id FROM windlass_installation
+
 -- name: tokens
 SELECT {token} FROM windlass_tokens ORDER BY created_at, rowid
 
@@ -26,8 +29,9 @@ SELECT {alert} FROM windlass_alerts ORDER BY rule, subject
 SELECT {alert} FROM windlass_alerts WHERE rule = ?1 AND subject = ?2
 
 -- name: alert_put
-INSERT INTO windlass_alerts ({alert}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-ON CONFLICT (rule, subject) DO UPDATE SET status = excluded.status, incident = excluded.incident, since = excluded.since,
+INSERT INTO windlass_alerts ({alert}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+ON CONFLICT (rule, subject) DO UPDATE SET measure = excluded.measure, tenant = excluded.tenant, queue = excluded.queue,
+    status = excluded.status, incident = excluded.incident, since = excluded.since,
     fired_at = excluded.fired_at, resolved_at = excluded.resolved_at, detail = excluded.detail
 
 -- name: audits

@@ -175,7 +175,7 @@ async fn the_tables_refuse_what_the_types_exclude() {
         "INSERT INTO windlass_running (id, lease_id, claimed_at) VALUES (9, NULL, 0)",
         "UPDATE windlass_queues SET executor = 'other'",
         "UPDATE windlass_queues SET paused = 2",
-        "INSERT INTO windlass_settings VALUES ('other', '*', 'x', '{}')",
+        "INSERT INTO windlass_settings VALUES ('other', '*', 'x', '', '{}', '', 0, 0)",
     ] {
         let refused = conn.execute(change, []);
         assert!(

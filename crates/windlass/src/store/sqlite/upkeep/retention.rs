@@ -6,8 +6,9 @@ use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::reads::names::Names;
 use crate::store::sqlite::reads::rows;
-use crate::store::{Retention, SettingKey, StoreError, json};
-use rusqlite::{Connection, OptionalExtension, params};
+use crate::store::sqlite::reads::settings::stored_setting;
+use crate::store::{Retention, SettingKey, StoreError, in_force, json};
+use rusqlite::{Connection, params};
 use std::collections::HashMap;
 use windlass_core::Millis;
 
@@ -64,5 +65,6 @@ impl Retentions {
 fn setting(conn: &Connection, key: &SettingKey) -> Result<Option<String>, StoreError> {
     let (scope, tenant, name) = key.parts();
     let mut select = conn.prepare_cached(sql!("queues.sql", "setting"))?;
-    Ok(select.query_row(params![scope, tenant, name], rows::only).optional()?)
+    let stored = rows::all(select.query(params![scope, tenant, name])?, stored_setting)?;
+    Ok(in_force(stored).pop().map(|(_, value)| value))
 }

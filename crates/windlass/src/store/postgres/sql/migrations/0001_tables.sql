@@ -82,6 +82,9 @@ CREATE TABLE {schema}.attempts (
     error_class text,
     error       text,
     note        text,
+    trace       text,
+    -- How often the job had been replayed: 0 is its first run.
+    replay      integer NOT NULL DEFAULT 0,
     PRIMARY KEY (job_id, number),
     CHECK (number >= 1 AND retry >= 0 AND delay_ms >= 0),
     CHECK ((next_run_at IS NULL) = (delay_ms IS NULL))
@@ -164,6 +167,8 @@ CREATE TABLE {schema}.archive_attempts (
     error_class     text,
     error           text,
     note            text,
+    trace           text,
+    replay          integer NOT NULL DEFAULT 0,
     CHECK (number >= 1 AND retry >= 0 AND delay_ms >= 0)
 ) PARTITION BY LIST (class);
 CREATE TABLE {schema}.archive_attempts_done PARTITION OF {schema}.archive_attempts FOR VALUES IN ('done') PARTITION BY RANGE (job_finished_at);
@@ -208,12 +213,27 @@ CREATE TABLE {schema}.schedules (
 CREATE INDEX schedules_due ON {schema}.schedules (next_at) WHERE NOT paused;
 
 CREATE TABLE {schema}.settings (
-    scope  text NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server')),
-    tenant text NOT NULL,
-    name   text NOT NULL,
-    value  text NOT NULL,
-    PRIMARY KEY (scope, tenant, name)
+    scope   text NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert')),
+    tenant  text NOT NULL,
+    name    text NOT NULL,
+    -- The node whose file or environment names the setting; empty if the API or the command line set it.
+    node    text NOT NULL,
+    value   text NOT NULL,
+    -- Where in the file or environment, for display.
+    origin  text NOT NULL,
+    set_at  bigint NOT NULL,
+    -- When the node last reported that it is alive.
+    seen_at bigint NOT NULL,
+    PRIMARY KEY (scope, tenant, name, node)
 );
+
+-- The installation's id, drawn when the store is created. Ids that other systems see contain it, so that no two
+-- installations repeat one.
+CREATE TABLE {schema}.installation (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    id  text NOT NULL CHECK (id <> '')
+);
+INSERT INTO {schema}.installation (id) VALUES (substr(replace(gen_random_uuid()::text, '-', ''), 1, 12));
 
 CREATE TABLE {schema}.tokens (
     id         text PRIMARY KEY,
@@ -239,7 +259,11 @@ CREATE TABLE {schema}.workers (
 
 CREATE TABLE {schema}.alerts (
     rule        text NOT NULL,
+    measure     text NOT NULL,
     subject     text NOT NULL,
+    -- The tenant and the queue that were affected most, or empty.
+    tenant      text NOT NULL,
+    queue       text NOT NULL,
     status      text NOT NULL CHECK (status IN ('pending', 'firing', 'resolved')),
     incident    bigint NOT NULL,
     since       bigint NOT NULL,

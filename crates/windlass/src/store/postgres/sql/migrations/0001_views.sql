@@ -29,26 +29,30 @@ FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {s
 
 -- The attempts of archived jobs, in rows of their own or in their job's.
 CREATE VIEW {schema}.ended_attempts AS
-SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why, lease_id
+SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why, lease_id,
+       trace, replay
 FROM {schema}.archive_attempts
 UNION ALL
 SELECT id, attempt, last_retry, 'SUCCESS', last_started_at, last_finished_at, NULL, NULL, NULL, last_worker, NULL, NULL, 'succeeded',
-       last_lease_id
+       last_lease_id, NULL, replays
 FROM {schema}.archive
 WHERE last_started_at IS NOT NULL;
 
 CREATE VIEW {schema}.all_attempts AS
 SELECT job_id, number AS attempt, retry,
-       CASE status WHEN 'SNOOZED' THEN 'Snoozed' WHEN 'RELEASED' THEN 'Released'
-           ELSE CASE retry WHEN 0 THEN 'Initial' ELSE 'Retry #' || retry END END AS label,
+       CASE replay WHEN 0 THEN '' ELSE 'Replay ' || replay || ': ' END
+           || CASE status WHEN 'SNOOZED' THEN 'Snoozed' WHEN 'RELEASED' THEN 'Released'
+               ELSE CASE retry WHEN 0 THEN 'Initial' ELSE 'Retry #' || retry END END AS label,
        status, {schema}.moment(started_at) AS started_at, {schema}.moment(finished_at) AS finished_at,
        finished_at - started_at AS duration_ms, error_class, error, note, worker,
-       {schema}.moment(next_run_at) AS next_run_at, delay_ms, why
+       {schema}.moment(next_run_at) AS next_run_at, delay_ms, why, trace, replay
 FROM (
-    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why
+    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why,
+           trace, replay
     FROM {schema}.attempts
     UNION ALL
-    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why
+    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why,
+           trace, replay
     FROM {schema}.ended_attempts
 ) a;
 

@@ -154,6 +154,9 @@ CREATE TABLE windlass_attempts (
     next_run_at INTEGER,
     delay_ms INTEGER CHECK (delay_ms >= 0),
     why TEXT NOT NULL,
+    trace TEXT,
+    -- How often the job had been replayed: 0 is its first run.
+    replay INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (job_id, number),
     CHECK ((next_run_at IS NULL) = (delay_ms IS NULL))
 ) STRICT, WITHOUT ROWID;
@@ -198,12 +201,27 @@ CREATE INDEX windlass_schedules_due ON windlass_schedules (next_at) WHERE paused
 CREATE INDEX windlass_schedules_ending ON windlass_schedules (id) WHERE one_shot = 1 AND next_at IS NULL;
 
 CREATE TABLE windlass_settings (
-    scope TEXT NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server')),
+    scope TEXT NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert')),
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
+    -- The node whose file or environment names the setting; empty if the API or the command line set it.
+    node TEXT NOT NULL,
     value TEXT NOT NULL,
-    PRIMARY KEY (scope, tenant, name)
+    -- Where in the file or environment, for display.
+    origin TEXT NOT NULL,
+    set_at INTEGER NOT NULL,
+    -- When the node last reported that it is alive.
+    seen_at INTEGER NOT NULL,
+    PRIMARY KEY (scope, tenant, name, node)
 ) STRICT, WITHOUT ROWID;
+
+-- The installation's id, drawn when the store is created. Ids that other systems see contain it, so that no two
+-- installations repeat one.
+CREATE TABLE windlass_installation (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id TEXT NOT NULL CHECK (id <> '')
+) STRICT;
+INSERT INTO windlass_installation (one, id) VALUES (1, lower(hex(randomblob(6))));
 
 CREATE TABLE windlass_tokens (
     id TEXT PRIMARY KEY,
@@ -229,7 +247,11 @@ CREATE TABLE windlass_workers (
 
 CREATE TABLE windlass_alerts (
     rule TEXT NOT NULL,
+    measure TEXT NOT NULL,
     subject TEXT NOT NULL,
+    -- The tenant and the queue that were affected most, or empty.
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('pending', 'firing', 'resolved')),
     incident INTEGER NOT NULL CHECK (incident >= 0),
     since INTEGER NOT NULL,
@@ -314,10 +336,10 @@ LEFT JOIN windlass_running r ON r.id = j.id;
 -- Attempts that have ended, wherever they are kept.
 CREATE VIEW windlass_ended_attempts AS
 SELECT job_id, number, lease_id, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at,
-    delay_ms, why
+    delay_ms, why, trace, replay
 FROM windlass_attempts
 UNION ALL
 SELECT id, attempt, last_lease_id, last_retry, 'SUCCESS', last_started_at, last_finished_at, NULL, NULL, NULL, last_worker,
-    NULL, NULL, 'succeeded'
+    NULL, NULL, 'succeeded', NULL, replays
 FROM windlass_archive
 WHERE last_started_at IS NOT NULL;

@@ -36,13 +36,14 @@ JOIN windlass_policies p ON p.id = a.policy_id;
 
 CREATE VIEW windlass_all_attempts AS
 SELECT job_id, number AS attempt, retry,
-    CASE WHEN status = 'SNOOZED' THEN 'Snoozed' WHEN status = 'RELEASED' THEN 'Released' WHEN retry = 0 THEN 'Initial'
-        ELSE 'Retry #' || retry END AS label,
+    iif(replay = 0, '', 'Replay ' || replay || ': ')
+        || CASE WHEN status = 'SNOOZED' THEN 'Snoozed' WHEN status = 'RELEASED' THEN 'Released' WHEN retry = 0 THEN 'Initial'
+            ELSE 'Retry #' || retry END AS label,
     status,
     strftime('%Y-%m-%dT%H:%M:%fZ', started_at / 1000.0, 'unixepoch') AS started_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', finished_at / 1000.0, 'unixepoch') AS finished_at,
     finished_at - started_at AS duration_ms, error_class, error, note, worker,
-    strftime('%Y-%m-%dT%H:%M:%fZ', next_run_at / 1000.0, 'unixepoch') AS next_run_at, delay_ms, why
+    strftime('%Y-%m-%dT%H:%M:%fZ', next_run_at / 1000.0, 'unixepoch') AS next_run_at, delay_ms, why, trace, replay
 FROM windlass_ended_attempts;
 
 CREATE VIEW windlass_dead_letters AS
