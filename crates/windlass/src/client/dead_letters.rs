@@ -4,10 +4,13 @@ use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::job::Job;
 use crate::store::replay::goes_on_at;
 use crate::store::{
-    DeadGroup, Discard, Discarded, JobFilter, MAX_BATCH, Page, Replay, ReplayOnly, Replayed, Scope, Spacing, StoreError,
+    DeadGroup, Discard, Discarded, JobFilter, MAX_BATCH, Page, Replay, ReplayOnly, Replayed, Scope, Spacing, Steps,
+    StoreError,
 };
+use std::collections::HashMap;
 use std::fmt::Write as _;
-use windlass_core::{JobId, State, Timestamp};
+use windlass_core::job::Tenant;
+use windlass_core::{JobId, Millis, State, Timestamp};
 
 /// Jobs read at once while ids are collected. Each read includes the payloads.
 const READ_AT_ONCE: usize = 500;
@@ -117,6 +120,27 @@ impl<'a> DeadLetters<'a> {
     pub async fn groups(&self, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>, StoreError> {
         let filter = JobFilter { dead_letters: true, ..filter.clone() };
         self.windlass.store().dead_groups(&self.scope, &filter, limit).await
+    }
+
+    /// How many dead letters of each group failed in each step of a span up to now, by tenant and fingerprint. Groups
+    /// without any in that time are missing.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn series(
+        &self,
+        filter: &JobFilter,
+        span: impl Into<Millis>,
+        step: impl Into<Millis>,
+    ) -> Result<HashMap<(Tenant, String), Vec<u64>>, StoreError> {
+        let steps = Steps::until(self.windlass.clock().now(), span.into(), step.into());
+        let filter = JobFilter { dead_letters: true, ..filter.clone() };
+        let mut series: HashMap<(Tenant, String), Vec<u64>> = HashMap::new();
+        for count in self.windlass.store().dead_series(&self.scope, &filter, steps).await? {
+            let group = series.entry((count.tenant, count.fingerprint));
+            group.or_insert_with(|| vec![0; steps.count as usize])[count.step] += count.count;
+        }
+        Ok(series)
     }
 
     /// Sends the matching dead letters again, the oldest job first, up to 10,000 of them in one commit. Repeat it while

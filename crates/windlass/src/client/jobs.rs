@@ -223,6 +223,20 @@ impl<'a> Jobs<'a> {
         self.windlass.replay_in(&self.scope, replay).await
     }
 
+    /// Who acts, for the audit.
+    pub(super) fn actor(&self) -> &str {
+        &self.by
+    }
+
+    pub(super) async fn send_again(&self, replay: Replay) -> Result<Vec<Replayed>, StoreError> {
+        self.windlass.replay_in(&self.scope, replay).await
+    }
+
+    /// Adds an entry to the audit.
+    pub(super) async fn record(&self, action: &str, count: u64, detail: &str) -> Result<(), StoreError> {
+        self.windlass.audit().by(&self.by).record(action, count, detail).await
+    }
+
     /// Changes the priority or time of a waiting job.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! for operators [`Workers`], [`Alerts`], [`AuditLog`], [`Tokens`] and [`Settings`].
 
 pub(crate) mod batch;
+pub(crate) mod bulk;
 pub(crate) mod catalogue;
 pub(crate) mod dead_letters;
 pub(crate) mod draft;
@@ -22,15 +23,16 @@ pub(crate) mod windlass;
 pub use crate::store::{
     Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, Health,
     JobFilter, Keep, MAX_BATCH, Missed, Order, Overlap, Page, Queue, Recurrence, Replayed, Retention, Schedule,
-    ScheduleSpec, Scope, SettingKey, Spacing, Token, WorkerId, WorkerReport,
+    ScheduleSpec, Scope, Session, SettingKey, Spacing, Token, WorkerId, WorkerReport,
 };
 pub use crate::tally::Tally;
+pub use bulk::{BulkCursor, BulkPage, Count, MAX_BULK};
 pub use dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
 pub use draft::WebhookDraft;
-pub use fleet::{Alerts, AuditLog, Settings, Tokens, Workers};
+pub use fleet::{Alerts, AuditLog, Sessions, Settings, Tokens, Workers};
 pub use jobs::Jobs;
 pub use policies::{NamedPolicy, Policies, PolicyFault};
 pub use queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
 pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};
 pub use search::{Found, MAX_SEARCHED};
-pub use stats::{Stats, WindowStats};
+pub use stats::{Series, Stats, WindowStats};

@@ -1,10 +1,10 @@
 //! Stats: what happened during a window, in total and per queue, kind and tenant. Read from tallies.
 
 use crate::client::windlass::Windlass;
-use crate::store::{Queue, Scope, StoreError};
+use crate::store::{Queue, Scope, Steps, StoreError};
 use crate::tally::Tally;
 use std::collections::BTreeMap;
-use windlass_core::job::Kind;
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Millis, Timestamp};
 
 /// Counts of what happened to jobs. Made by [`Windlass::stats`].
@@ -28,6 +28,20 @@ pub struct WindowStats {
     pub kinds: BTreeMap<String, Tally>,
     /// By tenant.
     pub tenants: BTreeMap<String, Tally>,
+}
+
+/// Counts in steps of equal length, the oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Series {
+    /// When the first step begins.
+    pub from: Timestamp,
+    /// The length of each step.
+    pub step: Millis,
+    /// The total of each step.
+    pub total: Vec<Tally>,
+    /// The same by tenant and queue; only queues with any count.
+    pub queues: BTreeMap<(Tenant, QueueName), Vec<Tally>>,
 }
 
 impl Windlass {
@@ -75,6 +89,27 @@ impl<'a> Stats<'a> {
         let since: Vec<Timestamp> = spans.iter().map(|span| now - *span).collect();
         let counted = self.windlass.store().windows(&self.scope, &since).await?;
         Ok(spans.iter().zip(counted).map(|(span, tallies)| WindowStats::sum(*span, tallies)).collect())
+    }
+
+    /// What was counted in each step of a span up to now, for plots. Steps start at whole multiples of their length, so
+    /// the last one is not over yet.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn series(&self, span: impl Into<Millis>, step: impl Into<Millis>) -> Result<Series, StoreError> {
+        let steps = Steps::until(self.windlass.clock().now(), span.into(), step.into());
+        let mut series = Series {
+            from: steps.from,
+            step: steps.length,
+            total: vec![Tally::default(); steps.count as usize],
+            queues: BTreeMap::new(),
+        };
+        for (step, queue, tally) in self.windlass.store().series(&self.scope, steps).await? {
+            series.total[step] += tally;
+            let name = (queue.tenant, queue.name);
+            series.queues.entry(name).or_insert_with(|| vec![Tally::default(); steps.count as usize])[step] += tally;
+        }
+        Ok(series)
     }
 
     /// Counts from `span` ago until now, by queue and kind.

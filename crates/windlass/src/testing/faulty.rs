@@ -3,10 +3,10 @@
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
-    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page, Presence, Queue,
-    Reap, Renewed, Replay, Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey, Store,
-    StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
+    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page,
+    Presence, Queue, Reap, Renewed, Replay, Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting,
+    SettingKey, Steps, Store, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
@@ -210,6 +210,9 @@ impl Reads for FaultyStore {
     async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
         faulty!(self, "dead_groups", self.inner.dead_groups(scope, filter, limit))
     }
+    async fn dead_series(&self, scope: &Scope, filter: &JobFilter, steps: Steps) -> Result<Vec<DeadCount>> {
+        faulty!(self, "dead_series", self.inner.dead_series(scope, filter, steps))
+    }
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
         faulty!(self, "depths", self.inner.depths(scope))
     }
@@ -218,6 +221,9 @@ impl Reads for FaultyStore {
     }
     async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
         faulty!(self, "windows", self.inner.windows(scope, since))
+    }
+    async fn series(&self, scope: &Scope, steps: Steps) -> Result<Vec<(usize, Queue, Tally)>> {
+        faulty!(self, "series", self.inner.series(scope, steps))
     }
 }
 
@@ -273,6 +279,15 @@ impl Registry for FaultyStore {
     }
     async fn revoke_token(&self, id: &str) -> Result<bool> {
         faulty!(self, "revoke_token", self.inner.revoke_token(id))
+    }
+    async fn put_session(&self, session: &Session) -> Result<()> {
+        faulty!(self, "put_session", self.inner.put_session(session))
+    }
+    async fn sessions(&self) -> Result<Vec<Session>> {
+        faulty!(self, "sessions", self.inner.sessions())
+    }
+    async fn remove_session(&self, hash: &[u8; 32]) -> Result<bool> {
+        faulty!(self, "remove_session", self.inner.remove_session(hash))
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
         faulty!(self, "lock_worker", self.inner.lock_worker(worker))

@@ -30,6 +30,7 @@ macro_rules! backend {
                 crate::world::World::$name().await
             }
 
+            mod bulk;
             mod dead_letters;
             mod fleet;
             mod jobs;

@@ -2,7 +2,7 @@ use super::world;
 use crate::world::*;
 use windlass::core::{Millis, Outcome, State};
 use windlass::low_level::job::NewJob;
-use windlass::low_level::stores::{JobFilter, Scope, SettingKey};
+use windlass::low_level::stores::{JobFilter, Scope, SettingKey, Steps};
 
 const DAY: Millis = Millis::from_secs(86_400);
 
@@ -222,6 +222,27 @@ async fn windows_read_together_equal_windows_read_one_by_one() {
     let acme = w.store.windows(&Scope::Tenant(tenant("acme")), &since).await.unwrap();
     assert!(acme.iter().all(Vec::is_empty) && acme.len() == since.len());
     assert!(w.store.windows(&Scope::All, &[]).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_series_has_what_was_counted_in_each_step() {
+    let w = world().await;
+    // Three minutes apart, until the oldest have been folded into minutes.
+    for n in 0..10_u64 {
+        w.put(job()).await;
+        if n % 2 == 0 {
+            w.put(job_in("other")).await;
+        }
+        w.advance(Millis::from_secs(180));
+        prune_all(&w).await;
+    }
+    let steps = Steps { from: START + Millis::from_secs(360), length: Millis::from_secs(360), count: 4 };
+    let mut series = w.store.series(&Scope::All, steps).await.unwrap();
+    series.sort_by(|a, b| (a.0, a.1.name.as_str()).cmp(&(b.0, b.1.name.as_str())));
+    let found: Vec<_> = series.iter().map(|(step, queue, tally)| (*step, queue.name.as_str(), tally.enqueued)).collect();
+    let step = |n| [(n, "default", 2), (n, "other", 1)];
+    assert_eq!(found, [step(0), step(1), step(2), step(3)].concat());
+    assert!(w.store.series(&Scope::Tenant(tenant("acme")), steps).await.unwrap().is_empty());
 }
 
 #[tokio::test]

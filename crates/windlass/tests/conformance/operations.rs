@@ -5,7 +5,7 @@ use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::{
     Committed,
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Discard, Discarded, JobFilter, Replay, ReplayOnly,
-    Replayed, Scope, Spacing, Token, WorkerId, WorkerReport,
+    Replayed, Scope, Session, Spacing, Token, WorkerId, WorkerReport,
 };
 
 fn replay(ids: &[JobId], only: ReplayOnly) -> Replay {
@@ -163,6 +163,32 @@ async fn tokens_are_kept_by_hash_and_revoked_once() {
     assert!(w.store.revoke_token("abc").await.unwrap());
     assert!(!w.store.revoke_token("abc").await.unwrap());
     assert_eq!(w.store.tokens().await.unwrap()[0].revoked_at, Some(START));
+}
+
+#[tokio::test]
+async fn sessions_end_at_their_time_or_when_they_are_removed() {
+    let w = world().await;
+    let session = |byte: u8, lasts: u64| Session {
+        hash: [byte; 32],
+        token: "abc".into(),
+        created_at: w.now(),
+        expires_at: w.now() + Millis::from_secs(lasts),
+    };
+    let (short, long, other) = (session(1, 5), session(2, 60), session(3, 60));
+    for session in [&short, &long, &other] {
+        w.store.put_session(session).await.unwrap();
+    }
+    assert_eq!(w.store.sessions().await.unwrap().len(), 3);
+    w.advance(Millis::from_secs(5));
+    let mut left = w.store.sessions().await.unwrap();
+    left.sort_by_key(|session| session.hash);
+    assert_eq!(left, [long, other.clone()]);
+    assert!(w.store.remove_session(&[2; 32]).await.unwrap());
+    assert!(!w.store.remove_session(&[2; 32]).await.unwrap());
+    // One that has ended is removed with the next sign-in.
+    w.store.put_session(&session(4, 60)).await.unwrap();
+    assert!(!w.store.remove_session(&short.hash).await.unwrap());
+    assert!(w.store.sessions().await.unwrap().contains(&other));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use crate::world::*;
 use windlass::core::job::{Kind, QueueName};
 use windlass::core::{Failure, JobId, Millis, Outcome, State};
 use windlass::low_level::job::{NewJob, RunAt};
-use windlass::low_level::stores::{Holder, JobFilter, Order, Page, Scope};
+use windlass::low_level::stores::{Holder, JobFilter, Order, Page, Steps, Scope};
 
 #[tokio::test]
 async fn pages_are_stable_under_writes() {
@@ -87,6 +87,30 @@ async fn dead_letters_are_grouped_by_what_they_have_in_common() {
     assert_eq!(w.list(same).await, [dead[0], dead[1], dead[3]]);
     let foreign = Scope::Tenant(tenant("acme"));
     assert!(w.store.dead_groups(&foreign, &JobFilter::default(), 10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn dead_letters_are_counted_by_group_and_step() {
+    let w = world().await;
+    w.put_all((0..5).map(|_| job()).collect()).await;
+    for message in ["order 1 refused", "order 22 refused", "no such user", "order 333 refused"] {
+        w.fail_for_good(message).await;
+        w.advance(Millis::from_secs(6));
+    }
+    // 0 s, 6 s, 12 s and 18 s; the first step is before all, the last step ends before the last failure.
+    let steps = Steps { from: START - Millis::from_secs(10), length: Millis::from_secs(10), count: 3 };
+    let mut counts = w.store.dead_series(&Scope::All, &JobFilter::default(), steps).await.unwrap();
+    counts.sort_by_key(|count| (count.step, std::cmp::Reverse(count.count)));
+    let groups = w.store.dead_groups(&Scope::All, &JobFilter::default(), 10).await.unwrap();
+    let [orders, user] = [&groups[0].fingerprint, &groups[1].fingerprint];
+    let found: Vec<_> = counts.iter().map(|c| (c.step, &c.fingerprint, c.count)).collect();
+    assert_eq!(found[0], (1, orders, 2));
+    assert!(found[1..].contains(&(2, user, 1)) && found[1..].contains(&(2, orders, 1)) && found.len() == 3);
+    assert!(counts.iter().all(|count| count.tenant == tenant("default")));
+    let one = JobFilter { fingerprint: Some(user.clone()), ..Default::default() };
+    assert_eq!(w.store.dead_series(&Scope::All, &one, steps).await.unwrap().len(), 1);
+    let foreign = Scope::Tenant(tenant("acme"));
+    assert!(w.store.dead_series(&foreign, &JobFilter::default(), steps).await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -28,6 +28,12 @@ macro_rules! pass_on_reads {
             async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
                 self.inner.dead_groups(scope, filter, limit).await
             }
+            async fn dead_series(&self, scope: &Scope, filter: &JobFilter, steps: Steps) -> Result<Vec<DeadCount>> {
+                self.inner.dead_series(scope, filter, steps).await
+            }
+            async fn series(&self, scope: &Scope, steps: Steps) -> Result<Vec<(usize, Queue, Tally)>> {
+                self.inner.series(scope, steps).await
+            }
             async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
                 self.inner.depths(scope).await
             }
@@ -78,6 +84,15 @@ macro_rules! pass_on_registry {
             }
             async fn remove_schedule(&self, scope: &Scope, id: JobId) -> Result<bool> {
                 self.inner.remove_schedule(scope, id).await
+            }
+            async fn put_session(&self, session: &Session) -> Result<()> {
+                self.inner.put_session(session).await
+            }
+            async fn sessions(&self) -> Result<Vec<Session>> {
+                self.inner.sessions().await
+            }
+            async fn remove_session(&self, hash: &[u8; 32]) -> Result<bool> {
+                self.inner.remove_session(hash).await
             }
             async fn put_token(&self, token: &Token) -> Result<()> {
                 self.inner.put_token(token).await

@@ -3,12 +3,14 @@
 mod alerts;
 mod audit;
 mod health;
+mod sessions;
 mod settings;
 mod tokens;
 mod workers;
 
 pub use alerts::Alerts;
 pub use audit::AuditLog;
+pub use sessions::Sessions;
 pub use settings::Settings;
 pub use tokens::Tokens;
 pub use workers::Workers;

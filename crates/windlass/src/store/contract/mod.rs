@@ -16,9 +16,9 @@ pub use claim::{Claim, Claimed, Leases, Renewed, Share, WorkerId};
 pub use commit::{Commit, Committed, Transitioned};
 pub use life::JobLife;
 pub use operations::{
-    Alert, AlertChange, AlertStatus, Amended, Audit, Cancelled, Discard, Discarded, Token, WorkerReport,
+    Alert, AlertChange, AlertStatus, Amended, Audit, Cancelled, Discard, Discarded, Session, Token, WorkerReport,
 };
-pub use read::{DeadGroup, Depth, Holder, JobFilter, Order, Page, Scope};
+pub use read::{DeadCount, DeadGroup, Depth, Holder, JobFilter, Order, Page, Scope, Steps};
 pub use reads::Reads;
 pub use reap::{Reap, Spared};
 pub use registry::Registry;

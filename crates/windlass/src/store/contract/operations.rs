@@ -69,6 +69,19 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
 }
 
+/// A browser that has signed in with a token. It ends with the token, at its own end, or when the browser signs out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// SHA-256 of the secret that the browser keeps.
+    pub hash: [u8; 32],
+    /// The token it was opened with.
+    pub token: String,
+    /// When it was opened.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
 /// A worker as it last reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerReport {

@@ -1,7 +1,7 @@
 //! Reading: scopes, filters and pages.
 
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{Executor, JobId, State, Timestamp};
+use windlass_core::{Executor, JobId, Millis, State, Timestamp};
 
 /// The rows a caller may see and change. Rows outside it do not exist for the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +122,59 @@ pub struct Holder {
     pub started_at: Timestamp,
     /// When the lease ends, unless it is renewed.
     pub lease_until: Timestamp,
+}
+
+/// The most steps of a series.
+const MAX_STEPS: u32 = 1000;
+
+/// A stretch of time in steps of equal length. Counts that were folded into whole minutes or hours belong to the step
+/// in which that span began, so steps should start with a minute if they are older than minutes are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// When the first step begins.
+    pub from: Timestamp,
+    /// The length of each.
+    pub length: Millis,
+    /// How many.
+    pub count: u32,
+}
+
+impl Steps {
+    /// Steps that cover `span` up to `now`. They start at whole multiples of their length.
+    #[must_use]
+    pub fn until(now: Timestamp, span: Millis, length: Millis) -> Self {
+        let length = Millis::new(length.get().max(1));
+        let count = u32::try_from(span.get().div_ceil(length.get())).unwrap_or(MAX_STEPS).clamp(1, MAX_STEPS);
+        let last = crate::tally::start_of(now, length);
+        Self { from: last - Millis::new(length.get() * u64::from(count - 1)), length, count }
+    }
+
+    /// The step that contains a moment.
+    #[must_use]
+    pub fn index_of(&self, at: Timestamp) -> Option<usize> {
+        let into = at.as_millis() - self.from.as_millis();
+        let index = into.div_euclid((self.length.get() as i64).max(1));
+        usize::try_from(index).ok().filter(|index| *index < self.count as usize)
+    }
+
+    /// When each step begins.
+    pub fn starts(&self) -> impl Iterator<Item = Timestamp> {
+        let Self { from, length, count } = *self;
+        (0..u64::from(count)).map(move |n| from + Millis::new(length.get() * n))
+    }
+}
+
+/// How many dead letters of one group failed during one step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadCount {
+    /// The fingerprint of the group.
+    pub fingerprint: String,
+    /// Its owner.
+    pub tenant: Tenant,
+    /// Which step.
+    pub step: usize,
+    /// How many.
+    pub count: u64,
 }
 
 /// How full a queue is.

@@ -37,6 +37,9 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
     /// Dead letters that match, grouped by fingerprint, the largest group first.
     async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>>;
 
+    /// How many dead letters of each group failed during each step: only steps with any, in any order.
+    async fn dead_series(&self, scope: &Scope, filter: &JobFilter, steps: Steps) -> Result<Vec<DeadCount>>;
+
     /// How full each queue is.
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>>;
 
@@ -52,4 +55,7 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
         }
         Ok(windows)
     }
+
+    /// What was counted in each step, by queue: only steps and queues with any, in any order. In one read.
+    async fn series(&self, scope: &Scope, steps: Steps) -> Result<Vec<(usize, Queue, Tally)>>;
 }

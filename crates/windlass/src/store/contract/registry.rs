@@ -69,6 +69,15 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// Revokes a token. Returns whether an unrevoked one existed.
     async fn revoke_token(&self, id: &str) -> Result<bool>;
 
+    /// Stores a session, and removes those that have ended.
+    async fn put_session(&self, session: &Session) -> Result<()>;
+
+    /// The sessions that have not ended.
+    async fn sessions(&self) -> Result<Vec<Session>>;
+
+    /// Removes a session. Returns whether it existed.
+    async fn remove_session(&self, hash: &[u8; 32]) -> Result<bool>;
+
     /// Takes the lock of a worker id for as long as the guard lives, or `None` if another process holds it.
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>>;
 

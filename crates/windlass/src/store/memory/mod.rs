@@ -12,10 +12,10 @@ mod state;
 mod upkeep;
 
 use super::{
-    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Options, Page,
-    Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting,
-    SettingKey, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
+    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Options,
+    Page, Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope,
+    Session, Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
@@ -133,11 +133,19 @@ impl Reads for MemoryStore {
     async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
         Ok(read::dead_groups(&self.state(), scope, filter, limit))
     }
+
+    async fn dead_series(&self, scope: &Scope, filter: &JobFilter, steps: Steps) -> Result<Vec<DeadCount>> {
+        Ok(read::dead_series(&self.state(), scope, filter, steps))
+    }
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
         Ok(read::depths(&self.state(), scope, self.now()))
     }
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
         Ok(read::tallies(&self.state(), scope, since))
+    }
+
+    async fn series(&self, scope: &Scope, steps: Steps) -> Result<Vec<(usize, Queue, Tally)>> {
+        Ok(read::series(&self.state(), scope, steps))
     }
 }
 
@@ -197,6 +205,23 @@ impl Registry for MemoryStore {
     }
     async fn revoke_token(&self, id: &str) -> Result<bool> {
         Ok(operations::revoke_token(&mut self.state(), id, self.now()))
+    }
+    async fn put_session(&self, session: &Session) -> Result<()> {
+        let now = self.now();
+        let sessions = &mut self.state().sessions;
+        sessions.retain(|old| old.expires_at > now && old.hash != session.hash);
+        sessions.push(session.clone());
+        Ok(())
+    }
+    async fn sessions(&self) -> Result<Vec<Session>> {
+        let now = self.now();
+        Ok(self.state().sessions.iter().filter(|session| session.expires_at > now).cloned().collect())
+    }
+    async fn remove_session(&self, hash: &[u8; 32]) -> Result<bool> {
+        let sessions = &mut self.state().sessions;
+        let before = sessions.len();
+        sessions.retain(|session| session.hash != *hash);
+        Ok(sessions.len() < before)
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
         let mut held = self.locks.lock().unwrap_or_else(PoisonError::into_inner);

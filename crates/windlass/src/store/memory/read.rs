@@ -1,6 +1,6 @@
 //! Reads: jobs, attempts, groups, depths, tallies.
 
-use super::super::{DeadGroup, Depth, Holder, JobFilter, Order, Page, Queue, Scope};
+use super::super::{DeadCount, DeadGroup, Depth, Holder, JobFilter, Order, Page, Queue, Scope, Steps};
 use super::state::State;
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::Job;
@@ -63,6 +63,32 @@ pub(super) fn dead_groups(state: &State, scope: &Scope, filter: &JobFilter, limi
     groups.sort_by(|a, b| (b.count, &a.fingerprint).cmp(&(a.count, &b.fingerprint)));
     groups.truncate(limit as usize);
     groups
+}
+
+pub(super) fn dead_series(state: &State, scope: &Scope, filter: &JobFilter, steps: Steps) -> Vec<DeadCount> {
+    let dead = JobFilter { dead_letters: true, ..filter.clone() };
+    let mut counts: BTreeMap<(String, &str, usize), DeadCount> = BTreeMap::new();
+    for job in state.archive.values().filter(|job| scope.covers(&job.tenant) && matches(job, &dead)) {
+        let Some(step) = steps.index_of(job.finished_at.unwrap_or(job.created_at)) else { continue };
+        let fingerprint = job_fingerprint(job);
+        let count = counts.entry((fingerprint.clone(), job.tenant.as_str(), step));
+        count.or_insert_with(|| DeadCount { fingerprint, tenant: job.tenant.clone(), step, count: 0 }).count += 1;
+    }
+    counts.into_values().collect()
+}
+
+pub(super) fn series(state: &State, scope: &Scope, steps: Steps) -> Vec<(usize, Queue, Tally)> {
+    let mut sums: BTreeMap<(usize, i64), Tally> = BTreeMap::new();
+    for (at, queue, _, delta) in &state.counts {
+        if let Some(step) = steps.index_of(*at) {
+            *sums.entry((step, queue.0)).or_default() += *delta;
+        }
+    }
+    let named = sums.into_iter().filter_map(|((step, id), tally)| {
+        let queue = state.queues.iter().find(|q| q.id.0 == id && scope.covers(&q.tenant))?;
+        Some((step, queue.clone(), tally))
+    });
+    named.collect()
 }
 
 pub(super) fn depths(state: &State, scope: &Scope, now: Timestamp) -> Vec<Depth> {

@@ -1,7 +1,7 @@
 //! The state of the reference model, and the few operations that keep its maps consistent.
 
 use super::super::{
-    Alert, Audit, Queue, Schedule, Scope, Setting, SettingKey, Token, WorkerId, WorkerReport, in_force, json,
+    Alert, Audit, Queue, Schedule, Scope, Session, Setting, SettingKey, Token, WorkerId, WorkerReport, in_force, json,
 };
 use crate::job::{Job, LeaseId, QueueId};
 use crate::random::Random;
@@ -35,6 +35,7 @@ pub(super) struct State {
     pub settings: BTreeMap<(SettingKey, String), Named>,
     pub installation: String,
     pub tokens: Vec<Token>,
+    pub sessions: Vec<Session>,
     pub workers: BTreeMap<WorkerId, WorkerReport>,
     pub alerts: BTreeMap<(String, String), Alert>,
     pub audits: Vec<Audit>,
@@ -91,6 +92,7 @@ impl State {
             settings: BTreeMap::new(),
             installation,
             tokens: Vec::new(),
+            sessions: Vec::new(),
             workers: BTreeMap::new(),
             alerts: BTreeMap::new(),
             audits: Vec::new(),

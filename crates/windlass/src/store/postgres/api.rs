@@ -9,10 +9,10 @@ use super::{PostgresStore, registry};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
-    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page, Presence, Queue,
-    Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey, Token,
-    Transitioned, WorkerId, WorkerLock, WorkerReport,
+    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page,
+    Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
+    Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
@@ -114,6 +114,9 @@ impl Reads for PostgresStore {
     async fn dead_groups(&self, scope: &Scope, filter: &JobFilter, limit: u32) -> Result<Vec<DeadGroup>> {
         read::dead_groups(&self.inner, scope, filter, limit).await
     }
+    async fn dead_series(&self, scope: &Scope, filter: &JobFilter, steps: Steps) -> Result<Vec<DeadCount>> {
+        read::dead_series(&self.inner, scope, filter, steps).await
+    }
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
         depths::depths(&self.inner, scope).await
     }
@@ -122,6 +125,9 @@ impl Reads for PostgresStore {
     }
     async fn windows(&self, scope: &Scope, since: &[Timestamp]) -> Result<Vec<Vec<(Queue, Kind, Tally)>>> {
         tallies::windows(&self.inner, scope, since).await
+    }
+    async fn series(&self, scope: &Scope, steps: Steps) -> Result<Vec<(usize, Queue, Tally)>> {
+        tallies::series(&self.inner, scope, steps).await
     }
 }
 
@@ -174,6 +180,15 @@ impl Registry for PostgresStore {
     }
     async fn revoke_token(&self, id: &str) -> Result<bool> {
         registry::revoke_token(&self.inner, id).await
+    }
+    async fn put_session(&self, session: &Session) -> Result<()> {
+        registry::put_session(&self.inner, session).await
+    }
+    async fn sessions(&self) -> Result<Vec<Session>> {
+        registry::sessions(&self.inner).await
+    }
+    async fn remove_session(&self, hash: &[u8; 32]) -> Result<bool> {
+        registry::remove_session(&self.inner, hash).await
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
         Ok(registry::lock_worker(&self.inner, worker).await?.map(|link| Box::new(link) as WorkerLock))

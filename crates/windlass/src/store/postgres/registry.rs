@@ -11,8 +11,8 @@ use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{
-    Alert, AlertChange, AlertStatus, Audit, NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey, SettingSource,
-    StoreError, Token, WorkerId, WorkerReport, in_force,
+    Alert, AlertChange, AlertStatus, Audit, NODE_FOR, NodeSetting, Presence, Queue, Session, Setting, SettingKey,
+    SettingSource, StoreError, Token, WorkerId, WorkerReport, in_force,
 };
 use futures_util::join;
 use std::time::Duration;
@@ -141,6 +141,25 @@ pub(super) async fn tokens(store: &Inner) -> Result<Vec<Token>, StoreError> {
 
 pub(super) async fn revoke_token(store: &Inner, id: &str) -> Result<bool, StoreError> {
     Ok(!store.write(Sql::TokenRevoke, &[&store.fixed(), &id]).await?.is_empty())
+}
+
+pub(super) async fn put_session(store: &Inner, session: &Session) -> Result<(), StoreError> {
+    let params: Params<'_> = &[
+        &store.fixed(),
+        &session.hash.as_slice(),
+        &session.token,
+        &session.created_at.as_millis(),
+        &session.expires_at.as_millis(),
+    ];
+    store.write(Sql::SessionPut, params).await.map(drop)
+}
+
+pub(super) async fn sessions(store: &Inner) -> Result<Vec<Session>, StoreError> {
+    store.read(Sql::Sessions, &[&store.fixed()]).await?.iter().map(session).collect()
+}
+
+pub(super) async fn remove_session(store: &Inner, hash: &[u8; 32]) -> Result<bool, StoreError> {
+    Ok(!store.write(Sql::SessionRemove, &[&hash.as_slice()]).await?.is_empty())
 }
 
 /// The lock on a worker id, held as long as the connection; `None` if another process has it.
@@ -274,6 +293,17 @@ fn token(row: &Row) -> Result<Token, StoreError> {
         created_at: c.moment("created_at")?,
         revoked_at: c.moment_if("revoked_at")?,
         id,
+    })
+}
+
+fn session(row: &Row) -> Result<Session, StoreError> {
+    let c = Columns::new(row);
+    let hash: &[u8] = c.get("hash")?;
+    Ok(Session {
+        hash: hash.try_into().map_err(|_| StoreError::corrupt("session", "hashes have 32 bytes"))?,
+        token: c.get("token")?,
+        created_at: c.moment("created_at")?,
+        expires_at: c.moment("expires_at")?,
     })
 }
 

@@ -9,10 +9,10 @@ use super::upkeep::{health, prune};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
-    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadGroup,
-    Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page, Presence, Queue,
-    Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Setting, SettingKey,
-    StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
+    Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page,
+    Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
+    Setting, SettingKey, Steps, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
 use crate::store::{JobLife, Reads, Registry};
 use crate::tally::Tally;
@@ -123,6 +123,10 @@ impl Reads for SqliteStore {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.read(move |reader| reader.dead_groups(&scope, &filter, limit)).await
     }
+    async fn dead_series(&self, scope: &Scope, filter: &JobFilter, steps: Steps) -> Result<Vec<DeadCount>> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |reader| reader.dead_series(&scope, &filter, steps)).await
+    }
     async fn depths(&self, scope: &Scope) -> Result<Vec<Depth>> {
         let (scope, now) = (scope.clone(), self.clock.now());
         self.read(move |reader| reader.depths(&scope, now)).await
@@ -130,6 +134,10 @@ impl Reads for SqliteStore {
     async fn tallies(&self, scope: &Scope, since: Option<Timestamp>) -> Result<Vec<(Queue, Kind, Tally)>> {
         let scope = scope.clone();
         self.read(move |reader| reader.tallies(&scope, since)).await
+    }
+    async fn series(&self, scope: &Scope, steps: Steps) -> Result<Vec<(usize, Queue, Tally)>> {
+        let scope = scope.clone();
+        self.read(move |reader| reader.series(&scope, steps)).await
     }
 }
 
@@ -197,6 +205,18 @@ impl Registry for SqliteStore {
     async fn revoke_token(&self, id: &str) -> Result<bool> {
         let id = id.to_owned();
         self.write(move |tx| settings::revoke_token(tx, &id)).await
+    }
+    async fn put_session(&self, session: &Session) -> Result<()> {
+        let session = session.clone();
+        self.write(move |tx| settings::put_session(tx, &session)).await
+    }
+    async fn sessions(&self) -> Result<Vec<Session>> {
+        let now = self.clock.now();
+        self.read(move |reader| reader.sessions(now)).await
+    }
+    async fn remove_session(&self, hash: &[u8; 32]) -> Result<bool> {
+        let hash = *hash;
+        self.write(move |tx| settings::remove_session(tx, &hash)).await
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
         lock::take(&self.path, worker)

@@ -10,7 +10,7 @@ use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
-use crate::store::{DeadGroup, Holder, JobFilter, Order, Page, Queue, Scope, StoreError};
+use crate::store::{DeadCount, DeadGroup, Holder, JobFilter, Order, Page, Queue, Scope, Steps, StoreError};
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, JobId, State, Timestamp};
@@ -202,6 +202,34 @@ pub(in crate::store::postgres) async fn dead_groups(
         &[&limit, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint];
     let rows = store.read(Sql::DeadGroups, params).await?;
     rows.iter().map(dead_group).collect()
+}
+
+pub(in crate::store::postgres) async fn dead_series(
+    store: &Inner,
+    scope: &Scope,
+    filter: &JobFilter,
+    steps: Steps,
+) -> Result<Vec<DeadCount>, StoreError> {
+    if !filter.states.is_empty() && !filter.states.contains(&State::Failed) {
+        return Ok(Vec::new());
+    }
+    let f = Filter::new(filter, queues_meant(store, scope, filter).await?);
+    let (from, length) = (steps.from.as_millis(), steps.length.get() as i64);
+    let end = from + length * i64::from(steps.count);
+    let params: crate::store::postgres::connection::pool::Params<'_> =
+        &[&from, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint, &length, &end];
+    let rows = store.read(Sql::DeadSeries, params).await?;
+    let count = |row: &Row| {
+        let c = Columns::new(row);
+        let tenant = Tenant::new(c.text("tenant")?);
+        Ok(DeadCount {
+            fingerprint: c.get("fingerprint")?,
+            tenant: tenant.map_err(|error| StoreError::corrupt("dead letter", error.to_string()))?,
+            step: c.get::<i64>("step")? as usize,
+            count: c.large_count("jobs")?,
+        })
+    };
+    rows.iter().map(count).collect()
 }
 
 fn dead_group(row: &Row) -> Result<DeadGroup, StoreError> {

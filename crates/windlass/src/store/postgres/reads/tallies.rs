@@ -8,7 +8,7 @@ use crate::store::postgres::reads::read;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
-use crate::store::{JobFilter, Queue, Scope, StoreError};
+use crate::store::{JobFilter, Queue, Scope, Steps, StoreError};
 use crate::tally::{Tally, window_start};
 use std::collections::{BTreeMap, HashSet};
 use windlass_core::Timestamp;
@@ -61,6 +61,36 @@ async fn windows_of(store: &Inner, scope: &Scope, since: &[i64]) -> Result<Vec<S
         // Sorted by Rust's order of names: the server's collation may differ.
         let named = |((id, kind), tally)| Some(((*store.names.queue(id)?).clone(), kind, tally));
         Ok(windows.into_iter().map(|window| window.into_iter().filter_map(named).collect()).collect())
+    })
+    .await
+}
+
+/// What was counted in each step, by queue.
+pub(in crate::store::postgres) async fn series(
+    store: &Inner,
+    scope: &Scope,
+    steps: Steps,
+) -> Result<Vec<(usize, Queue, Tally)>, StoreError> {
+    let mut moments: Vec<i64> = steps.starts().map(windlass_core::Timestamp::as_millis).collect();
+    // What was counted after the last step has a place of its own, which is not shown.
+    moments.push(steps.from.as_millis() + steps.length.get() as i64 * i64::from(steps.count));
+    let queues = read::queues_meant(store, scope, &JobFilter::default()).await?;
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let on = On::Own(&lent);
+        let rows = on.query(Sql::Tallies, &[&moments, &queues]).await?;
+        let ids = rows.iter().map(|row| Columns::new(row).get("queue_id")).collect::<Result<HashSet<i64>, _>>()?;
+        names::look_up_queues(store, on, &ids).await?;
+        let mut sums: BTreeMap<(usize, i64), Tally> = BTreeMap::new();
+        for row in &rows {
+            let part = Part::read(row)?;
+            let step = (part.place as usize).checked_sub(1).filter(|step| *step < steps.count as usize);
+            if let Some(step) = step {
+                *sums.entry((step, part.queue)).or_default() += part.tally;
+            }
+        }
+        let named = |((step, id), tally)| Some((step, (*store.names.queue(id)?).clone(), tally));
+        Ok(sums.into_iter().filter_map(named).collect())
     })
     .await
 }

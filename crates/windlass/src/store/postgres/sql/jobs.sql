@@ -83,3 +83,15 @@ WHERE j.class = 'failed' AND j.state = 'failed' AND j.discarded_at IS NULL
 GROUP BY j.fingerprint, q.tenant, q.name, j.kind
 ORDER BY count(*) DESC, j.fingerprint, q.tenant
 LIMIT $1::bigint
+
+-- name: dead_series
+-- How many dead letters of each group failed in each step: $1 when the first step begins, $9 its length, $10 the end.
+SELECT j.fingerprint, q.tenant, (j.finished_at - $1::bigint) / $9::bigint AS step, count(*) AS jobs
+FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id
+WHERE j.class = 'failed' AND j.state = 'failed' AND j.discarded_at IS NULL
+  AND ($2::bigint[] IS NULL OR j.queue_id = ANY ($2::bigint[]))
+  AND ($3::text IS NULL OR j.kind = $3::text) AND ($4::text IS NULL OR j.error_class = $4::text)
+  AND ($5::bigint IS NULL OR j.finished_at >= $5::bigint) AND ($6::bigint IS NULL OR j.schedule_id = $6::bigint)
+  AND ($7::bigint IS NULL OR j.parent_id = $7::bigint) AND ($8::text IS NULL OR j.fingerprint = $8::text)
+  AND j.finished_at >= $1::bigint AND j.finished_at < $10::bigint
+GROUP BY 1, 2, 3

@@ -14,6 +14,20 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, hash = excluded.hash, scope
     created_at = excluded.created_at, revoked_at = excluded.revoked_at
 RETURNING id
 
+-- name: sessions
+-- Sessions that have not ended.
+SELECT hash, token, created_at, expires_at FROM {schema}.sessions WHERE expires_at > {now} ORDER BY created_at
+
+-- name: session_put
+-- A session; those that have ended are removed.
+WITH ended AS (DELETE FROM {schema}.sessions WHERE expires_at <= {now} AND hash <> $2::bytea)
+INSERT INTO {schema}.sessions (hash, token, created_at, expires_at) VALUES ($2::bytea, $3::text, $4::bigint, $5::bigint)
+ON CONFLICT (hash) DO UPDATE SET expires_at = excluded.expires_at
+
+-- name: session_remove
+-- The browser has signed out.
+DELETE FROM {schema}.sessions WHERE hash = $1::bytea RETURNING token
+
 -- name: token_revoke
 -- The token is no longer accepted.
 UPDATE {schema}.tokens SET revoked_at = {now} WHERE id = $2::text AND revoked_at IS NULL

@@ -74,6 +74,7 @@ statements! {
         "jobs" {
             JobLive = "job_live", JobArchived = "job_archived", IsLive = "is_live",
             JobsNewest = "jobs_newest", JobsOldest = "jobs_oldest", DeadGroups = "dead_groups",
+            DeadSeries = "dead_series",
         }
         "attempts" { Attempts = "attempts", ScheduleAttempts = "schedule_attempts" }
         "queues" {
@@ -97,6 +98,7 @@ statements! {
         "registry" {
             Installation = "installation",
             Tokens = "tokens", TokenPut = "token_put", TokenRevoke = "token_revoke",
+            Sessions = "sessions", SessionPut = "session_put", SessionRemove = "session_remove",
             WorkerLock = "worker_lock", WorkerReport = "worker_report", Workers = "workers",
             Alerts = "alerts", AlertAdd = "alert_add", AlertChange = "alert_change",
             Audit = "audit", Audits = "audits",

@@ -57,8 +57,11 @@ columns!(schedule: id, tenant, cadence, zone, one_shot, overlap, missed, templat
 columns!(dead_group: fingerprint, tenant, count, first_seen, last_seen, example);
 columns!(depth: queue_id, due, later, oldest_due);
 columns!(queue_count: queue_id, count);
+columns!(dead_count: fingerprint, tenant, step, count);
 columns!(tally: queue_id, kind);
+columns!(series: queue_id, step);
 columns!(token: id, name, hash, scopes, tenant, created_at, revoked_at);
+columns!(session: hash, token, created_at, expires_at);
 columns!(worker: worker, host, version, queues, running, started_at, seen_at);
 columns!(alert: rule, measure, subject, tenant, queue, status, incident, since, fired_at, resolved_at, detail);
 columns!(holder: id, claimed_at, worker, expires_at);
@@ -79,6 +82,7 @@ pub(in crate::store::sqlite) const LISTS: &[(&str, &str)] = &[
     ("setting", setting::LIST),
     ("schedule", schedule::LIST),
     ("token", token::LIST),
+    ("session", session::LIST),
     ("worker", worker::LIST),
     ("alert", alert::LIST),
     ("audit", audit::LIST),

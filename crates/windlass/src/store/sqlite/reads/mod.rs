@@ -4,4 +4,5 @@ pub(super) mod columns;
 pub(super) mod names;
 pub(super) mod read;
 pub(super) mod rows;
+pub(super) mod series;
 pub(super) mod settings;

@@ -195,7 +195,7 @@ impl Reader {
 
 /// The first ten parameters of the listings, from scope and filter. `None` if the two exclude each other. The parameter
 /// for the page's start (or the fingerprint) is not set yet.
-fn conditions(scope: &Scope, filter: &JobFilter) -> Option<Vec<Value>> {
+pub(super) fn conditions(scope: &Scope, filter: &JobFilter) -> Option<Vec<Value>> {
     let own = tenant_of(scope);
     if let (Some(own), Some(asked)) = (own, &filter.tenant)
         && own != asked
@@ -254,7 +254,7 @@ pub(in crate::store::sqlite) fn tenant_of(scope: &Scope) -> Option<&Tenant> {
     }
 }
 
-fn text(value: Option<&str>) -> Value {
+pub(super) fn text(value: Option<&str>) -> Value {
     value.map_or(Value::Null, |text| Value::Text(text.to_owned()))
 }
 

@@ -5,11 +5,11 @@ use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
-use crate::store::sqlite::reads::columns::{alert, audit, holder, setting, token, worker};
+use crate::store::sqlite::reads::columns::{alert, audit, holder, session, setting, token, worker};
 use crate::store::sqlite::reads::rows;
 use crate::store::{
-    Alert, AlertChange, AlertStatus, Audit, Holder, NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey,
-    SettingSource, StoreError, Token, WorkerId, WorkerReport,
+    Alert, AlertChange, AlertStatus, Audit, Holder, NODE_FOR, NodeSetting, Presence, Queue, Session, Setting,
+    SettingKey, SettingSource, StoreError, Token, WorkerId, WorkerReport,
 };
 use rusqlite::{Row, params};
 use windlass_core::job::Tenant;
@@ -99,6 +99,21 @@ pub(in crate::store::sqlite) fn put_token(tx: &mut Tx<'_>, token: &Token) -> Res
 
 pub(in crate::store::sqlite) fn revoke_token(tx: &mut Tx<'_>, id: &str) -> Result<bool> {
     Ok(tx.conn.prepare_cached(sql!("registry.sql", "token_revoke"))?.execute(params![id, tx.now.as_millis()])? > 0)
+}
+
+pub(in crate::store::sqlite) fn put_session(tx: &mut Tx<'_>, session: &Session) -> Result<()> {
+    tx.conn.prepare_cached(sql!("registry.sql", "sessions_ended"))?.execute([tx.now.as_millis()])?;
+    tx.conn.prepare_cached(sql!("registry.sql", "session_put"))?.execute(params![
+        &session.hash[..],
+        session.token,
+        session.created_at.as_millis(),
+        session.expires_at.as_millis(),
+    ])?;
+    Ok(())
+}
+
+pub(in crate::store::sqlite) fn remove_session(tx: &mut Tx<'_>, hash: &[u8; 32]) -> Result<bool> {
+    Ok(tx.conn.prepare_cached(sql!("registry.sql", "session_remove"))?.execute([&hash[..]])? > 0)
 }
 
 pub(in crate::store::sqlite) fn report_worker(tx: &mut Tx<'_>, report: &WorkerReport) -> Result<()> {
@@ -194,6 +209,18 @@ impl Reader {
                 tenant: tenant.map(|name| Tenant::new(&name)).transpose().map_err(bad)?,
                 created_at: Timestamp::from_millis(row.get(token::created_at)?),
                 revoked_at: rows::moment(row, token::revoked_at)?,
+            })
+        })
+    }
+
+    pub(in crate::store::sqlite) fn sessions(&mut self, now: Timestamp) -> Result<Vec<Session>> {
+        let mut select = self.conn.prepare_cached(sql!("registry.sql", "sessions"))?;
+        rows::all(select.query([now.as_millis()])?, |row| {
+            Ok(Session {
+                hash: row.get(session::hash)?,
+                token: row.get(session::token)?,
+                created_at: Timestamp::from_millis(row.get(session::created_at)?),
+                expires_at: Timestamp::from_millis(row.get(session::expires_at)?),
             })
         })
     }

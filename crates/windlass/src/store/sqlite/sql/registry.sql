@@ -11,6 +11,18 @@ INSERT INTO windlass_tokens ({token}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, hash = excluded.hash, scopes = excluded.scopes,
     tenant = excluded.tenant, created_at = excluded.created_at, revoked_at = excluded.revoked_at
 
+-- name: sessions
+SELECT {session} FROM windlass_sessions WHERE expires_at > ?1 ORDER BY created_at
+
+-- name: session_put
+INSERT OR REPLACE INTO windlass_sessions ({session}) VALUES (?1, ?2, ?3, ?4)
+
+-- name: sessions_ended
+DELETE FROM windlass_sessions WHERE expires_at <= ?1
+
+-- name: session_remove
+DELETE FROM windlass_sessions WHERE hash = ?1
+
 -- name: token_revoke
 UPDATE windlass_tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL
 

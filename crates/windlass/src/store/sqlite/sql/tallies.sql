@@ -38,6 +38,17 @@ FROM (
 GROUP BY queue_id, kind
 ORDER BY queue_id, kind
 
+-- name: series
+-- What was counted in each step: ?1 when the first step begins, ?2 its length, ?3 the end.
+SELECT queue_id, (at - ?1) / ?2 AS step, {sums}
+FROM (
+    SELECT at, queue_id, {counts}
+    FROM windlass_tally_deltas WHERE at >= ?1 AND at < ?3
+    UNION ALL
+    SELECT start, queue_id, {counts}
+    FROM windlass_tallies WHERE span_ms IN (60000, 3600000) AND start >= ?1 AND start < ?3)
+GROUP BY queue_id, step
+
 -- name: tally_last
 SELECT coalesce(max(id), 0) FROM windlass_tally_deltas
 

@@ -75,11 +75,13 @@ async fn rows_have_the_columns_that_are_read() {
     check(sql!("operations.sql", "standing"), &[columns::standing::LIST]);
     check(sql!("attempts.sql", "schedule_attempts"), &[columns::attempt::LIST, columns::job_attempt::LIST]);
     check(sql!("jobs.sql", "dead_groups"), &[columns::dead_group::LIST]);
+    check(sql!("jobs.sql", "dead_series"), &[columns::dead_count::LIST]);
     check(sql!("queues.sql", "depth_waiting"), &[columns::depth::LIST]);
     check(sql!("queues.sql", "depth_running"), &[columns::queue_count::LIST]);
     check(sql!("queues.sql", "depth_dead"), &[columns::queue_count::LIST]);
     let counted = crate::tally::Tally::COLUMNS.join(", ");
     check(sql!("tallies.sql", "tallies"), &[columns::tally::LIST, &counted]);
+    check(sql!("tallies.sql", "series"), &[columns::series::LIST, &counted]);
     let inserted = format!("({}, {}, {}) VALUES", columns::kept::LIST, columns::ending::LIST, columns::ended::LIST);
     let finish = sql!("commit.sql", "finish").replace('\n', " ");
     assert!(finish.contains(&inserted), "{finish}");

@@ -245,6 +245,14 @@ CREATE TABLE {schema}.tokens (
     revoked_at bigint
 );
 
+-- Browsers that have signed in with a token.
+CREATE TABLE {schema}.sessions (
+    hash       bytea PRIMARY KEY CHECK (length(hash) = 32),
+    token      text NOT NULL,
+    created_at bigint NOT NULL,
+    expires_at bigint NOT NULL
+);
+
 CREATE TABLE {schema}.workers (
     worker      text PRIMARY KEY,
     host        text NOT NULL,

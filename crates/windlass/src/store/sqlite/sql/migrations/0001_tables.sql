@@ -234,6 +234,14 @@ CREATE TABLE windlass_tokens (
     revoked_at INTEGER
 ) STRICT;
 
+-- Browsers that have signed in with a token.
+CREATE TABLE windlass_sessions (
+    hash BLOB PRIMARY KEY CHECK (length(hash) = 32),
+    token TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE windlass_workers (
     worker TEXT PRIMARY KEY,
     host TEXT NOT NULL,
