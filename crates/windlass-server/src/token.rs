@@ -6,24 +6,37 @@ use subtle::ConstantTimeEq;
 use windlass::Random;
 use windlass::client::Token;
 use windlass_core::Timestamp;
-use windlass_core::job::Tenant;
+use windlass_core::job::{QueueName, Tenant};
 
 /// Every token starts with this, so that leaked ones can be searched for.
 const PREFIX: &str = "wl_";
 
+/// What a new token may do, and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Grant {
+    pub(crate) name: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) queues: Option<Vec<QueueName>>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl From<&Token> for Grant {
+    fn from(token: &Token) -> Self {
+        let Token { name, scopes, tenant, queues, expires_at, .. } = token.clone();
+        Self { name, scopes, tenant, queues, expires_at }
+    }
+}
+
 /// A new token and its full text, which is shown only once.
-pub(crate) fn mint(
-    random: &Random,
-    name: &str,
-    scopes: Vec<String>,
-    tenant: Option<Tenant>,
-    now: Timestamp,
-) -> (Token, String) {
+pub(crate) fn mint(random: &Random, grant: Grant, now: Timestamp) -> (Token, String) {
     let id = hex(&random.bytes::<6>());
     let secret = hex(&random.bytes::<32>());
     let shown = format!("{PREFIX}{id}_{secret}");
     let hash = hash(&secret);
-    (Token { id, name: name.into(), hash, scopes, tenant, created_at: now, revoked_at: None }, shown)
+    let Grant { name, scopes, tenant, queues, expires_at } = grant;
+    let token = Token { id, name, hash, scopes, tenant, queues, created_at: now, expires_at, revoked_at: None };
+    (token, shown)
 }
 
 /// The id and secret in a token's text.

@@ -7,27 +7,35 @@ use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
 use hyper::http::request::Parts;
 use std::marker::PhantomData;
+use std::time::Duration;
 use windlass::client::Scope as Tenants;
 use windlass::remote::WorkScope;
-use windlass_core::job::Tenant;
+use windlass_core::job::{QueueName, Tenant};
 
 use crate::token;
+
+/// How often an open stream or long poll checks its token. With the age of the copy, it ends within 2 seconds.
+const RECHECK: Duration = Duration::from_millis(500);
 
 /// What a token may do. `Admin` may do everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     Enqueue,
+    Manage,
     Work,
     Read,
     Admin,
 }
 
 impl Scope {
-    pub(crate) const ALL: [Self; 4] = [Self::Enqueue, Self::Work, Self::Read, Self::Admin];
+    pub(crate) const ALL: [Self; 5] = [Self::Enqueue, Self::Manage, Self::Work, Self::Read, Self::Admin];
+    /// The scopes of tokens that are limited to queues. Lists, statistics and bulk actions are about all queues.
+    pub(crate) const BY_QUEUE: [Self; 2] = [Self::Enqueue, Self::Work];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Enqueue => "enqueue",
+            Self::Manage => "manage",
             Self::Work => "work",
             Self::Read => "read",
             Self::Admin => "admin",
@@ -46,21 +54,34 @@ pub(crate) struct Caller {
     pub(crate) by: String,
     scopes: Vec<Scope>,
     tenant: Option<Tenant>,
+    queues: Option<Vec<QueueName>>,
+    proof: Proof,
+}
+
+/// Why a caller is believed.
+#[derive(Debug, Clone)]
+enum Proof {
+    /// There are no tokens yet.
+    OpenDoor,
+    /// It is this process.
+    Process,
+    /// The token with this id.
+    Token(String),
 }
 
 impl Caller {
     /// Anyone on this machine, while no token exists.
     pub(crate) fn local() -> Self {
-        Self { by: "local".into(), scopes: vec![Scope::Admin], tenant: None }
+        Self { by: "local".into(), scopes: vec![Scope::Admin], tenant: None, queues: None, proof: Proof::OpenDoor }
     }
 
     /// The command line when it works directly on a store. It attaches this caller to its requests, which never cross a
     /// network.
     pub(crate) fn operator() -> Self {
-        Self { by: "command line".into(), ..Self::local() }
+        Self { by: "command line".into(), proof: Proof::Process, ..Self::local() }
     }
 
-    fn may(&self, scope: Scope) -> bool {
+    pub(crate) fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope) || self.scopes.contains(&Scope::Admin)
     }
 
@@ -71,7 +92,41 @@ impl Caller {
 
     /// The tenants whose jobs the caller's workers may run.
     pub(crate) fn work_scope(&self) -> WorkScope {
-        WorkScope { tenant: self.tenant.clone(), queues: None }
+        WorkScope { tenant: self.tenant.clone(), queues: self.queues.clone() }
+    }
+
+    /// # Errors
+    /// The token is for other queues.
+    pub(crate) fn check_queue(&self, queue: &QueueName) -> Result<(), Problem> {
+        let Some(own) = self.queues.as_ref().filter(|own| !own.contains(queue)) else { return Ok(()) };
+        let own = own.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        Err(Problem::new(Kind::Forbidden, format!("this token is only for the queues {own}, not for `{queue}`")))
+    }
+
+    /// Whether the caller would still be let in. While the store cannot be read, nothing is known against it.
+    pub(crate) async fn is_valid(&self, app: &App) -> bool {
+        let Ok(known) = app.tokens().await else { return true };
+        match &self.proof {
+            Proof::Process => true,
+            Proof::OpenDoor => known.is_open(),
+            Proof::Token(id) => known.find(id).is_none_or(|token| token.is_valid(app.now())),
+        }
+    }
+
+    /// Returns when the caller's token has been revoked or has expired: what it keeps open must end.
+    pub(crate) async fn is_shut_out(&self, app: &App) {
+        while self.is_valid(app).await {
+            tokio::time::sleep(RECHECK).await;
+        }
+    }
+
+    /// # Errors
+    /// The token does not have the scope.
+    pub(crate) fn check(&self, scope: Scope) -> Result<(), Problem> {
+        if self.may(scope) {
+            return Ok(());
+        }
+        Err(Problem::new(Kind::Forbidden, format!("this needs a token with the scope `{}`", scope.as_str())))
     }
 
     /// The tenant of what the caller creates: the token's tenant. A caller for all tenants may name one.
@@ -123,7 +178,7 @@ macro_rules! needs {
         )+
     };
 }
-needs!(Enqueue, Work, Read, Admin);
+needs!(Enqueue, Manage, Work, Read, Admin);
 
 /// A caller who has the scope `N`.
 #[derive(Debug)]
@@ -141,11 +196,8 @@ impl<N: Need> FromRequestParts<App> for May<N> {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let caller = identify(parts, app).await?;
-        if caller.may(N::SCOPE) {
-            return Ok(Self(caller, PhantomData));
-        }
-        let detail = format!("this needs a token with the scope `{}`", N::SCOPE.as_str());
-        Err(Problem::new(Kind::Forbidden, detail))
+        caller.check(N::SCOPE)?;
+        Ok(Self(caller, PhantomData))
     }
 }
 
@@ -157,8 +209,12 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     if known.is_open() {
         return Ok(Caller::local());
     }
-    let refused =
-        || Problem::new(Kind::Unauthorized, "send Authorization: Bearer wl_… with a token that is not revoked");
+    let refused = || {
+        Problem::new(
+            Kind::Unauthorized,
+            "send Authorization: Bearer wl_… with a token that is neither revoked nor expired",
+        )
+    };
     let given = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(refused)?;
     let (scheme, given) = given.split_once(' ').ok_or_else(refused)?;
     if !scheme.eq_ignore_ascii_case("bearer") {
@@ -167,8 +223,14 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let (id, secret) = token::split(given.trim()).ok_or_else(refused)?;
     // The token may be newer than the copy: clients use a new token at once.
     let known = if known.find(id).is_some() { known } else { app.newest_tokens().await? };
-    let token = known.find(id).filter(|t| token::matches(secret, &t.hash) && t.revoked_at.is_none());
+    let token = known.find(id).filter(|t| token::matches(secret, &t.hash) && t.is_valid(app.now()));
     let token = token.ok_or_else(refused)?;
     let scopes: Vec<Scope> = token.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
-    Ok(Caller { by: format!("{} ({})", token.name, token.id), scopes, tenant: token.tenant.clone() })
+    Ok(Caller {
+        by: format!("{} ({})", token.name, token.id),
+        scopes,
+        tenant: token.tenant.clone(),
+        queues: token.queues.clone(),
+        proof: Proof::Token(token.id.clone()),
+    })
 }

@@ -2,7 +2,7 @@
 //! other processes, and events while no client is connected, are missing.
 
 use super::app::App;
-use super::auth::{May, Read};
+use super::auth::{Caller, May, Read};
 use super::input::query::Query;
 use super::output::problem::{Kind, Problem, ProblemBody};
 use axum::extract::State;
@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio_util::sync::CancellationToken;
 use windlass::client::Scope;
 use windlass::{Event, EventKind};
 use windlass_core::job::{QueueName, Tenant};
@@ -34,7 +33,8 @@ struct Stream {
     scope: Scope,
     queue: Option<QueueName>,
     job: Option<JobId>,
-    draining: CancellationToken,
+    app: App,
+    caller: Caller,
     streams: Streams,
 }
 
@@ -67,7 +67,8 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
         scope: tenant.map_or_else(|| caller.tenants(), Scope::Tenant),
         queue,
         job,
-        draining: app.draining().clone(),
+        caller: caller.0.clone(),
+        app,
         streams,
     };
     let events = stream::unfold(stream, |mut stream| async move {
@@ -82,7 +83,8 @@ impl Stream {
         loop {
             let received = tokio::select! {
                 received = self.events.recv() => received,
-                () = self.draining.cancelled() => return None,
+                () = self.app.draining().cancelled() => return None,
+                () = self.caller.is_shut_out(&self.app) => return None,
             };
             match received {
                 Ok(event) if self.is_wanted(&event) => return Some(sse(&event)),

@@ -21,7 +21,9 @@ async fn settings_tokens_and_audit_are_kept() {
         hash: [7; 32],
         scopes: vec!["admin".into()],
         tenant: None,
+        queues: None,
         created_at: w.now(),
+        expires_at: None,
         revoked_at: None,
     };
     windlass.tokens().add(&token).await.unwrap();

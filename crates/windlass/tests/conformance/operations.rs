@@ -1,5 +1,6 @@
 use super::world;
 use crate::world::*;
+use windlass::core::job::QueueName;
 use windlass::core::{JobId, Millis, Outcome, Priority, State};
 use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::{
@@ -155,11 +156,16 @@ async fn tokens_are_kept_by_hash_and_revoked_once() {
         hash: [7; 32],
         scopes: vec!["enqueue".into(), "read".into()],
         tenant: Some(tenant("acme")),
+        queues: Some(vec![QueueName::new("email").unwrap(), QueueName::new("reports").unwrap()]),
         created_at: START,
+        expires_at: Some(START + SECOND),
         revoked_at: None,
     };
     w.store.put_token(&token).await.unwrap();
-    assert_eq!(w.store.tokens().await.unwrap(), [token]);
+    assert_eq!(w.store.tokens().await.unwrap(), [token.clone()]);
+    let changed = Token { queues: None, expires_at: None, ..token };
+    w.store.put_token(&changed).await.unwrap();
+    assert_eq!(w.store.tokens().await.unwrap(), [changed]);
     assert!(w.store.revoke_token("abc").await.unwrap());
     assert!(!w.store.revoke_token("abc").await.unwrap());
     assert_eq!(w.store.tokens().await.unwrap()[0].revoked_at, Some(START));

@@ -1,7 +1,7 @@
 //! Replay and discard dead letters: by ids, or all that match a filter.
 
 use crate::http::app::App;
-use crate::http::auth::{Caller, Enqueue, May};
+use crate::http::auth::{Caller, Manage, May};
 use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields};
 use crate::http::output::problem::{Problem, ProblemBody};
@@ -68,7 +68,7 @@ pub(crate) struct IdResult {
     responses((status = 200, body = BulkResult), (status = 422, body = ProblemBody)))]
 pub(crate) async fn replay(
     State(app): State<App>,
-    caller: May<Enqueue>,
+    caller: May<Manage>,
     body: Body,
 ) -> Result<Json<BulkResult>, Problem> {
     let (choice, rate) = {
@@ -122,7 +122,7 @@ fn dead_letters<'a>(app: &'a App, caller: &Caller) -> DeadLetters<'a> {
     responses((status = 200, body = BulkResult), (status = 422, body = ProblemBody)))]
 pub(crate) async fn discard(
     State(app): State<App>,
-    caller: May<Enqueue>,
+    caller: May<Manage>,
     body: Body,
 ) -> Result<Json<BulkResult>, Problem> {
     let (choice, reason) = {

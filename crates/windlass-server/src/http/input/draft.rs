@@ -96,7 +96,7 @@ pub(crate) struct RequestHeaders {
 /// Reads a job's fields. `None` if a field is wrong; the fault is then recorded.
 ///
 /// # Errors
-/// The job names a tenant that is not the caller's.
+/// The job names a tenant or queue that is not the caller's.
 pub(crate) fn read(
     fields: &Fields<'_>,
     caller: &Caller,
@@ -122,7 +122,11 @@ pub(crate) fn read(
         traceparent: headers.traceparent.clone(),
         ..Draft::new(kind.clone().unwrap_or_else(http_kind), payload)
     };
-    Ok((kind.is_some() && fields.faults().is_empty()).then_some(draft))
+    if kind.is_none() || !fields.faults().is_empty() {
+        return Ok(None);
+    }
+    caller.check_queue(&draft.queue.clone().unwrap_or_default())?;
+    Ok(Some(draft))
 }
 
 /// Completes a draft. Records a fault at the pointer of the wrong field in the body.

@@ -2,7 +2,7 @@
 //! it, creates a schedule.
 
 use crate::http::app::App;
-use crate::http::auth::{Caller, Enqueue, May};
+use crate::http::auth::{Caller, Enqueue, May, Scope};
 use crate::http::input::body::Body;
 use crate::http::input::draft::{self, JOB_FIELDS, JobBody, RequestHeaders};
 use crate::http::input::fields::{Faults, Fields};
@@ -47,6 +47,7 @@ pub(crate) async fn enqueue(
         let Some(fields) = Fields::open(raw, "", &faults) else { return Err(faults.problem()) };
         let request_headers = read_headers(&headers, &fields)?;
         if fields.has("schedule") {
+            caller.check(Scope::Manage)?;
             fields.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS, SCHEDULE_FIELDS].concat());
             let made = schedules::read_new(&fields, &caller, &catalogue, app.now())?;
             faults.finish()?;
@@ -87,12 +88,12 @@ async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Prob
     let stored = app.windlass().enqueue_jobs(vec![job.clone()], Atomicity::Each).await?;
     match stored.into_iter().next() {
         Some(Enqueued::Created { id, created_at, due_at }) => {
-            let view = JobView::from(&job.stored(id, QueueId(0), created_at, due_at));
+            let stored = job.stored(id, QueueId(0), created_at, due_at);
             let location = format!("/api/v1/jobs/{id}");
-            Ok((StatusCode::CREATED, [(LOCATION, location)], Json(view)).into_response())
+            Ok((StatusCode::CREATED, [(LOCATION, location)], super::answer(caller, &stored)).into_response())
         }
         Some(Enqueued::Existing(id)) => match app.windlass().jobs().within(&caller.tenants()).get(id).await? {
-            Some(found) => Ok(Json(JobView::from(&found)).into_response()),
+            Some(found) => Ok(super::answer(caller, &found)),
             // Its queue keeps no finished jobs, so the answer has only the id.
             None => Ok(Json(serde_json::json!({ "id": id.0 })).into_response()),
         },

@@ -7,11 +7,17 @@ mod list;
 mod one;
 
 use super::app::App;
+use super::auth::{Caller, Scope};
 use super::output::problem::{Fault, Problem};
+use super::output::view::JobView;
+use axum::Json;
 use axum::extract::FromRequestParts;
+use axum::response::{IntoResponse, Response};
 use hyper::http::request::Parts;
+use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use windlass::Job;
 use windlass_core::JobId;
 
 pub(crate) use list::filter;
@@ -38,6 +44,14 @@ impl FromRequestParts<App> for Id {
         let id = text.parse().ok().filter(|id| *id > 0).map(JobId);
         id.map(Id).ok_or_else(|| Problem::not_found("job or schedule", text.chars().take(60).collect::<String>()))
     }
+}
+
+/// The answer to a change of a job. A caller who may not read jobs learns what became of it and nothing else.
+fn answer(caller: &Caller, job: &Job) -> Response {
+    if caller.may(Scope::Read) {
+        return Json(JobView::from(job)).into_response();
+    }
+    Json(json!({ "id": job.id.0, "state": job.state.as_str() })).into_response()
 }
 
 /// An item of a batch that was not stored, and why.

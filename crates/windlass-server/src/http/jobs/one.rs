@@ -2,7 +2,7 @@
 
 use super::Id;
 use crate::http::app::App;
-use crate::http::auth::{Enqueue, May, Read};
+use crate::http::auth::{Caller, Manage, May, Read};
 use crate::http::deliveries::{self, JobWithDeliveries};
 use crate::http::input::body::Body;
 use crate::http::input::draft;
@@ -14,7 +14,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use utoipa::ToSchema;
-use windlass::client::{Amend, Amended, Cancelled, Replayed, Scope};
+use windlass::client::{Amend, Amended, Cancelled, Replayed};
 use windlass_core::JobId;
 
 /// A change to a waiting job.
@@ -44,13 +44,13 @@ pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Re
         (status = 409, description = "It is not waiting", body = ProblemBody)))]
 pub(crate) async fn amend(
     State(app): State<App>,
-    caller: May<Enqueue>,
+    caller: May<Manage>,
     id: Id,
     body: Body,
-) -> Result<Json<JobView>, Problem> {
+) -> Result<Response, Problem> {
     let change = read_change(&app, &body)?;
     match app.windlass().jobs().within(&caller.tenants()).amend(id.0, change).await? {
-        Amended::Done => show(&app, &caller.tenants(), id.0).await.map(Json),
+        Amended::Done => answer(&app, &caller, id.0, StatusCode::OK).await,
         Amended::NotWaiting(state) => Err(Problem::conflict(format!("job {} is {state}, not waiting", id.0))),
         Amended::NotFound => Err(Problem::not_found("job", id.0)),
     }
@@ -63,15 +63,14 @@ pub(crate) async fn amend(
     responses((status = 200, description = "Cancelled", body = JobView),
         (status = 202, description = "Asked to stop", body = JobView), (status = 404, body = ProblemBody),
         (status = 409, description = "It has finished", body = ProblemBody)))]
-pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
-    let scope = caller.tenants();
-    let status = match app.windlass().jobs().within(&scope).cancel(id.0).await? {
+pub(crate) async fn cancel(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Response, Problem> {
+    let status = match app.windlass().jobs().within(&caller.tenants()).cancel(id.0).await? {
         Cancelled::Now => StatusCode::OK,
         Cancelled::Requested => StatusCode::ACCEPTED,
         Cancelled::Finished(state) => return Err(Problem::conflict(format!("job {} is {state} already", id.0))),
         Cancelled::NotFound => return Err(Problem::not_found("job", id.0)),
     };
-    answer(&app, &scope, id.0, status).await
+    answer(&app, &caller, id.0, status).await
 }
 
 /// Send a job again (replay).
@@ -80,27 +79,21 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Enqueue>, id: Id)
 #[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
         (status = 409, description = "It is running", body = ProblemBody)))]
-pub(crate) async fn retry(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Response, Problem> {
-    let scope = caller.tenants();
-    match app.windlass().jobs().within(&scope).by(&caller.by).replay(id.0).await? {
+pub(crate) async fn retry(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Response, Problem> {
+    match app.windlass().jobs().within(&caller.tenants()).by(&caller.by).replay(id.0).await? {
         Replayed::Queued | Replayed::AlreadyLive | Replayed::NotDead => {
-            answer(&app, &scope, id.0, StatusCode::OK).await
+            answer(&app, &caller, id.0, StatusCode::OK).await
         }
         Replayed::Running => Err(Problem::conflict(format!("job {} is running", id.0))),
         Replayed::NotFound => Err(Problem::not_found("job", id.0)),
     }
 }
 
-async fn show(app: &App, scope: &Scope, id: JobId) -> Result<JobView, Problem> {
-    let job = app.windlass().jobs().within(scope).get(id).await?;
-    job.map(|job| JobView::from(&job)).ok_or_else(|| Problem::not_found("job", id))
-}
-
 /// The job after an action. It may be gone: some queues keep no finished jobs.
-async fn answer(app: &App, scope: &Scope, id: JobId, status: StatusCode) -> Result<Response, Problem> {
-    let job = app.windlass().jobs().within(scope).get(id).await?;
+async fn answer(app: &App, caller: &Caller, id: JobId, status: StatusCode) -> Result<Response, Problem> {
+    let job = app.windlass().jobs().within(&caller.tenants()).get(id).await?;
     Ok(match job {
-        Some(job) => (status, Json(JobView::from(&job))).into_response(),
+        Some(job) => (status, super::answer(caller, &job)).into_response(),
         None => (status, Json(serde_json::json!({ "id": id.0, "state": "cancelled" }))).into_response(),
     })
 }

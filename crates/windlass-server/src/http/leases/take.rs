@@ -5,7 +5,7 @@ use crate::http::app::App;
 use crate::http::auth::{May, Work};
 use crate::http::connection::connections::{ConnectionSlot, Waiting};
 use crate::http::input::body::Body;
-use crate::http::output::problem::{Problem, ProblemBody};
+use crate::http::output::problem::{Kind, Problem, ProblemBody};
 use crate::http::output::view::raw;
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -84,6 +84,7 @@ pub(crate) async fn take(
         taken = app.remote().take(request) => taken?,
         // Another client needs the connection. Jobs that were claimed in the meantime are given back.
         () = Waiting::is_over(waiting.as_ref()) => Vec::new(),
+        () = caller.is_shut_out(&app) => return Err(Problem::new(Kind::Unauthorized, "the token is revoked or has expired")),
     };
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, lease_for)).collect() }))
 }

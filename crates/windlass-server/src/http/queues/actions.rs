@@ -2,7 +2,7 @@
 
 use super::{Name, Whose, whose};
 use crate::http::app::App;
-use crate::http::auth::{Admin, May};
+use crate::http::auth::{Admin, Manage, May};
 use crate::http::input::query::Query;
 use crate::http::output::problem::{Problem, ProblemBody};
 use axum::Json;
@@ -40,7 +40,7 @@ pub(crate) struct Purged {
     responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
 pub(crate) async fn pause(
     State(app): State<App>,
-    caller: May<Admin>,
+    caller: May<Manage>,
     name: Name,
     query: Query,
 ) -> Result<Json<Paused>, Problem> {
@@ -54,7 +54,7 @@ pub(crate) async fn pause(
     responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
 pub(crate) async fn resume(
     State(app): State<App>,
-    caller: May<Admin>,
+    caller: May<Manage>,
     name: Name,
     query: Query,
 ) -> Result<Json<Paused>, Problem> {

@@ -4,7 +4,7 @@ use super::read::read_cadence_only;
 use super::view::ScheduleView;
 use super::{ScheduleBody, schedules, shown};
 use crate::http::app::App;
-use crate::http::auth::{Enqueue, May, Read};
+use crate::http::auth::{Manage, May, Read};
 use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields};
 use crate::http::input::query::Query;
@@ -31,7 +31,7 @@ pub(crate) struct Firings {
 /// Pause a schedule.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/pause", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
-pub(crate) async fn pause(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<Json<ScheduleView>, Problem> {
+pub(crate) async fn pause(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Json<ScheduleView>, Problem> {
     let paused = schedules(&app, &caller).pause(id.0).await?;
     shown(&app, paused.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
@@ -39,11 +39,7 @@ pub(crate) async fn pause(State(app): State<App>, caller: May<Enqueue>, id: Id) 
 /// Resume a schedule. Firings missed during the pause are skipped.
 #[utoipa::path(post, path = "/api/v1/schedules/{id}/resume", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
-pub(crate) async fn resume(
-    State(app): State<App>,
-    caller: May<Enqueue>,
-    id: Id,
-) -> Result<Json<ScheduleView>, Problem> {
+pub(crate) async fn resume(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Json<ScheduleView>, Problem> {
     let resumed = schedules(&app, &caller).resume(id.0).await?;
     shown(&app, resumed.ok_or_else(|| Problem::not_found("schedule", id.0))?).await.map(Json)
 }
@@ -53,7 +49,7 @@ pub(crate) async fn resume(
     responses((status = 201, body = JobView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn trigger(
     State(app): State<App>,
-    caller: May<Enqueue>,
+    caller: May<Manage>,
     id: Id,
 ) -> Result<(StatusCode, Json<JobView>), Problem> {
     let run = schedules(&app, &caller).trigger(id.0).await?;

@@ -5,7 +5,7 @@ mod read;
 mod view;
 
 use super::app::App;
-use super::auth::{Caller, Enqueue, May, Read};
+use super::auth::{Caller, Manage, May, Read};
 use super::input::body::Body;
 use super::input::draft::{JOB_FIELDS, JobBody};
 use super::input::fields::{Faults, Fields};
@@ -83,7 +83,7 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
 /// Create a schedule.
 #[utoipa::path(post, path = "/api/v1/schedules", tag = "schedules", request_body = ScheduleBody,
     responses((status = 201, body = ScheduleView), (status = 422, body = ProblemBody)))]
-async fn create(State(app): State<App>, caller: May<Enqueue>, body: Body) -> Result<Response, Problem> {
+async fn create(State(app): State<App>, caller: May<Manage>, body: Body) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
     let new = {
         let faults = Faults::default();
@@ -118,7 +118,7 @@ async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<S
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody), (status = 422, body = ProblemBody)))]
 async fn change(
     State(app): State<App>,
-    caller: May<Enqueue>,
+    caller: May<Manage>,
     id: Id,
     body: Body,
 ) -> Result<Json<ScheduleView>, Problem> {
@@ -141,7 +141,7 @@ async fn change(
 /// Remove a schedule. Its runs stay in history.
 #[utoipa::path(delete, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 204), (status = 404, body = ProblemBody)))]
-async fn remove(State(app): State<App>, caller: May<Enqueue>, id: Id) -> Result<StatusCode, Problem> {
+async fn remove(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<StatusCode, Problem> {
     if schedules(&app, &caller).remove(id.0).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -2,9 +2,13 @@
 
 use super::world::World;
 use crate::http::Access;
+use crate::token::Grant;
+use http_body_util::BodyExt;
 use hyper::Method;
 use serde_json::json;
 use std::collections::BTreeSet;
+use windlass_core::Millis;
+use windlass_core::job::QueueName;
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,29 +40,29 @@ const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("POST", "/api/v1/jobs", JOB, Scope("enqueue"), NotAsked),
     ("POST", "/api/v1/jobs/batch", r#"{"jobs":[{"kind":"a"}]}"#, Scope("enqueue"), NotAsked),
     ("GET", "/api/v1/jobs/{id}", "", Scope("read"), NotFound),
-    ("PATCH", "/api/v1/jobs/{id}", r#"{"priority":"low"}"#, Scope("enqueue"), NotFound),
-    ("DELETE", "/api/v1/jobs/{id}", "", Scope("enqueue"), NotFound),
-    ("POST", "/api/v1/jobs/{id}/retry", "", Scope("enqueue"), NotFound),
+    ("PATCH", "/api/v1/jobs/{id}", r#"{"priority":"low"}"#, Scope("manage"), NotFound),
+    ("DELETE", "/api/v1/jobs/{id}", "", Scope("manage"), NotFound),
+    ("POST", "/api/v1/jobs/{id}/retry", "", Scope("manage"), NotFound),
     ("GET", "/api/v1/jobs/{id}/history", "", Scope("read"), NotFound),
     ("GET", "/api/v1/schedules", "", Scope("read"), NotAsked),
-    ("POST", "/api/v1/schedules", r#"{"every":"1h","kind":"a"}"#, Scope("enqueue"), NotAsked),
+    ("POST", "/api/v1/schedules", r#"{"every":"1h","kind":"a"}"#, Scope("manage"), NotAsked),
     ("POST", "/api/v1/schedules/preview", r#"{"every":"1h"}"#, Scope("read"), NotAsked),
     ("GET", "/api/v1/schedules/{schedule}", "", Scope("read"), NotFound),
-    ("PATCH", "/api/v1/schedules/{schedule}", r#"{"overlap":"skip"}"#, Scope("enqueue"), NotFound),
-    ("POST", "/api/v1/schedules/{schedule}/pause", "", Scope("enqueue"), NotFound),
-    ("POST", "/api/v1/schedules/{schedule}/resume", "", Scope("enqueue"), NotFound),
-    ("POST", "/api/v1/schedules/{schedule}/trigger", "", Scope("enqueue"), NotFound),
+    ("PATCH", "/api/v1/schedules/{schedule}", r#"{"overlap":"skip"}"#, Scope("manage"), NotFound),
+    ("POST", "/api/v1/schedules/{schedule}/pause", "", Scope("manage"), NotFound),
+    ("POST", "/api/v1/schedules/{schedule}/resume", "", Scope("manage"), NotFound),
+    ("POST", "/api/v1/schedules/{schedule}/trigger", "", Scope("manage"), NotFound),
     ("GET", "/api/v1/schedules/{schedule}/preview", "", Scope("read"), NotFound),
-    ("DELETE", "/api/v1/schedules/{schedule}", "", Scope("enqueue"), NotFound),
+    ("DELETE", "/api/v1/schedules/{schedule}", "", Scope("manage"), NotFound),
     ("GET", "/api/v1/queues", "", Scope("read"), NotAsked),
     ("PUT", "/api/v1/queues/{name}", r#"{"policy":"http"}"#, Scope("admin"), NotAsked),
-    ("POST", "/api/v1/queues/{name}/pause", "", Scope("admin"), NotFound),
-    ("POST", "/api/v1/queues/{name}/resume", "", Scope("admin"), NotFound),
+    ("POST", "/api/v1/queues/{name}/pause", "", Scope("manage"), NotFound),
+    ("POST", "/api/v1/queues/{name}/resume", "", Scope("manage"), NotFound),
     ("POST", "/api/v1/queues/{name}/purge", "", Scope("admin"), NotFound),
     ("GET", "/api/v1/dead-letters", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/dead-letters/{dead}", "", Scope("read"), NotFound),
-    ("POST", "/api/v1/dead-letters/replay", r#"{"filter":{"queue":"nowhere"}}"#, Scope("enqueue"), NotAsked),
-    ("POST", "/api/v1/dead-letters/discard", r#"{"filter":{"queue":"nowhere"}}"#, Scope("enqueue"), NotAsked),
+    ("POST", "/api/v1/dead-letters/replay", r#"{"filter":{"queue":"nowhere"}}"#, Scope("manage"), NotAsked),
+    ("POST", "/api/v1/dead-letters/discard", r#"{"filter":{"queue":"nowhere"}}"#, Scope("manage"), NotAsked),
     ("POST", "/api/v1/leases", r#"{"worker":"w","queues":["nowhere"]}"#, Scope("work"), NotAsked),
     ("POST", "/api/v1/leases/extend", RESULTS, Scope("work"), NotAsked),
     ("POST", "/api/v1/leases/complete", RESULTS, Scope("work"), NotAsked),
@@ -133,7 +137,7 @@ async fn the_table_names_every_route_of_the_document() {
 #[tokio::test]
 async fn each_route_needs_its_scope_and_admin_may_do_everything() {
     for (method, path, body, needs, _) in ROUTES {
-        for given in ["enqueue", "work", "read", "admin"] {
+        for given in ["enqueue", "manage", "work", "read", "admin"] {
             let ours = Ours::new().await;
             let caller = ours.world.with_token(&[given], None).await;
             // A queue's name belongs to a tenant; a token for all tenants has to name the tenant.
@@ -232,6 +236,98 @@ async fn a_revoked_or_wrong_token_is_refused_within_five_seconds() {
     ] {
         world.send(Method::GET, "/api/v1/jobs", None, &[("authorization", given)]).await.is(401);
     }
+}
+
+#[tokio::test]
+async fn every_route_refuses_an_expired_and_a_revoked_token() {
+    for ended in ["expired", "revoked"] {
+        for (method, path, body, needs, _) in ROUTES {
+            let ours = Ours::new().await;
+            let now = ours.world.windlass.clock().now();
+            let expires_at = (ended == "expired").then(|| now + Millis::from_secs(60));
+            let caller = ours.world.with_grant(Grant { expires_at, ..grant(&["admin"]) }).await;
+            assert_ne!(call(&caller, method, &ours.path(path), body).await.0, 401, "{method} {path} before");
+            if ended == "revoked" {
+                let id = &caller.token().split('_').nth(1).unwrap().to_owned();
+                assert!(ours.world.windlass.tokens().revoke(id).await.unwrap());
+            }
+            ours.world.advance(60_000);
+            let (status, text) = call(&caller, method, &ours.path(path), body).await;
+            assert_eq!(status == 401, *needs != Nothing, "{method} {path} {ended}: {status} {text}");
+        }
+    }
+}
+
+fn grant(scopes: &[&str]) -> Grant {
+    let scopes = scopes.iter().map(|scope| (*scope).to_owned()).collect();
+    Grant { name: "test".into(), scopes, tenant: None, queues: None, expires_at: None }
+}
+
+#[tokio::test]
+async fn a_token_for_some_queues_enqueues_and_works_only_there() {
+    let world = World::new();
+    world.post("/api/v1/jobs", r#"{"kind":"a","queue":"theirs"}"#).await.is(201);
+    let queues = Some(vec![QueueName::new("email").unwrap()]);
+    let caller = world.with_grant(Grant { queues, ..grant(&["enqueue", "work"]) }).await;
+    let own = caller.post("/api/v1/jobs", r#"{"kind":"a","queue":"email"}"#).await.is(201);
+    for (path, body) in [
+        ("/api/v1/jobs", r#"{"kind":"a","queue":"theirs"}"#),
+        ("/api/v1/jobs", r#"{"kind":"a"}"#),
+        ("/api/v1/jobs/batch", r#"{"jobs":[{"kind":"a","queue":"email"},{"kind":"a","queue":"theirs"}]}"#),
+    ] {
+        let refused = caller.post(path, body).await.is(403);
+        assert!(refused["detail"].as_str().unwrap().contains("only for the queues `email`"), "{refused}");
+    }
+    for queues in [r#"["theirs"]"#, "[]"] {
+        let body = format!(r#"{{"worker":"w","queues":{queues},"max":10,"waitMs":0}}"#);
+        let leased = caller.post("/api/v1/leases", &body).await.is(200);
+        let ids: Vec<_> = leased["jobs"].as_array().unwrap().iter().map(|job| job["id"].clone()).collect();
+        assert_eq!(ids.is_empty(), queues.contains("theirs"));
+        assert!(ids.iter().all(|id| *id == own["id"]), "{ids:?}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_scope_read_a_change_answers_id_and_state_only() {
+    let ours = Ours::new().await;
+    let caller = ours.world.with_token(&["enqueue", "manage"], None).await;
+    let job = ours.path("/api/v1/jobs/{id}");
+    let body = r#"{"kind":"canary","payload":"canary","idempotencyKey":"k"}"#;
+    for answer in [
+        caller.post("/api/v1/jobs", body).await.is(201),
+        caller.post("/api/v1/jobs", body).await.is(200),
+        caller.send(Method::PATCH, &job, Some(r#"{"priority":"low"}"#), &[]).await.is(200),
+        caller.post(&format!("{job}/retry"), "").await.is(200),
+        caller.send(Method::DELETE, &job, None, &[]).await.is(200),
+    ] {
+        assert_eq!(answer.as_object().unwrap().keys().collect::<Vec<_>>(), ["id", "state"]);
+    }
+}
+
+#[tokio::test]
+async fn only_manage_makes_a_schedule_through_the_route_for_jobs() {
+    let world = World::new();
+    let body = r#"{"schedule":"*/10 * * * *","kind":"a"}"#;
+    world.with_token(&["enqueue"], None).await.post("/api/v1/jobs", body).await.is(403);
+    world.with_token(&["enqueue", "manage"], None).await.post("/api/v1/jobs", body).await.is(201);
+}
+
+#[tokio::test]
+async fn a_revoked_token_loses_its_open_streams_and_long_polls() {
+    let world = World::new();
+    let caller = world.with_token(&["read", "work"], None).await;
+    let mut stream = caller.stream("/api/v1/events").await;
+    let body = r#"{"worker":"w","queues":["nowhere"],"waitMs":20000}"#;
+    let poll = caller.post("/api/v1/leases", body);
+    let revoke = async {
+        let id = caller.token().split('_').nth(1).unwrap().to_owned();
+        assert!(world.windlass.tokens().revoke(&id).await.unwrap());
+        // The copy of the tokens is loaded again after this time.
+        world.advance(1_000);
+    };
+    let (poll, ()) = tokio::join!(poll, revoke);
+    poll.is(401);
+    assert!(stream.frame().await.is_none(), "the stream ends");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! A server without sockets: a router on a store in memory.
 
 use crate::http::{Access, App, router};
-use crate::token;
+use crate::token::{self, Grant};
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt;
@@ -81,7 +81,12 @@ impl World {
     pub(super) async fn with_token(&self, scopes: &[&str], tenant: Option<&str>) -> Self {
         let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();
         let tenant = tenant.map(|name| Tenant::new(name).unwrap());
-        let (token, shown) = token::mint(&Random::system(), "test", scopes, tenant, self.store.clock().now());
+        self.with_grant(Grant { name: "test".into(), scopes, tenant, queues: None, expires_at: None }).await
+    }
+
+    /// The same server, called with a new token of these rights.
+    pub(super) async fn with_grant(&self, grant: Grant) -> Self {
+        let (token, shown) = token::mint(&Random::system(), grant, self.store.clock().now());
         self.store.put_token(&token).await.unwrap();
         // Copies of the tokens are at most this old.
         self.advance(6_000);
@@ -141,11 +146,20 @@ impl World {
 
     /// The status of an answer, without waiting for its body, which may never end.
     pub(super) async fn head_of(&self, path: &str) -> u16 {
+        self.open(path).await.status().as_u16()
+    }
+
+    /// An answer's body, which may never end.
+    pub(super) async fn stream(&self, path: &str) -> Body {
+        self.open(path).await.into_body()
+    }
+
+    async fn open(&self, path: &str) -> hyper::Response<Body> {
         let mut request = Request::get(path);
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status().as_u16()
+        self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
     }
 
     /// Enqueues a plain job and returns its id.

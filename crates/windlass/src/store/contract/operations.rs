@@ -1,7 +1,7 @@
 //! What operators and their tools do to jobs, and what is kept about it: actions, tokens, workers, alerts, audit.
 
 use crate::job::NewJob;
-use windlass_core::job::Tenant;
+use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, State, Timestamp};
 
 /// The result of cancelling one job.
@@ -63,8 +63,12 @@ pub struct Token {
     pub scopes: Vec<String>,
     /// `None`: all tenants.
     pub tenant: Option<Tenant>,
+    /// The queues it is limited to. `None`: all queues.
+    pub queues: Option<Vec<QueueName>>,
     /// When it was stored.
     pub created_at: Timestamp,
+    /// When it ends by itself.
+    pub expires_at: Option<Timestamp>,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
 }
@@ -80,6 +84,14 @@ pub struct Session {
     pub created_at: Timestamp,
     /// When it ends.
     pub expires_at: Timestamp,
+}
+
+impl Token {
+    /// Whether it is accepted at this time: neither revoked nor expired.
+    #[must_use]
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)
+    }
 }
 
 /// A worker as it last reported.

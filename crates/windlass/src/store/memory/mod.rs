@@ -197,7 +197,7 @@ impl Registry for MemoryStore {
         Ok(schedule::remove_schedule(&mut self.state(), scope, id))
     }
     async fn put_token(&self, token: &Token) -> Result<()> {
-        self.state().tokens.push(token.clone());
+        operations::put_token(&mut self.state(), token);
         Ok(())
     }
     async fn tokens(&self) -> Result<Vec<Token>> {

@@ -1,7 +1,7 @@
 //! What operators do: cancel, replay, discard, amend; tokens and alerts.
 
 use super::super::{
-    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope,
+    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, Token,
 };
 use super::state::State;
 use super::{commit, enqueue};
@@ -123,6 +123,13 @@ pub(super) fn pause(state: &mut State, tenant: &Tenant, name: &QueueName, paused
         count += 1;
     }
     count
+}
+
+pub(super) fn put_token(state: &mut State, token: &Token) {
+    match state.tokens.iter_mut().find(|known| known.id == token.id) {
+        Some(known) => *known = token.clone(),
+        None => state.tokens.push(token.clone()),
+    }
 }
 
 pub(super) fn revoke_token(state: &mut State, id: &str, now: Timestamp) -> bool {

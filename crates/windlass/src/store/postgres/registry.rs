@@ -129,7 +129,9 @@ pub(super) async fn put_token(store: &Inner, token: &Token) -> Result<(), StoreE
         &token.hash.as_slice(),
         &token.scopes,
         &token.tenant.as_ref().map(Tenant::as_str),
+        &token.queues.as_ref().map(|names| names.iter().map(QueueName::as_str).collect::<Vec<_>>()),
         &token.created_at.as_millis(),
+        &token.expires_at.map(Timestamp::as_millis),
         &token.revoked_at.map(Timestamp::as_millis),
     ];
     store.write(Sql::TokenPut, params).await.map(drop)
@@ -285,12 +287,16 @@ fn token(row: &Row) -> Result<Token, StoreError> {
     let corrupt = |rule: &str| StoreError::corrupt(format!("token {id}"), rule);
     let hash: &[u8] = c.get("hash")?;
     let tenant: Option<&str> = c.get("tenant")?;
+    let queues: Option<Vec<&str>> = c.get("queues")?;
+    let queues = queues.map(|names| names.into_iter().map(QueueName::new).collect::<Result<_, _>>());
     Ok(Token {
         name: c.get("name")?,
         hash: hash.try_into().map_err(|_| corrupt("hashes have 32 bytes"))?,
         scopes: c.get("scopes")?,
         tenant: tenant.map(Tenant::new).transpose().map_err(|_| corrupt("tenants are names"))?,
+        queues: queues.transpose().map_err(|_| corrupt("queues are names"))?,
         created_at: c.moment("created_at")?,
+        expires_at: c.moment_if("expires_at")?,
         revoked_at: c.moment_if("revoked_at")?,
         id,
     })

@@ -4,14 +4,15 @@ SELECT id FROM {schema}.installation
 
 -- name: tokens
 -- Every token.
-SELECT id, name, hash, scopes, tenant, created_at, revoked_at FROM {schema}.tokens ORDER BY created_at, id
+SELECT id, name, hash, scopes, tenant, queues, created_at, expires_at, revoked_at FROM {schema}.tokens ORDER BY created_at, id
 
 -- name: token_put
 -- A token, new or changed.
-INSERT INTO {schema}.tokens (id, name, hash, scopes, tenant, created_at, revoked_at)
-VALUES ($1::text, $2::text, $3::bytea, $4::text[], $5::text, $6::bigint, $7::bigint)
+INSERT INTO {schema}.tokens (id, name, hash, scopes, tenant, queues, created_at, expires_at, revoked_at)
+VALUES ($1::text, $2::text, $3::bytea, $4::text[], $5::text, $6::text[], $7::bigint, $8::bigint, $9::bigint)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, hash = excluded.hash, scopes = excluded.scopes, tenant = excluded.tenant,
-    created_at = excluded.created_at, revoked_at = excluded.revoked_at
+    queues = excluded.queues, created_at = excluded.created_at, expires_at = excluded.expires_at,
+    revoked_at = excluded.revoked_at
 RETURNING id
 
 -- name: sessions

@@ -12,7 +12,7 @@ use crate::store::{
     SettingKey, SettingSource, StoreError, Token, WorkerId, WorkerReport,
 };
 use rusqlite::{Row, params};
-use windlass_core::job::Tenant;
+use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -91,7 +91,9 @@ pub(in crate::store::sqlite) fn put_token(tx: &mut Tx<'_>, token: &Token) -> Res
         &token.hash[..],
         token.scopes.join(" "),
         token.tenant.as_ref().map(Tenant::as_str),
+        token.queues.as_ref().map(|names| names.iter().map(QueueName::as_str).collect::<Vec<_>>().join(" ")),
         token.created_at.as_millis(),
+        token.expires_at.map(Timestamp::as_millis),
         token.revoked_at.map(Timestamp::as_millis),
     ])?;
     Ok(())
@@ -200,6 +202,7 @@ impl Reader {
         let mut select = self.conn.prepare_cached(sql!("registry.sql", "tokens"))?;
         rows::all(select.query([])?, |row| {
             let tenant: Option<String> = row.get(token::tenant)?;
+            let queues: Option<String> = row.get(token::queues)?;
             let bad = |error: windlass_core::NameError| StoreError::corrupt("a token", error.to_string());
             Ok(Token {
                 id: row.get(token::id)?,
@@ -207,7 +210,12 @@ impl Reader {
                 hash: row.get(token::hash)?,
                 scopes: rows::must(row, token::scopes)?.split_whitespace().map(str::to_owned).collect(),
                 tenant: tenant.map(|name| Tenant::new(&name)).transpose().map_err(bad)?,
+                queues: queues
+                    .map(|names| names.split_whitespace().map(QueueName::new).collect())
+                    .transpose()
+                    .map_err(bad)?,
                 created_at: Timestamp::from_millis(row.get(token::created_at)?),
+                expires_at: rows::moment(row, token::expires_at)?,
                 revoked_at: rows::moment(row, token::revoked_at)?,
             })
         })

@@ -7,9 +7,10 @@ SELECT id FROM windlass_installation
 SELECT {token} FROM windlass_tokens ORDER BY created_at, rowid
 
 -- name: token_put
-INSERT INTO windlass_tokens ({token}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO windlass_tokens ({token}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, hash = excluded.hash, scopes = excluded.scopes,
-    tenant = excluded.tenant, created_at = excluded.created_at, revoked_at = excluded.revoked_at
+    tenant = excluded.tenant, queues = excluded.queues, created_at = excluded.created_at,
+    expires_at = excluded.expires_at, revoked_at = excluded.revoked_at
 
 -- name: sessions
 SELECT {session} FROM windlass_sessions WHERE expires_at > ?1 ORDER BY created_at

@@ -241,7 +241,10 @@ CREATE TABLE {schema}.tokens (
     hash       bytea NOT NULL CHECK (length(hash) = 32),
     scopes     text[] NOT NULL,
     tenant     text,
+    -- Null: all queues.
+    queues     text[],
     created_at bigint NOT NULL,
+    expires_at bigint,
     revoked_at bigint
 );
 

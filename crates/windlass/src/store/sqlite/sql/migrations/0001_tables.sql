@@ -230,7 +230,10 @@ CREATE TABLE windlass_tokens (
     -- Space-separated words.
     scopes TEXT NOT NULL,
     tenant TEXT,
+    -- Space-separated names; null: all queues.
+    queues TEXT,
     created_at INTEGER NOT NULL,
+    expires_at INTEGER,
     revoked_at INTEGER
 ) STRICT;
 
