@@ -53,7 +53,9 @@ impl Checkpoints {
     /// Takes over the checkpoints of the writing connection.
     pub(in crate::store::sqlite) fn of(&self, mut conn: Connection) -> Result<Connection, StoreError> {
         let pages = self.pages.clone();
-        conn.wal_hook(Some(move |_: &mut _, count| {
+        // By `&mut`, which the method of version 0.41 takes: otherwise the different one of 0.37 to 0.40 is found.
+        let hooked = &mut conn;
+        hooked.wal_hook(Some(move |_: &mut _, count| {
             pages.store(count, Ordering::Relaxed);
             Ok(())
         }))?;
@@ -86,8 +88,9 @@ impl Checkpoints {
     }
 }
 
-/// Stands in for `Connection::wal_hook`, which older versions of the driver lack. (Where the driver has the method,
-/// that one is called.) Without it the log's size is not known here, and SQLite's own checkpoints stay on.
+/// Stands in for `Connection::wal_hook` with versions of the driver before 0.41, where it takes no closure or does not
+/// exist. (Where it does, that one is called.) Then the log's size is not known here, and SQLite's own checkpoints stay
+/// on.
 trait WithoutWalHook {
     #[allow(dead_code, reason = "used with older versions of the driver only")]
     fn wal_hook<F>(&mut self, _hook: Option<F>) -> rusqlite::Result<()>
