@@ -57,6 +57,36 @@ async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
 }
 
 #[tokio::test]
+async fn payloads_are_taken_as_json_jsonb_and_text() {
+    let w = World::new().await;
+    let s = &w.schema;
+    for call in [
+        r#"('a', '{"n": 1}')"#,
+        r#"('a', '{"n": 1}'::text, queue => 'default')"#,
+        r#"('a', '{"n": 1}'::varchar)"#,
+        r#"('a', '{"n": 1}'::json, delay => interval '0')"#,
+        r#"('a', '{"n": 1}'::jsonb, priority => 0, idempotency_key => 'once')"#,
+        r#"(payload => jsonb_build_object('n', 1), kind => 'a', idempotency_key => 'once')"#,
+        r#"(kind => 'a', payload => json_build_object('n', 1))"#,
+    ] {
+        answer(&format!("SELECT {s}.enqueue{call}"));
+    }
+    answer(&format!("SELECT {s}.enqueue('a'), {s}.enqueue('a', queue => 'default')"));
+    answer(&format!("PREPARE p AS SELECT {s}.enqueue('a', $1); EXECUTE p ('[2]')"));
+    let mut payloads: Vec<String> = w.claim(20).await.iter().map(|job| job.payload.replace(' ', "")).collect();
+    payloads.sort();
+    // The second job with the key is the first.
+    let expected =
+        ["[2]", "null", "null", r#"{"n":1}"#, r#"{"n":1}"#, r#"{"n":1}"#, r#"{"n":1}"#, r#"{"n":1}"#, r#"{"n":1}"#];
+    assert_eq!(payloads, expected);
+    for wrong in ["'{oops'", "'{oops'::text", "NULL", "NULL::jsonb"] {
+        let said = refusal(&format!("SELECT {s}.enqueue('a', {wrong})"));
+        assert!(said.contains("json") || said.contains("NULL"), "{said}");
+    }
+    w.end().await;
+}
+
+#[tokio::test]
 async fn a_tenants_webhook_applies_to_jobs_of_sql_callers_too() {
     let w = World::new().await;
     let s = &w.schema;

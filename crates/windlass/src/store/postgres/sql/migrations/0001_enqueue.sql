@@ -50,7 +50,7 @@ CREATE FUNCTION {schema}.wake() RETURNS void LANGUAGE sql AS $function$ SELECT p
 -- after the commit: a NOTIFY here would make the caller's commits wait for each other.
 CREATE FUNCTION {schema}.enqueue(
     kind            text,
-    payload         json DEFAULT 'null',
+    payload         text DEFAULT 'null',
     queue           text DEFAULT 'default',
     tenant          text DEFAULT 'default',
     priority        integer DEFAULT 0,
@@ -83,9 +83,11 @@ BEGIN
     IF enqueue.payload IS NULL THEN
         RAISE EXCEPTION 'payload is NULL; pass JSON, such as ''{}''' USING ERRCODE = '22023';
     END IF;
-    IF octet_length(enqueue.payload::text) > 262144 THEN
-        RAISE EXCEPTION 'payload is % bytes; the most is 262144', octet_length(enqueue.payload::text) USING ERRCODE = '22023';
+    IF octet_length(enqueue.payload) > 262144 THEN
+        RAISE EXCEPTION 'payload is % bytes; the most is 262144', octet_length(enqueue.payload) USING ERRCODE = '22023';
     END IF;
+    -- Raises an error if it is not JSON.
+    PERFORM enqueue.payload::json;
     IF enqueue.priority IS NULL OR enqueue.priority NOT BETWEEN -2 AND 2 THEN
         RAISE EXCEPTION 'priority % is not one of -2..2', enqueue.priority USING ERRCODE = '22023';
     END IF;
@@ -130,7 +132,7 @@ BEGIN
                                idempotency_key, traceparent, retry_line)
     VALUES (queue_no, due_ms, now_ms, (extract(epoch FROM enqueue.start_by) * 1000)::bigint,
             (extract(epoch FROM enqueue.timeout) * 1000)::bigint, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE', 'queued',
-            enqueue.kind, enqueue.payload::text, enqueue.idempotency_key, enqueue.traceparent, coalesce(enqueue.retry, ''))
+            enqueue.kind, enqueue.payload, enqueue.idempotency_key, enqueue.traceparent, coalesce(enqueue.retry, ''))
     RETURNING j.id INTO job_id;
     IF queue_no = 0 THEN
         INSERT INTO {schema}.unregistered (job_id, tenant, queue, kind, at) VALUES (job_id, enqueue.tenant, enqueue.queue, enqueue.kind, now_ms);
@@ -147,4 +149,43 @@ BEGIN
     END IF;
     RETURN job_id;
 END
+$function$;
+
+-- The same for payloads of type json and jsonb. A literal, or a parameter without a type, is taken as text: only that
+-- function has a default for the payload, so no call is ambiguous.
+CREATE FUNCTION {schema}.enqueue(
+    kind            text,
+    payload         json,
+    queue           text DEFAULT 'default',
+    tenant          text DEFAULT 'default',
+    priority        integer DEFAULT 0,
+    run_at          timestamptz DEFAULT NULL,
+    delay           interval DEFAULT NULL,
+    retry           text DEFAULT NULL,
+    delivery        text DEFAULT 'AT_LEAST_ONCE',
+    timeout         interval DEFAULT NULL,
+    start_by        timestamptz DEFAULT NULL,
+    idempotency_key text DEFAULT NULL,
+    key_window      interval DEFAULT interval '24 hours',
+    traceparent     text DEFAULT NULL
+) RETURNS bigint LANGUAGE sql AS $function$
+    SELECT {schema}.enqueue($1, $2::text, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+$function$;
+CREATE FUNCTION {schema}.enqueue(
+    kind            text,
+    payload         jsonb,
+    queue           text DEFAULT 'default',
+    tenant          text DEFAULT 'default',
+    priority        integer DEFAULT 0,
+    run_at          timestamptz DEFAULT NULL,
+    delay           interval DEFAULT NULL,
+    retry           text DEFAULT NULL,
+    delivery        text DEFAULT 'AT_LEAST_ONCE',
+    timeout         interval DEFAULT NULL,
+    start_by        timestamptz DEFAULT NULL,
+    idempotency_key text DEFAULT NULL,
+    key_window      interval DEFAULT interval '24 hours',
+    traceparent     text DEFAULT NULL
+) RETURNS bigint LANGUAGE sql AS $function$
+    SELECT {schema}.enqueue($1, $2::text, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 $function$;
