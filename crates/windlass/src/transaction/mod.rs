@@ -20,6 +20,16 @@ use crate::store::{Commit, Committed};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use windlass_core::{JobId, Outcome, Roll};
 
+/// Compiles the guides.
+#[cfg(all(doctest, feature = "sqlite", feature = "macros"))]
+#[doc = include_str!("../../../../docs/guides/transactions/rusqlite.md")]
+pub struct RusqliteGuide;
+
+/// Compiles the guides.
+#[cfg(all(doctest, feature = "postgres", feature = "macros"))]
+#[doc = include_str!("../../../../docs/guides/transactions/tokio-postgres.md")]
+pub struct TokioPostgresGuide;
+
 /// Why a call could not join the caller's transaction. Roll the transaction back.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
