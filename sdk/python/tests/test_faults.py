@@ -1,6 +1,8 @@
 """Kills, lost leases, drains, and a server that is away."""
 
+import asyncio
 import collections
+import itertools
 import os
 import signal
 import subprocess
@@ -15,6 +17,7 @@ from conftest import DEADLINE, Server, until
 from running import make_worker, running
 
 from windlass import Client, Context, LeasedJob, NewJob, Worker
+from windlass._calls import Response
 
 # A nightly run makes these longer.
 JOBS = int(os.environ.get("SDK_TEST_JOBS", "3000"))
@@ -38,9 +41,11 @@ def wait_handler(worker: Worker, kind: str = "wait") -> tuple[threading.Event, t
 class Process:
     """A worker process."""
 
-    def __init__(self, server: Server, queue: str, folder: Path, lease: float, grace: float) -> None:
+    def __init__(
+        self, server: Server, queue: str, folder: Path, lease: float, grace: float, processes: int = 1
+    ) -> None:
         script = Path(__file__).parent / "worker_process.py"
-        arguments = [server.url, queue, str(lease), str(grace)]
+        arguments = [server.url, queue, str(lease), str(grace), str(processes)]
         self.log = folder / "worker.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([sys.executable, str(script), *arguments], stderr=log)
@@ -169,6 +174,69 @@ def test_end_of_the_grace_time_gives_jobs_back(
     given_back = client.get(job.id)
     assert (given_back.state, given_back.failures) == ("queued", 0)
     assert client.history(job.id)[0].status == "RELEASED"
+
+
+def test_several_processes_share_the_work_and_drain(
+    server: Server, client: Client, queue: str, tmp_path: Path, processes: list[Process]
+) -> None:
+    processes.append(Process(server, queue, tmp_path, lease=60, grace=20, processes=2))
+    items = [client.enqueue("process", queue=queue) for _ in range(60)]
+    ran_in = {client.result(item.id, timeout=DEADLINE) for item in items}
+    assert len(ran_in) == 2
+    assert processes[0].process.pid not in ran_in
+    running = client.enqueue("until-file", str(tmp_path), queue=queue)
+    until(lambda: (tmp_path / "started-1").exists(), "the attempt began")
+    processes[0].send(signal.SIGTERM)
+    until(lambda: processes[0].log.read_text().count("draining") == 2, "both processes drain")
+    (tmp_path / "go").touch()
+    assert processes[0].ended() == 0
+    assert client.result(running.id, timeout=DEADLINE) == "attempt 1"
+
+
+def test_a_process_that_dies_is_replaced(
+    server: Server, client: Client, queue: str, tmp_path: Path, processes: list[Process]
+) -> None:
+    processes.append(Process(server, queue, tmp_path, lease=5, grace=5, processes=2))
+    job = client.enqueue("process", "die", queue=queue, retry=FAST)
+    client.result(job.id, timeout=DEADLINE)
+    assert client.history(job.id)[0].error_class == "WorkerLost"
+    items = [client.enqueue("process", queue=queue) for _ in range(60)]
+    assert len({client.result(item.id, timeout=DEADLINE) for item in items}) == 2
+    assert "a new one starts" in processes[0].log.read_text()
+
+
+def test_processes_drain_when_their_parent_is_killed(
+    server: Server, client: Client, queue: str, tmp_path: Path, processes: list[Process]
+) -> None:
+    processes.append(Process(server, queue, tmp_path, lease=60, grace=20, processes=2))
+    job = client.enqueue("until-file", str(tmp_path), queue=queue)
+    until(lambda: (tmp_path / "started-1").exists(), "the attempt began")
+    processes[0].send(signal.SIGKILL)
+    until(lambda: processes[0].log.read_text().count("draining") == 2, "both processes drain")
+    (tmp_path / "go").touch()
+    assert client.result(job.id, timeout=DEADLINE) == "attempt 1"
+
+
+def test_a_draining_server_is_not_hammered(queue: str) -> None:
+    """503 with Retry-After: the worker waits as long as it was asked to."""
+    asked: list[float] = []
+
+    class Draining:
+        async def send(
+            self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+        ) -> Response:
+            asked.append(time.monotonic())
+            return Response(503, b'{"type":"urn:windlass:problem:draining","title":"Service Unavailable"}', 0.4)
+
+        async def close(self) -> None:
+            pass
+
+    worker = Worker(queues=[queue], transport=Draining())
+    worker.handler("a")(lambda job, ctx: None)
+    with running(worker):
+        until(lambda: len(asked) == 4, "the worker asked again")
+    waits = [after - before for before, after in itertools.pairwise(asked)]
+    assert min(waits) >= 0.4, waits
 
 
 def test_stopping_takes_no_job_along(server: Server, client: Client, queue: str) -> None:

@@ -22,6 +22,9 @@ from windlass import (
     Snooze,
     Worker,
 )
+from windlass._aio_transport import AsyncHttpTransport
+from windlass._calls import Response
+from windlass._target import Target
 
 FAST = "fixed:base=10ms,jitter=none,retries=2"
 
@@ -148,12 +151,44 @@ def test_results_that_cannot_be_stored(server: Server, client: Client, queue: st
     assert (ended["half"].reason, ended["half"].error_class) == ("permanent", "OutcomeRefused")
 
 
+class WithoutKinds(AsyncHttpTransport):
+    """A server that does not know the field `kinds`."""
+
+    refused = 0
+
+    async def send(
+        self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+    ) -> Response:
+        if body is not None and path.endswith("/leases") and b'"kinds"' in body:
+            self.refused += 1
+            return Response(400, b'{"title":"Bad Request","detail":"unknown field `kinds`"}', None)
+        return await super().send(method, path, body, timeout, give_up)
+
+
 def test_unknown_kind_is_a_failure(server: Server, client: Client, queue: str) -> None:
-    worker = make_worker(server, queue)
+    """With a server that hands out jobs of every kind."""
+    transport = WithoutKinds(Target.find(server.url, None, None))
+    worker = make_worker(server, queue, transport=transport)
     worker.handler("known")(lambda job, ctx: None)
     job = client.enqueue("unknown", queue=queue, retry="once")
     with running(worker):
         assert client.wait(job.id, timeout=20).error_class == "UnknownKind"
+    assert transport.refused == 1
+
+
+def test_jobs_of_other_kinds_are_left_to_other_workers(server: Server, client: Client, queue: str) -> None:
+    worker, other = make_worker(server, queue), make_worker(server, queue)
+    worker.handler("known")(lambda job, ctx: "known")
+    other.handler("other")(lambda job, ctx: "other")
+    # A server that does not know `kinds` hands them out in any order: retries bring each to its worker.
+    retry = "fixed:base=10ms,jitter=none,retries=1000"
+    left = client.enqueue("other", queue=queue, retry=retry)
+    with running(worker):
+        known = client.enqueue("known", queue=queue, retry=retry)
+        assert client.result(known.id, timeout=20) == "known"
+        assert client.get(left.id).state in ("queued", "retrying", "running")
+        with running(other):
+            assert client.result(left.id, timeout=20) == "other"
 
 
 def test_timeouts(server: Server, client: Client, queue: str) -> None:

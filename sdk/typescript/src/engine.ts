@@ -77,6 +77,7 @@ export class Engine {
   readonly #running = new Set<Held>();
   #outcomes: Held[] = [];
   #sendTraces: boolean;
+  #sendKinds = true;
   readonly #stop = new AbortController();
   readonly #stopNow = new AbortController();
   /** Ends the loops that go on during the drain. */
@@ -152,6 +153,14 @@ export class Engine {
       try {
         jobs = await this.#take(free);
       } catch (error) {
+        if (this.#sendKinds && isAboutKinds(error)) {
+          this.settings.log(
+            "warn",
+            "the server does not know `kinds`; jobs of other kinds fail with class UnknownKind",
+          );
+          this.#sendKinds = false;
+          continue;
+        }
         if (!isTemporary(error)) throw error;
         if (this.#stop.signal.aborted) return;
         await this.#waitForServer(error, backoff);
@@ -179,6 +188,7 @@ export class Engine {
       waitMs: pollWait,
       leaseMs: lease,
       ...(queues.length > 0 ? { queues } : {}),
+      ...(this.#sendKinds ? { kinds: [...this.handlers.keys()] } : {}),
     };
     // A stop lets the request end: dropping it could lose an answer that is on its way. The second stop drops it.
     const call = { method: "POST", path: `${API}/leases`, body, repeatable: true };
@@ -380,6 +390,10 @@ export class Engine {
     const answer = await this.http.once<{ results: { result: string }[] }>(call, timeout);
     return answer.value.results.map((one) => one.result);
   }
+}
+
+function isAboutKinds(error: unknown): boolean {
+  return error instanceof InvalidRequest && `${error.message} ${JSON.stringify(error.faults)}`.includes("kinds");
 }
 
 function item({ job }: Held): Item {

@@ -18,7 +18,7 @@ export interface WorkerOptions extends Connection {
   pollWait?: Duration;
   /** How long running handlers may go on after a stop; 25 s. */
   grace?: Duration;
-  /** Send stack traces of failures; the server must accept the field `trace`. */
+  /** Send stack traces of failures, which are kept with the attempt; true. */
   sendTraces?: boolean;
   /** Receives what happens around the jobs: lost connections, lost leases, drains. Nothing is printed by default. */
   log?: (level: "info" | "warn" | "error", message: string) => void;
@@ -61,7 +61,7 @@ export class Worker implements AsyncDisposable {
       renewEvery: options.renewEvery === undefined ? Math.floor(lease / 3) : milliseconds(options.renewEvery),
       pollWait: milliseconds(options.pollWait ?? 5000),
       grace: milliseconds(options.grace ?? 25_000),
-      sendTraces: options.sendTraces ?? false,
+      sendTraces: options.sendTraces ?? true,
       log: options.log ?? (() => {}),
     };
     const counts = { taken: 0, succeeded: 0, failed: 0, released: 0, refused: 0, leasesLost: 0, reconnections: 0 };

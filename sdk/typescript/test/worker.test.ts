@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CancelJob, InvalidRequest, Permanent, RetryAfter, RetryIn, Snooze } from "../src/index.js";
-import { aborted, FAST, gate, onBothStores } from "./server.js";
+import { aborted, FAST, gate, onBothStores, until } from "./server.js";
 
 const WAIT = { timeout: "20s" };
 
@@ -120,14 +120,57 @@ onBothStores("worker", (world) => {
     }
   });
 
-  test("an unknown kind is a failure", async () => {
+  test("an unknown kind is a failure, with a server that hands out jobs of every kind", async () => {
     const queue = world.queue();
+    let refused = 0;
+    const withoutKinds: typeof fetch = async (input, init) => {
+      if (!String(input).endsWith("/leases") || !String(init?.body).includes('"kinds"')) return fetch(input, init);
+      refused += 1;
+      const problem = { title: "Bad Request", detail: "unknown field `kinds`" };
+      return new Response(JSON.stringify(problem), { status: 400 });
+    };
     await using _ = world
-      .worker(queue)
+      .worker(queue, { fetch: withoutKinds })
       .handle("known", () => {})
       .start();
     const { id } = await world.client.enqueue("unknown", null, { queue, retry: "once" });
     assert.equal((await world.client.wait(id, WAIT)).errorClass, "UnknownKind");
+    assert.equal(refused, 1);
+  });
+
+  test("jobs of other kinds are left to other workers", async () => {
+    const { client } = world;
+    const queue = world.queue();
+    // A server that does not know `kinds` hands them out in any order: retries bring each to its worker.
+    const retry = "fixed:base=10ms,jitter=none,retries=1000";
+    const left = await client.enqueue("other", null, { queue, retry });
+    await using _ = world
+      .worker(queue)
+      .handle("known", () => "known")
+      .start();
+    const known = await client.enqueue("known", null, { queue, retry });
+    assert.equal(await client.result(known.id, WAIT), "known");
+    assert.ok(["queued", "retrying", "running"].includes((await client.get(left.id)).state));
+    await using _other = world
+      .worker(queue)
+      .handle("other", () => "other")
+      .start();
+    assert.equal(await client.result(left.id, WAIT), "other");
+  });
+
+  test("a draining server is not hammered", async () => {
+    const asked: number[] = [];
+    const draining: typeof fetch = async () => {
+      asked.push(performance.now());
+      const headers = { "retry-after": "1" };
+      return new Response('{"type":"urn:windlass:problem:draining"}', { status: 503, headers });
+    };
+    await using _ = world
+      .worker(world.queue(), { fetch: draining })
+      .handle("a", () => {})
+      .start();
+    await until(() => asked.length === 3, "the worker asked again");
+    assert.ok(asked.every((at, i) => i === 0 || at - (asked[i - 1] ?? 0) >= 990));
   });
 
   test("timeouts", async () => {

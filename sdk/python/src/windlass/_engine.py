@@ -81,6 +81,7 @@ class Engine:
         self._settings = settings
         self._stats = stats
         self._with_trace = settings.with_trace
+        self._with_kinds = True
         self._loop = asyncio.get_running_loop()
         self._signals = _Signals()
         self._threads = Threads(settings.concurrency, "windlass-handler")
@@ -158,6 +159,12 @@ class Engine:
                     return
                 await self._wait_for_server("jobs", error, backoff)
                 continue
+            except InvalidRequest as error:
+                if not self._with_kinds or "kinds" not in str(error) + str(error.faults):
+                    raise
+                log.warning("the server does not know `kinds`; jobs of other kinds fail with class UnknownKind")
+                self._with_kinds = False
+                continue
             for job in jobs:
                 self._start(job)
             if jobs or self._loop.time() - began >= self._settings.poll / 2:
@@ -177,7 +184,8 @@ class Engine:
 
     async def _take(self, count: int) -> list[LeasedJob]:
         settings = self._settings
-        call = _leases.take(settings.name, settings.queues, count, settings.poll, settings.lease)
+        kinds = self._handlers.kinds() if self._with_kinds else []
+        call = _leases.take(settings.name, settings.queues, kinds, count, settings.poll, settings.lease)
         return await self._send(call, settings.poll + _MARGIN, self._signals.stop)
 
     # --- Run -----------------------------------------------------------------------------------------------------

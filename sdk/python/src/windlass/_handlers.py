@@ -42,6 +42,9 @@ class Handlers:
     def find(self, kind: str) -> Registered | None:
         return self._by_kind.get(kind)
 
+    def kinds(self) -> list[str]:
+        return sorted(self._by_kind)
+
     def __len__(self) -> int:
         return len(self._by_kind)
 

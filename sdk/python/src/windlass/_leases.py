@@ -27,8 +27,10 @@ class Held:
         return {"id": self.job.id, "attempt": self.job.attempt, "lease": self.job.lease, **(fields or {})}
 
 
-def take(worker: str, queues: Sequence[str], count: int, wait: float, lease: float) -> Call[list[LeasedJob]]:
-    body = {
+def take(
+    worker: str, queues: Sequence[str], kinds: Sequence[str], count: int, wait: float, lease: float
+) -> Call[list[LeasedJob]]:
+    body: dict[str, Any] = {
         "worker": worker,
         "max": min(count, MAX_ITEMS),
         "waitMs": round(wait * 1000),
@@ -36,6 +38,8 @@ def take(worker: str, queues: Sequence[str], count: int, wait: float, lease: flo
     }
     if queues:
         body["queues"] = list(queues)
+    if kinds:
+        body["kinds"] = list(kinds)
     # Whether jobs were taken is not known after a lost connection; asking again is right either way.
     return Call(
         "POST",

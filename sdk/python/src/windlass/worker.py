@@ -9,6 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from windlass._aio_transport import AsyncHttpTransport, AsyncTransport
 from windlass._duration import to_seconds
 from windlass._engine import Engine, Settings, Stats
 from windlass._handlers import H, Handlers
+from windlass._processes import Processes
 from windlass._target import Target
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -47,7 +49,7 @@ class Worker:
         renew_every: float | timedelta | None = None,
         poll: float | timedelta = 10.0,
         grace: float | timedelta = 25.0,
-        send_traces: bool = False,
+        send_traces: bool = True,
         tls: ssl.SSLContext | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
@@ -59,7 +61,7 @@ class Worker:
             a cancelled job's handler learns of it then.
         poll: how long one request waits for jobs.
         grace: how long running handlers may go on after a stop.
-        send_traces: send stack traces of failures; the server must accept the field `trace`.
+        send_traces: send stack traces of failures; they are kept with the attempt.
         """
         if isinstance(queues, str):
             raise TypeError("queues must be a list of names, not one text")
@@ -81,6 +83,7 @@ class Worker:
         self.handlers = Handlers()
         self.stats = Stats()
         self._engine: tuple[asyncio.AbstractEventLoop, Engine] | None = None
+        self._processes: Processes | None = None
         self._stop_requests = 0
         # A signal may arrive while its own thread holds the lock.
         self._lock = threading.RLock()
@@ -97,9 +100,54 @@ class Worker:
 
         return register
 
-    def run(self, *, handle_signals: bool = True) -> None:
-        """Works until SIGTERM, SIGINT or `stop`; then drains. A second signal cuts the grace time short."""
-        asyncio.run(self.run_async(handle_signals=handle_signals))
+    def run(self, *, processes: int = 1, handle_signals: bool = True) -> None:
+        """Works until SIGTERM, SIGINT or `stop`; then drains. A second signal cuts the grace time short.
+
+        With `processes`, that many copies of this process work, each with `concurrency` attempts at once: for handlers
+        that fill a processor. One that dies is replaced, and its jobs run again by their policy. Call it in the main
+        thread, before other threads are started; the counts in `stats` stay those of this process, which only
+        watches. Not on Windows.
+        """
+        if processes < 1:
+            raise ValueError("processes must be at least 1")
+        if processes == 1:
+            asyncio.run(self.run_async(handle_signals=handle_signals))
+            return
+        if not len(self.handlers):
+            raise ValueError("the worker has no handlers")
+        group = Processes(processes, self._run_child)
+        with self._lock:
+            self._processes = group
+            for _ in range(self._stop_requests):
+                group.stop()
+        try:
+            with _plain_signals(group.stop) if handle_signals else contextlib.nullcontext():
+                group.run()
+        finally:
+            with self._lock:
+                self._processes = None
+                self._stop_requests = 0
+
+    def _run_child(self, number: int, lifeline: int) -> None:
+        """The work of one of several processes: drains when it is asked to, or when its parent has died."""
+        self.settings = replace(self.settings, name=f"{self.settings.name}-{number + 1}")
+        self._processes = None
+        self._lock = threading.RLock()
+
+        async def work() -> None:
+            loop = asyncio.get_running_loop()
+
+            def orphaned() -> None:
+                loop.remove_reader(lifeline)
+                self.stop()
+
+            loop.add_reader(lifeline, orphaned)
+            with _signals(loop, self.stop, (signal.SIGTERM,)):
+                # From here on a stop is handled.
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+                await self.run_async()
+
+        asyncio.run(work())
 
     async def run_async(self, *, handle_signals: bool = False) -> None:
         """The same inside a running event loop, for programs that do more than work."""
@@ -126,6 +174,8 @@ class Worker:
         thread. The second call cuts the grace time short."""
         with self._lock:
             self._stop_requests += 1
+            if self._processes is not None:
+                self._processes.stop()
             if self._engine is not None:
                 loop, engine = self._engine
                 loop.call_soon_threadsafe(engine.stop)
@@ -138,13 +188,29 @@ class Worker:
 
 
 @contextlib.contextmanager
-def _signals(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> Iterator[None]:
+def _plain_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """The same without an event loop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {one: signal.signal(one, lambda *_: stop()) for one in SIGNALS}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def _signals(
+    loop: asyncio.AbstractEventLoop, stop: Callable[[], None], numbers: Sequence[signal.Signals] = SIGNALS
+) -> Iterator[None]:
     """Calls `stop` on SIGTERM and SIGINT. Only the main thread may handle signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before: dict[signal.Signals, Any] = {}
-    for one in SIGNALS:
+    for one in numbers:
         before[one] = signal.getsignal(one)
         try:
             loop.add_signal_handler(one, stop)
