@@ -4,6 +4,7 @@
 
 mod background;
 mod handed_out;
+mod keyed;
 mod results;
 mod scope;
 mod take;
@@ -12,6 +13,7 @@ mod undelivered;
 pub use crate::leases::limits::{MAX_ITEMS, MAX_LEASE, MAX_WAIT, MIN_LEASE};
 pub use crate::leases::text::MAX_RESULT;
 pub use crate::worker::DEFAULT_LEASE;
+pub use keyed::Keyed;
 pub use results::{Answer, AttemptResult, HeldAttempt};
 pub use scope::{RemoteWorker, WorkScope};
 pub use take::TakeRequest;

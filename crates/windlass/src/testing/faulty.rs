@@ -8,7 +8,7 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting,
     SettingKey, Steps, Store, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{JobLife, Reads, Registry};
+use crate::store::{JobLife, KeyedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -194,6 +194,9 @@ impl Reads for FaultyStore {
     }
     async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
         faulty!(self, "jobs_by_id", self.inner.jobs_by_id(scope, ids))
+    }
+    async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>> {
+        faulty!(self, "keyed", self.inner.keyed(tenant, key))
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         faulty!(self, "jobs", self.inner.jobs(scope, filter, page))

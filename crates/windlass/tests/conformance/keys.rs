@@ -3,7 +3,7 @@ use crate::world::*;
 use windlass::core::Millis;
 use windlass::core::job::Kind;
 use windlass::low_level::job::{DEFAULT_KEY_WINDOW, Idempotency, KeyWindow, NewJob};
-use windlass::low_level::stores::{Atomicity, Enqueued, SettingKey};
+use windlass::low_level::stores::{Atomicity, Enqueued, KeyedJob, SettingKey};
 
 fn keyed(key: &str) -> NewJob {
     let idempotency = Idempotency { key: key.into(), window: KeyWindow::For(DEFAULT_KEY_WINDOW) };
@@ -129,4 +129,29 @@ async fn a_key_outlives_a_job_that_its_queue_does_not_keep() {
     w.succeed(&w.claim_one().await).await;
     assert!(w.find(id).await.is_none());
     assert_eq!(w.try_put(keyed("k")).await, Enqueued::Existing(id));
+}
+
+#[tokio::test]
+async fn a_live_job_is_found_by_its_key_with_the_lease_it_runs_under() {
+    let w = world().await;
+    let live = |key: &str| NewJob { idempotency: Some(Idempotency { key: key.into(), window: KeyWindow::Live }), ..job() };
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), None);
+    let id = w.put(live("k")).await;
+    let waiting = KeyedJob { job: id, lease: None };
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), Some(waiting));
+    assert_eq!(w.store.keyed(&tenant("acme"), "k").await.unwrap(), None);
+    assert_eq!(w.store.keyed(&tenant("default"), "K").await.unwrap(), None);
+    let claimed = w.claim_one().await;
+    let running = KeyedJob { job: id, lease: Some(claimed.lease) };
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), Some(running));
+    // However old the key is.
+    w.advance(Millis::from_secs(100 * 86_400));
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), Some(running));
+    w.fail(&claimed).await;
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), Some(waiting));
+    w.advance(DEFAULT_KEY_WINDOW);
+    w.succeed(&w.claim_one().await).await;
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), None);
+    let second = w.put(live("k")).await;
+    assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), Some(KeyedJob { job: second, lease: None }));
 }

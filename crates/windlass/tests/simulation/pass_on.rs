@@ -8,6 +8,9 @@ macro_rules! pass_on_reads {
             async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
                 self.inner.job(scope, id).await
             }
+            async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>> {
+                self.inner.keyed(tenant, key).await
+            }
             async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
                 self.inner.jobs(scope, filter, page).await
             }

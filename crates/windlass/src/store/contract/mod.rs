@@ -19,7 +19,7 @@ pub use operations::{
     Alert, AlertChange, AlertStatus, Amended, Audit, Cancelled, Discard, Discarded, Session, Token, WorkerReport,
 };
 pub use read::{DeadCount, DeadGroup, Depth, Holder, JobFilter, Order, Page, Scope, Steps};
-pub use reads::Reads;
+pub use reads::{KeyedJob, Reads};
 pub use reap::{Reap, Spared};
 pub use registry::Registry;
 pub use replay::{Replay, Replayed, Spacing};

@@ -1,11 +1,20 @@
 //! Reads of jobs and counts. Reads change nothing.
 
 use super::*;
-use crate::job::Job;
+use crate::job::{Job, LeaseId};
 use crate::tally::Tally;
 use async_trait::async_trait;
-use windlass_core::job::Kind;
+use windlass_core::job::{Kind, Tenant};
 use windlass_core::{Attempt, JobId, Timestamp};
+
+/// A live job that was found by its idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyedJob {
+    /// The job.
+    pub job: JobId,
+    /// The lease it runs under; none while it waits.
+    pub lease: Option<LeaseId>,
+}
 
 /// Reads of jobs and counts. Reads change nothing.
 #[async_trait]
@@ -24,6 +33,9 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
 
     /// Who runs those of these jobs that run, in any order. The caller has checked that it may see the jobs.
     async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>>;
+
+    /// The live job under an idempotency key, and the lease it runs under. `None` if no live job has the key.
+    async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>>;
 
     /// Live and archived jobs by id, filtered, a page at a time.
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>>;

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
-use crate::store::{JobLife, Reads, Registry};
+use crate::store::{JobLife, KeyedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -117,6 +117,9 @@ impl JobLife for MemoryStore {
 impl Reads for MemoryStore {
     async fn job(&self, scope: &Scope, id: JobId) -> Result<Option<Job>> {
         Ok(self.state().find(scope, id).cloned())
+    }
+    async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>> {
+        Ok(read::keyed(&self.state(), tenant, key))
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         Ok(read::jobs(&self.state(), scope, filter, page))

@@ -1,12 +1,12 @@
 //! Reads: jobs, attempts, groups, depths, tallies.
 
-use super::super::{DeadCount, DeadGroup, Depth, Holder, JobFilter, Order, Page, Queue, Scope, Steps};
+use super::super::{DeadCount, DeadGroup, Depth, Holder, JobFilter, KeyedJob, Order, Page, Queue, Scope, Steps};
 use super::state::State;
 use crate::fingerprint::{fingerprint, normalise};
 use crate::job::Job;
 use crate::tally::{Tally, window_start};
 use std::collections::BTreeMap;
-use windlass_core::job::Kind;
+use windlass_core::job::{Kind, Tenant};
 use windlass_core::{Attempt, JobId, State as JobState, Timestamp};
 
 pub(super) fn jobs(state: &State, scope: &Scope, filter: &JobFilter, page: Page) -> Vec<Job> {
@@ -18,6 +18,12 @@ pub(super) fn jobs(state: &State, scope: &Scope, filter: &JobFilter, page: Page)
     }
     let beyond = |job: &&Job| is_beyond(job.id, page);
     found.into_iter().filter(beyond).take(page.limit as usize).cloned().collect()
+}
+
+pub(super) fn keyed(state: &State, tenant: &Tenant, key: &str) -> Option<KeyedJob> {
+    let held = state.keys.get(&(tenant.clone(), key.into()))?;
+    let lease = state.running.get(&held.job).copied();
+    state.live.contains_key(&held.job).then_some(KeyedJob { job: held.job, lease })
 }
 
 pub(super) fn attempts(state: &State, scope: &Scope, id: JobId, limit: u32) -> Vec<Attempt> {

@@ -14,7 +14,7 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
     Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{JobLife, Reads, Registry};
+use crate::store::{JobLife, KeyedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -98,6 +98,9 @@ impl Reads for PostgresStore {
     }
     async fn jobs_by_id(&self, scope: &Scope, ids: &[JobId]) -> Result<Vec<Job>> {
         read::jobs_by_id(&self.inner, scope, ids).await
+    }
+    async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>> {
+        read::keyed(&self.inner, tenant, key).await
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         read::jobs(&self.inner, scope, filter, page).await

@@ -14,7 +14,7 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
     Setting, SettingKey, Steps, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{JobLife, Reads, Registry};
+use crate::store::{JobLife, KeyedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -102,6 +102,10 @@ impl Reads for SqliteStore {
             Ok(found?.into_iter().flatten().collect())
         })
         .await
+    }
+    async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>> {
+        let (tenant, key) = (tenant.clone(), key.to_owned());
+        self.read(move |reader| reader.keyed(&tenant, &key)).await
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
         let (scope, filter) = (scope.clone(), filter.clone());

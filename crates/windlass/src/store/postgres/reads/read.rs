@@ -1,6 +1,6 @@
 //! Reads: jobs, attempts, groups.
 
-use crate::job::Job;
+use crate::job::{Job, LeaseId};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
@@ -10,7 +10,7 @@ use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
-use crate::store::{DeadCount, DeadGroup, Holder, JobFilter, Order, Page, Queue, Scope, Steps, StoreError};
+use crate::store::{DeadCount, DeadGroup, Holder, JobFilter, KeyedJob, Order, Page, Queue, Scope, Steps, StoreError};
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, JobId, State, Timestamp};
@@ -67,6 +67,24 @@ pub(in crate::store::postgres) async fn job(
             }
         }
         Ok(None)
+    })
+    .await
+}
+
+pub(in crate::store::postgres) async fn keyed(
+    store: &Inner,
+    tenant: &Tenant,
+    key: &str,
+) -> Result<Option<KeyedJob>, StoreError> {
+    let tenant = tenant.as_str();
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let rows = lent.query(Sql::Keyed, &[&tenant, &key]).await?;
+        let read = |row| {
+            let row = Columns::new(row);
+            Ok(KeyedJob { job: JobId(row.get("id")?), lease: row.get::<Option<i64>>("lease_id")?.map(LeaseId) })
+        };
+        rows.first().map(read).transpose()
     })
     .await
 }

@@ -6,6 +6,13 @@ SELECT {live} FROM {schema}.jobs j WHERE j.id = ANY ($1::bigint[])
 -- Archived jobs by id, by each partition's index.
 SELECT {archived} FROM {schema}.archive j WHERE j.id = ANY ($1::bigint[])
 
+-- name: keyed
+-- The live job under a key, and the lease it runs under.
+SELECT j.id, j.lease_id
+FROM {schema}.keys k
+JOIN {schema}.jobs j ON j.id = k.job_id
+WHERE k.tenant = $1::text AND k.key = $2::text
+
 -- name: is_live
 -- Whether a job has not finished.
 SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint) AS is_live

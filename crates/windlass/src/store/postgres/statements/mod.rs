@@ -72,7 +72,7 @@ statements! {
             Replay = "replay", Discard = "discard", Amend = "amend",
         }
         "jobs" {
-            JobLive = "job_live", JobArchived = "job_archived", IsLive = "is_live",
+            JobLive = "job_live", JobArchived = "job_archived", IsLive = "is_live", Keyed = "keyed",
             JobsNewest = "jobs_newest", JobsOldest = "jobs_oldest", DeadGroups = "dead_groups",
             DeadSeries = "dead_series",
         }

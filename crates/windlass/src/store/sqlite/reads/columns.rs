@@ -45,6 +45,7 @@ columns!(
 );
 columns!(due: id, due_at);
 columns!(key: job_id, expires_at, is_live);
+columns!(keyed: job_id, lease_id);
 columns!(body: kind, payload);
 columns!(standing: queue_id, kind, state, priority, due_at, start_by, has_started, is_discarded);
 columns!(lease: id, worker, length_ms);

@@ -1,12 +1,12 @@
 //! Reads: jobs, attempts, groups, depths, tallies.
 
 use crate::fingerprint::normalise;
-use crate::job::{Job, QueueId};
+use crate::job::{Job, LeaseId, QueueId};
 use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
-use crate::store::sqlite::reads::columns::{dead_group, depth, job_attempt, queue_count, tally};
+use crate::store::sqlite::reads::columns::{dead_group, depth, job_attempt, keyed, queue_count, tally};
 use crate::store::sqlite::reads::rows;
-use crate::store::{DeadGroup, Depth, JobFilter, Order, Page, Queue, Scope, StoreError};
+use crate::store::{DeadGroup, Depth, JobFilter, KeyedJob, Order, Page, Queue, Scope, StoreError};
 use crate::tally::{Tally, window_start};
 use rusqlite::types::Value;
 use rusqlite::{Row, params, params_from_iter};
@@ -57,6 +57,15 @@ impl Reader {
         }
         found.truncate(page.limit as usize);
         Ok(found)
+    }
+
+    pub(in crate::store::sqlite) fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>> {
+        let mut select = self.conn.prepare_cached(sql!("jobs.sql", "keyed"))?;
+        let found = rows::all(select.query(params![tenant.as_str(), key])?, |row| {
+            let lease = row.get::<_, Option<i64>>(keyed::lease_id)?.map(LeaseId);
+            Ok(KeyedJob { job: JobId(row.get(keyed::job_id)?), lease })
+        })?;
+        Ok(found.into_iter().next())
     }
 
     fn list(&mut self, half: Half, select: &str, values: &[Value]) -> Result<Vec<Job>> {

@@ -14,6 +14,14 @@ SELECT {job} FROM windlass_live WHERE id = ?1
 -- name: job_archived
 SELECT {job}, {finished} FROM windlass_archive WHERE id = ?1
 
+-- name: keyed
+-- The live job under a key, and the lease it runs under.
+SELECT k.job_id, r.lease_id
+FROM windlass_keys k
+CROSS JOIN windlass_jobs j ON j.id = k.job_id
+LEFT JOIN windlass_running r ON r.id = j.id
+WHERE k.tenant = ?1 AND k.key = ?2
+
 -- name: is_live
 SELECT 1 FROM windlass_jobs WHERE id = ?1
 
