@@ -48,7 +48,7 @@ impl Drop for Stream {
 ///
 /// The name of an event says what happened (queued, started, succeeded, retried, `gave_up`, cancelled, postponed); its
 /// data is JSON. A client that reads too slowly gets the event `lagged` with the number of events it missed.
-#[utoipa::path(get, path = "/api/v1/events", tag = "events",
+#[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("job" = Option<i64>, Query)),
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 429, description = "Too many streams", body = ProblemBody)))]

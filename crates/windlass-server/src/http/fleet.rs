@@ -63,7 +63,7 @@ pub(crate) struct AuditView {
 }
 
 /// Actions of operators, newest first.
-#[utoipa::path(get, path = "/api/v1/audit", tag = "fleet", params(("limit" = Option<u32>, Query)),
+#[utoipa::path(get, path = "/api/v1/audit", operation_id = "listAudit", tag = "fleet", params(("limit" = Option<u32>, Query)),
     responses((status = 200, body = Listing<AuditView>)))]
 pub(crate) async fn audit(
     State(app): State<App>,
@@ -84,7 +84,7 @@ pub(crate) async fn audit(
 }
 
 /// Workers that reported within the last minute.
-#[utoipa::path(get, path = "/api/v1/workers", tag = "fleet", responses((status = 200, body = Listing<WorkerView>)))]
+#[utoipa::path(get, path = "/api/v1/workers", operation_id = "listWorkers", tag = "fleet", responses((status = 200, body = Listing<WorkerView>)))]
 pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<WorkerView>>, Problem> {
     caller.for_all_tenants()?;
     let seen = app.windlass().workers().seen_within(SEEN_WITHIN).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result
 }
 
 /// Alerts: pending, firing and resolved.
-#[utoipa::path(get, path = "/api/v1/alerts", tag = "fleet", responses((status = 200, body = Listing<AlertView>)))]
+#[utoipa::path(get, path = "/api/v1/alerts", operation_id = "listAlerts", tag = "fleet", responses((status = 200, body = Listing<AlertView>)))]
 pub(crate) async fn alerts(State(app): State<App>, caller: May<Read>) -> Result<Json<Listing<AlertView>>, Problem> {
     caller.for_all_tenants()?;
     let alerts = app.windlass().alerts().list().await?;

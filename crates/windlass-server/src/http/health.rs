@@ -22,13 +22,13 @@ pub(crate) struct Health {
 }
 
 /// The process is alive.
-#[utoipa::path(get, path = "/healthz", tag = "health", responses((status = 200, body = Health)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "getHealth", tag = "health", responses((status = 200, body = Health)))]
 pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), store: None, warnings: Vec::new() })
 }
 
 /// The store can be written to, its schema is current, and the server is not stopping.
-#[utoipa::path(get, path = "/readyz", tag = "health",
+#[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "health",
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if app.draining().is_cancelled() {
@@ -44,7 +44,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
 }
 
 /// Metrics for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "health",
+#[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "health",
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(crate) async fn metrics(State(app): State<App>, caller: May<Read>) -> Result<Response, Problem> {
     caller.for_all_tenants()?;

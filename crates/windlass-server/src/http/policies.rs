@@ -4,6 +4,7 @@ use super::app::App;
 use super::auth::{May, Read};
 use super::input::body::Body;
 use super::input::fields::{Faults, Fields};
+use super::openapi::types;
 use super::output::page::Listing;
 use super::output::problem::{Problem, ProblemBody};
 use axum::Json;
@@ -33,7 +34,7 @@ pub(crate) struct PolicyView {
     line: String,
     /// A description in words.
     explained: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::Policy)]
     policy: Value,
 }
 
@@ -42,9 +43,11 @@ pub(crate) struct PolicyView {
 #[schema(as = PolicyPreviewRequest, example = json!({"policy": "full-jitter", "count": 5}))]
 #[expect(dead_code, reason = "documents what `preview_one` accepts")]
 pub(crate) struct PreviewBody {
-    #[schema(value_type = Object)]
+    /// A policy's name, line or object.
+    #[schema(value_type = types::PolicyInput)]
     policy: Value,
     /// 0 to 1000; the policy's own number of retries if absent.
+    #[schema(minimum = 0, maximum = 1000)]
     count: Option<u32>,
 }
 
@@ -52,23 +55,23 @@ pub(crate) struct PreviewBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PolicyPreview)]
 pub(crate) struct PreviewView {
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::Policy)]
     policy: Value,
-    /// `{retry, delayMs (before jitter), minMs, maxMs, totalMs}`
-    #[schema(value_type = Vec<Object>)]
+    /// The retries, the first one first.
+    #[schema(value_type = Vec<types::PreviewedDelay>)]
     delays: Value,
     explained: String,
 }
 
 /// List policies: presets, and the operator's own.
-#[utoipa::path(get, path = "/api/v1/policies", tag = "policies", responses((status = 200, body = Listing<PolicyView>)))]
+#[utoipa::path(get, path = "/api/v1/policies", operation_id = "listPolicies", tag = "policies", responses((status = 200, body = Listing<PolicyView>)))]
 async fn list(State(app): State<App>, _caller: May<Read>) -> Result<Json<Listing<PolicyView>>, Problem> {
     let policies = app.windlass().policies().list().await?;
     Ok(Json(Listing::whole(policies.into_iter().map(PolicyView::from).collect())))
 }
 
 /// Show one policy.
-#[utoipa::path(get, path = "/api/v1/policies/{name}", tag = "policies", params(("name" = String, Path)),
+#[utoipa::path(get, path = "/api/v1/policies/{name}", operation_id = "getPolicy", tag = "policies", params(("name" = String, Path)),
     responses((status = 200, body = PolicyView), (status = 404, body = ProblemBody)))]
 async fn get(
     State(app): State<App>,
@@ -81,7 +84,7 @@ async fn get(
 }
 
 /// Preview a policy: its delays, their jitter windows and totals.
-#[utoipa::path(post, path = "/api/v1/policies/preview", tag = "policies", request_body = PreviewBody,
+#[utoipa::path(post, path = "/api/v1/policies/preview", operation_id = "previewPolicy", tag = "policies", request_body = PreviewBody,
     responses((status = 200, body = PreviewView), (status = 422, body = ProblemBody)))]
 async fn preview_one(State(app): State<App>, _caller: May<Read>, body: Body) -> Result<Json<PreviewView>, Problem> {
     let faults = Faults::default();

@@ -70,7 +70,7 @@ pub(crate) struct Latency {
 }
 
 /// Counts over 5 minutes, 1 hour and 24 hours.
-#[utoipa::path(get, path = "/api/v1/stats", tag = "stats", params(("tenant" = Option<String>, Query)),
+#[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "stats", params(("tenant" = Option<String>, Query)),
     responses((status = 200, body = Stats)))]
 pub(crate) async fn stats(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Json<Stats>, Problem> {
     query.only(&["tenant"])?;

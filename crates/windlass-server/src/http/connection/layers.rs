@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{ALLOW, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use std::any::Any;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
@@ -66,7 +66,7 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
     }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
-    headers.insert("content-security-policy", HeaderValue::from_static(POLICY));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
 }
 

@@ -4,6 +4,7 @@ use crate::http::app::App;
 use crate::http::auth::{Caller, Manage, May};
 use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields};
+use crate::http::openapi::types;
 use crate::http::output::problem::{Problem, ProblemBody};
 use crate::http::output::view::moment;
 use axum::Json;
@@ -20,19 +21,33 @@ const MAX_RATE: u64 = 1000;
 /// The longest reason for a discard, in bytes.
 const MAX_REASON: usize = 1000;
 
-/// Which dead letters to replay or discard.
+/// Which dead letters to replay: `ids` or `filter`.
 #[derive(Debug, ToSchema)]
-#[schema(as = DeadLetterChoice)]
-#[expect(dead_code, reason = "documents what `replay` and `discard` accept")]
-pub(crate) struct ChoiceBody {
+#[schema(as = DeadLetterReplay, example = json!({"filter": {"queue": "email"}, "rate": 10}))]
+#[expect(dead_code, reason = "documents what `replay` accepts")]
+pub(crate) struct ReplayBody {
     /// Up to 10,000 ids; or `filter`.
     ids: Option<Vec<i64>>,
     /// `{tenant, queue, kind, class, since, fingerprint}`; `{}` means all.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::DeadLetterFilter>)]
     filter: Option<serde_json::Value>,
-    /// Replay: jobs per second, 1 to 1000; all at once if absent.
+    /// Jobs per second; all at once if absent.
+    #[schema(minimum = 1, maximum = 1000)]
     rate: Option<u64>,
-    /// Discard: the reason.
+}
+
+/// Which dead letters to discard: `ids` or `filter`.
+#[derive(Debug, ToSchema)]
+#[schema(as = DeadLetterDiscard, example = json!({"ids": [42], "reason": "the customer left"}))]
+#[expect(dead_code, reason = "documents what `discard` accepts")]
+pub(crate) struct DiscardBody {
+    /// Up to 10,000 ids; or `filter`.
+    ids: Option<Vec<i64>>,
+    /// `{tenant, queue, kind, class, since, fingerprint}`; `{}` means all.
+    #[schema(value_type = Option<types::DeadLetterFilter>)]
+    filter: Option<serde_json::Value>,
+    /// Why, up to 1000 bytes.
+    #[schema(max_length = 1000)]
     reason: Option<String>,
 }
 
@@ -53,6 +68,7 @@ pub(crate) struct BulkResult {
     results: Vec<IdResult>,
 }
 
+/// The result for one id.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct IdResult {
     id: i64,
@@ -64,7 +80,7 @@ pub(crate) struct IdResult {
 /// With a filter, the oldest job is sent first. A request with the same filter and rate continues where the previous
 /// one ended. A filter that matches more than 10,000 is therefore one sequence, even after interruptions. No dead
 /// letter is sent twice.
-#[utoipa::path(post, path = "/api/v1/dead-letters/replay", tag = "dead letters", request_body = ChoiceBody,
+#[utoipa::path(post, path = "/api/v1/dead-letters/replay", operation_id = "replayDeadLetters", tag = "dead letters", request_body = ReplayBody,
     responses((status = 200, body = BulkResult), (status = 422, body = ProblemBody)))]
 pub(crate) async fn replay(
     State(app): State<App>,
@@ -118,7 +134,7 @@ fn dead_letters<'a>(app: &'a App, caller: &Caller) -> DeadLetters<'a> {
 }
 
 /// Declare dead letters dealt with. They stay in the archive.
-#[utoipa::path(post, path = "/api/v1/dead-letters/discard", tag = "dead letters", request_body = ChoiceBody,
+#[utoipa::path(post, path = "/api/v1/dead-letters/discard", operation_id = "discardDeadLetters", tag = "dead letters", request_body = DiscardBody,
     responses((status = 200, body = BulkResult), (status = 422, body = ProblemBody)))]
 pub(crate) async fn discard(
     State(app): State<App>,

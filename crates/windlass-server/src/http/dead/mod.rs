@@ -51,6 +51,18 @@ pub(crate) struct GroupView {
     example_id: i64,
 }
 
+/// A page of dead letters; with `group`, the groups.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = DeadLetterList)]
+#[expect(dead_code, reason = "documents what `list` answers")]
+pub(crate) enum JobsOrGroups {
+    /// Single jobs.
+    Jobs(Listing<JobView>),
+    /// Groups of similar failures.
+    Groups(Listing<GroupView>),
+}
+
 /// A dead letter with its history and its webhook deliveries.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DeadLetter {
@@ -60,14 +72,14 @@ pub(crate) struct DeadLetter {
 }
 
 /// List dead letters, newest first, or their groups.
-#[utoipa::path(get, path = "/api/v1/dead-letters", tag = "dead letters",
+#[utoipa::path(get, path = "/api/v1/dead-letters", operation_id = "listDeadLetters", tag = "dead letters",
     params(
         ("group" = Option<bool>, Query, description = "Groups of similar failures, the largest first"),
         ("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("kind" = Option<String>, Query),
         ("class" = Option<String>, Query), ("since" = Option<String>, Query),
         ("fingerprint" = Option<String>, Query, description = "The fingerprint of a group"),
         ("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("order" = Option<String>, Query)),
-    responses((status = 200, body = Listing<JobView>)))]
+    responses((status = 200, body = JobsOrGroups)))]
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Response, Problem> {
     query.only(&["group", "queue", "tenant", "kind", "class", "since", "fingerprint", "limit", "cursor", "order"])?;
     let fingerprint = query.text("fingerprint").map(str::to_owned);
@@ -84,7 +96,7 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
 }
 
 /// Show a dead letter with its history.
-#[utoipa::path(get, path = "/api/v1/dead-letters/{id}", tag = "dead letters", params(("id" = i64, Path)),
+#[utoipa::path(get, path = "/api/v1/dead-letters/{id}", operation_id = "getDeadLetter", tag = "dead letters", params(("id" = i64, Path)),
     responses((status = 200, body = DeadLetter), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<DeadLetter>, Problem> {
     let scope = caller.tenants();

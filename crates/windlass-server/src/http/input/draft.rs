@@ -2,6 +2,7 @@
 
 use crate::http::auth::Caller;
 use crate::http::input::fields::{Fields, is_clean, kind_of};
+use crate::http::openapi::types;
 use crate::http::output::problem::Problem;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -45,44 +46,56 @@ const HTTP_KIND: &str = "http";
 #[expect(dead_code, reason = "documents what `read` accepts; a test compares the two")]
 pub(crate) struct JobBody {
     /// Chooses the handler; required unless there is `http`.
+    #[schema(value_type = Option<types::KindName>)]
     kind: Option<String>,
     /// `default` if absent.
+    #[schema(value_type = Option<types::QueueName>)]
     queue: Option<String>,
     /// Any JSON value up to 256 KiB; passed on byte for byte.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = types::AnyJson, required = false)]
     payload: Option<Value>,
     /// Only with a token for all tenants.
+    #[schema(value_type = Option<types::TenantName>)]
     tenant_id: Option<String>,
     /// lowest, low, normal, high, highest, or -2 to 2
+    #[schema(value_type = Option<types::PriorityInput>)]
     priority: Option<String>,
     /// When to run; or give `delay`.
+    #[schema(value_type = Option<types::Moment>)]
     run_at: Option<String>,
     /// How long to wait: `30s`, or milliseconds.
+    #[schema(value_type = Option<types::Duration>)]
     delay: Option<String>,
     /// A policy's name, line or object.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::PolicyInput>)]
     retry: Option<Value>,
-    /// `AT_LEAST_ONCE` (default) or `AT_MOST_ONCE`
+    /// `AT_LEAST_ONCE` if absent.
+    #[schema(pattern = "^AT_(LEAST|MOST)_ONCE$")]
     delivery: Option<String>,
     /// The longest an attempt may take.
+    #[schema(value_type = Option<types::Duration>)]
     timeout: Option<String>,
     /// The job fails (`expired`) if it has not started by then.
+    #[schema(value_type = Option<types::Moment>)]
     start_by: Option<String>,
     /// A second job with the same key is not stored; the answer is the first job.
+    #[schema(min_length = 1, max_length = 255)]
     idempotency_key: Option<String>,
     /// How long the key is kept: a duration, or `live`. 24 h if absent.
     idempotency_window: Option<String>,
     /// The webhook to send when the job finishes: `{url, events, secret, policy}`.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::WebhookInput>)]
     webhook: Option<Value>,
     /// A call to a URL: `{url, method, headers}`; the payload is its body.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::HttpInput>)]
     http: Option<Value>,
     /// Another system's name for `kind`.
+    #[schema(value_type = Option<types::KindName>)]
     job_name: Option<String>,
     /// Another system's name for `http.url`.
     api: Option<String>,
     /// Another system's name for `delivery`.
+    #[schema(pattern = "^AT_(LEAST|MOST)_ONCE$")]
     r#type: Option<String>,
 }
 

@@ -25,10 +25,11 @@ const MAX_JOBS: usize = MAX_BATCH;
 
 /// Many jobs at once.
 #[derive(Debug, ToSchema)]
-#[schema(as = NewJobs)]
+#[schema(as = NewJobs, example = json!({"jobs": [{"kind": "email", "payload": {"to": "ann@example.com"}}]}))]
 #[expect(dead_code, reason = "documents what `batch` accepts")]
 pub(crate) struct BatchBody {
     /// 1 to 10,000 jobs.
+    #[schema(min_items = 1, max_items = 10000)]
     jobs: Vec<JobBody>,
     /// True (default): all jobs are stored, or none. False: each job is stored independently.
     atomic: Option<bool>,
@@ -41,6 +42,7 @@ pub(crate) struct BatchResult {
     results: Vec<ItemResult>,
 }
 
+/// The result for one job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ItemResult {
@@ -57,7 +59,7 @@ pub(crate) struct ItemResult {
 }
 
 /// Store up to 10,000 jobs in one commit.
-#[utoipa::path(post, path = "/api/v1/jobs/batch", tag = "jobs", request_body = BatchBody,
+#[utoipa::path(post, path = "/api/v1/jobs/batch", operation_id = "enqueueJobs", tag = "jobs", request_body = BatchBody,
     responses(
         (status = 201, description = "All stored", body = BatchResult),
         (status = 200, description = "A result for each job; not all were created", body = BatchResult),

@@ -25,7 +25,7 @@ const TRACEPARENT_LENGTH: usize = 55;
 /// Store one job.
 ///
 /// The job is durable when the request is answered. A body with `schedule` (a cron line) creates a schedule instead.
-#[utoipa::path(post, path = "/api/v1/jobs", tag = "jobs",
+#[utoipa::path(post, path = "/api/v1/jobs", operation_id = "enqueueJob", tag = "jobs",
     params(("Idempotency-Key" = Option<String>, Header, description = "Like `idempotencyKey` in the body")),
     request_body = JobBody,
     responses(

@@ -16,7 +16,7 @@ const DEFAULT_ATTEMPTS: u32 = 10;
 /// The latest attempts, oldest first.
 ///
 /// For a schedule's id: the attempts of all its runs.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}/history", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{id}/history", operation_id = "getJobHistory", tag = "jobs",
     params(("id" = i64, Path, description = "The id of a job or a schedule"), ("limit" = Option<u32>, Query)),
     responses((status = 200, body = Listing<AttemptView>), (status = 404, body = ProblemBody)))]
 pub(crate) async fn history(

@@ -17,7 +17,7 @@ const MAX_WORD: usize = 200;
 const FILTERS: &[&str] = &["queue", "tenant", "kind", "class", "since", "limit", "cursor", "order"];
 
 /// List jobs, newest first.
-#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs", operation_id = "listJobs", tag = "jobs",
     params(
         ("state" = Option<String>, Query, description = "One or more states, separated by commas; other systems' names are accepted"),
         ("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("kind" = Option<String>, Query),

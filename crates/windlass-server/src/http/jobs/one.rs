@@ -7,6 +7,7 @@ use crate::http::deliveries::{self, JobWithDeliveries};
 use crate::http::input::body::Body;
 use crate::http::input::draft;
 use crate::http::input::fields::{Faults, Fields};
+use crate::http::openapi::types;
 use crate::http::output::problem::{Problem, ProblemBody};
 use crate::http::output::view::JobView;
 use axum::Json;
@@ -19,17 +20,22 @@ use windlass_core::JobId;
 
 /// A change to a waiting job.
 #[derive(Debug, ToSchema)]
-#[schema(as = JobChange, rename_all = "camelCase")]
+#[schema(as = JobChange, rename_all = "camelCase", example = json!({"priority": "high", "delay": "10s"}))]
 #[expect(dead_code, reason = "documents what `amend` accepts")]
 pub(crate) struct AmendBody {
+    /// The new priority.
+    #[schema(value_type = Option<types::PriorityInput>)]
     priority: Option<String>,
+    /// The new time.
+    #[schema(value_type = Option<types::Moment>)]
     run_at: Option<String>,
     /// Instead of `runAt`: how long from now.
+    #[schema(value_type = Option<types::Duration>)]
     delay: Option<String>,
 }
 
 /// Show a job with its webhook deliveries.
-#[utoipa::path(get, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
+#[utoipa::path(get, path = "/api/v1/jobs/{id}", operation_id = "getJob", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, body = JobWithDeliveries), (status = 404, body = ProblemBody)))]
 pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobWithDeliveries>, Problem> {
     let scope = caller.tenants();
@@ -39,7 +45,7 @@ pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Re
 }
 
 /// Change the priority or time of a waiting job.
-#[utoipa::path(patch, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)), request_body = AmendBody,
+#[utoipa::path(patch, path = "/api/v1/jobs/{id}", operation_id = "changeJob", tag = "jobs", params(("id" = i64, Path)), request_body = AmendBody,
     responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
         (status = 409, description = "It is not waiting", body = ProblemBody)))]
 pub(crate) async fn amend(
@@ -59,7 +65,7 @@ pub(crate) async fn amend(
 /// Cancel a job.
 ///
 /// A waiting job ends at once (200). A running job is asked to stop (202).
-#[utoipa::path(delete, path = "/api/v1/jobs/{id}", tag = "jobs", params(("id" = i64, Path)),
+#[utoipa::path(delete, path = "/api/v1/jobs/{id}", operation_id = "cancelJob", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, description = "Cancelled", body = JobView),
         (status = 202, description = "Asked to stop", body = JobView), (status = 404, body = ProblemBody),
         (status = 409, description = "It has finished", body = ProblemBody)))]
@@ -76,7 +82,7 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Manage>, id: Id) 
 /// Send a job again (replay).
 ///
 /// The job keeps its id, and all its retries are available again. A waiting job becomes due now.
-#[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", tag = "jobs", params(("id" = i64, Path)),
+#[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", operation_id = "replayJob", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
         (status = 409, description = "It is running", body = ProblemBody)))]
 pub(crate) async fn retry(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Response, Problem> {

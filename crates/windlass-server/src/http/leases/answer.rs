@@ -4,6 +4,7 @@ use super::read::{self, LeaseAction};
 use crate::http::app::App;
 use crate::http::auth::{Caller, May, Work};
 use crate::http::input::body::Body;
+use crate::http::openapi::types;
 use crate::http::output::problem::{Problem, ProblemBody};
 use axum::Json;
 use axum::extract::State;
@@ -11,39 +12,115 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use windlass::remote::{self, AttemptResult, HeldAttempt, RemoteWorker};
 
-/// Results of attempts.
+/// Leases to extend.
 #[derive(Debug, ToSchema)]
-#[schema(as = LeaseResults, rename_all = "camelCase")]
+#[schema(as = LeaseExtension, rename_all = "camelCase", example = json!({"worker": "w1", "results": [{"id": 42, "attempt": 1, "lease": "…"}], "leaseMs": 30000}))]
 #[expect(dead_code, reason = "documents what `items` accepts")]
-pub(crate) struct ResultsBody {
+pub(crate) struct ExtendBody {
+    /// The worker's name, as it was when the jobs were taken.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[ -~]+$")]
     worker: String,
-    results: Vec<ResultBody>,
-    /// For `extend`: how long the leases last from now; 30000 if absent.
+    /// Up to 1000 attempts.
+    #[schema(max_items = 1000)]
+    results: Vec<HeldBody>,
+    /// How long the leases last from now; 30000 if absent.
+    #[schema(minimum = 1000, maximum = 43_200_000)]
     lease_ms: Option<u64>,
 }
 
-/// One result. `note` and `result` belong to `complete`, the fields below them to `fail`.
+/// Attempts that succeeded.
 #[derive(Debug, ToSchema)]
-#[schema(as = LeaseResult, rename_all = "camelCase")]
+#[schema(as = LeaseCompletion, rename_all = "camelCase", example = json!({"worker": "w1", "results": [{"id": 42, "attempt": 1, "lease": "…", "result": {"sent": true}}]}))]
 #[expect(dead_code, reason = "documents what `items` accepts")]
-pub(crate) struct ResultBody {
+pub(crate) struct CompleteBody {
+    /// The worker's name, as it was when the jobs were taken.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[ -~]+$")]
+    worker: String,
+    /// Up to 1000 attempts.
+    #[schema(max_items = 1000)]
+    results: Vec<SuccessBody>,
+}
+
+/// Attempts that failed, or that are given back.
+#[derive(Debug, ToSchema)]
+#[schema(as = LeaseFailure, rename_all = "camelCase", example = json!({"worker": "w1", "results": [{"id": 42, "attempt": 1, "lease": "…", "class": "Timeout", "message": "no answer"}]}))]
+#[expect(dead_code, reason = "documents what `items` accepts")]
+pub(crate) struct FailBody {
+    /// The worker's name, as it was when the jobs were taken.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[ -~]+$")]
+    worker: String,
+    /// Up to 1000 attempts.
+    #[schema(max_items = 1000)]
+    results: Vec<FailureBody>,
+}
+
+/// An attempt that the worker holds.
+#[derive(Debug, ToSchema)]
+#[schema(as = HeldAttempt, rename_all = "camelCase")]
+#[expect(dead_code, reason = "documents what `items` accepts")]
+pub(crate) struct HeldBody {
+    /// The job's id.
+    #[schema(minimum = 1)]
     id: i64,
+    /// The attempt's number.
+    #[schema(minimum = 1)]
     attempt: u32,
+    /// The lease that came with the job.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
     lease: String,
+}
+
+/// An attempt that succeeded.
+#[derive(Debug, ToSchema)]
+#[schema(as = SucceededAttempt, rename_all = "camelCase")]
+#[expect(dead_code, reason = "documents what `items` accepts")]
+pub(crate) struct SuccessBody {
+    /// The job's id.
+    #[schema(minimum = 1)]
+    id: i64,
+    /// The attempt's number.
+    #[schema(minimum = 1)]
+    attempt: u32,
+    /// The lease that came with the job.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
+    lease: String,
+    /// A text up to 8 KiB, stored with the attempt.
     note: Option<String>,
     /// JSON up to 64 KiB, stored with the job.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = types::AnyJson, required = false)]
     result: Option<serde_json::Value>,
+}
+
+/// An attempt that failed. At most one of `permanent`, `retryAfter`, `retryIn`, `snooze`, `release` and `cancel`.
+#[derive(Debug, ToSchema)]
+#[schema(as = FailedAttempt, rename_all = "camelCase")]
+#[expect(dead_code, reason = "documents what `items` accepts")]
+pub(crate) struct FailureBody {
+    /// The job's id.
+    #[schema(minimum = 1)]
+    id: i64,
+    /// The attempt's number.
+    #[schema(minimum = 1)]
+    attempt: u32,
+    /// The lease that came with the job.
+    #[schema(pattern = "^[0-9a-f]{16}$")]
+    lease: String,
+    /// A text up to 8 KiB, stored with the attempt.
+    note: Option<String>,
     /// The failure's class, such as `ValidationError`; `Error` if absent.
     class: Option<String>,
+    /// What went wrong.
     message: Option<String>,
     /// Do not retry.
     permanent: Option<bool>,
     /// Retry after at least this long.
+    #[schema(value_type = Option<types::Duration>)]
     retry_after: Option<String>,
     /// Retry after exactly this long.
+    #[schema(value_type = Option<types::Duration>)]
     retry_in: Option<String>,
     /// Not a failure: attempt the job again after this long.
+    #[schema(value_type = Option<types::Duration>)]
     snooze: Option<String>,
     /// Not a failure: the worker stops and gives the job back.
     release: Option<bool>,
@@ -59,6 +136,7 @@ pub(crate) struct Answers {
     results: Vec<Answer>,
 }
 
+/// The result for one attempt.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Answer {
     id: i64,
@@ -68,7 +146,7 @@ pub(crate) struct Answer {
 }
 
 /// Extend leases.
-#[utoipa::path(post, path = "/api/v1/leases/extend", tag = "remote workers", request_body = ResultsBody,
+#[utoipa::path(post, path = "/api/v1/leases/extend", operation_id = "extendLeases", tag = "remote workers", request_body = ExtendBody,
     responses((status = 200, body = Answers), (status = 422, body = ProblemBody)))]
 pub(crate) async fn extend(State(app): State<App>, caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
     let (worker, lease_for, items) = read::items(&body, LeaseAction::Extend)?;
@@ -78,14 +156,14 @@ pub(crate) async fn extend(State(app): State<App>, caller: May<Work>, body: Body
 }
 
 /// Report that attempts succeeded.
-#[utoipa::path(post, path = "/api/v1/leases/complete", tag = "remote workers", request_body = ResultsBody,
+#[utoipa::path(post, path = "/api/v1/leases/complete", operation_id = "completeLeases", tag = "remote workers", request_body = CompleteBody,
     responses((status = 200, body = Answers), (status = 422, body = ProblemBody)))]
 pub(crate) async fn complete(State(app): State<App>, caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
     finish(&app, &caller, &body, LeaseAction::Complete).await
 }
 
 /// Report that attempts failed, or give jobs back.
-#[utoipa::path(post, path = "/api/v1/leases/fail", tag = "remote workers", request_body = ResultsBody,
+#[utoipa::path(post, path = "/api/v1/leases/fail", operation_id = "failLeases", tag = "remote workers", request_body = FailBody,
     responses((status = 200, body = Answers), (status = 422, body = ProblemBody)))]
 pub(crate) async fn fail(State(app): State<App>, caller: May<Work>, body: Body) -> Result<Json<Answers>, Problem> {
     finish(&app, &caller, &body, LeaseAction::Fail).await

@@ -5,6 +5,7 @@ use crate::http::app::App;
 use crate::http::auth::{May, Work};
 use crate::http::connection::connections::{ConnectionSlot, Waiting};
 use crate::http::input::body::Body;
+use crate::http::openapi::types;
 use crate::http::output::problem::{Kind, Problem, ProblemBody};
 use crate::http::output::view::raw;
 use axum::extract::State;
@@ -21,14 +22,19 @@ use windlass_core::Millis;
 #[expect(dead_code, reason = "documents what `take` accepts")]
 pub(crate) struct LeaseBody {
     /// The worker's name, recorded with each attempt.
+    #[schema(min_length = 1, max_length = 128, pattern = "^[ -~]+$")]
     worker: String,
     /// Any queue if absent.
+    #[schema(value_type = Option<Vec<types::QueueName>>)]
     queues: Option<Vec<String>>,
     /// 1 to 1000; 1 if absent.
+    #[schema(minimum = 1, maximum = 1000)]
     max: Option<u32>,
     /// How long to wait for jobs, up to 60000; 0 if absent.
+    #[schema(minimum = 0, maximum = 60000)]
     wait_ms: Option<u64>,
     /// How long the leases last without being extended; 30000 if absent.
+    #[schema(minimum = 1000, maximum = 43_200_000)]
     lease_ms: Option<u64>,
 }
 
@@ -49,7 +55,7 @@ pub(crate) struct LeasedJob {
     tenant_id: String,
     queue: String,
     kind: String,
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::AnyJson)]
     payload: Box<RawValue>,
     failures: u32,
     max_attempts: u32,
@@ -69,7 +75,7 @@ pub(crate) struct LeasedJob {
 ///
 /// Waits up to `waitMs` for the first job. Each job has its own lease. Extend the lease while the job runs, and report
 /// the result before the lease ends.
-#[utoipa::path(post, path = "/api/v1/leases", tag = "remote workers", request_body = LeaseBody,
+#[utoipa::path(post, path = "/api/v1/leases", operation_id = "takeLeases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
 pub(crate) async fn take(
     State(app): State<App>,

@@ -1,6 +1,7 @@
 //! Jobs and attempts as the API shows them. Secrets are never shown; the payload is shown exactly as the caller sent
 //! it.
 
+use crate::http::openapi::types;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,7 +43,7 @@ pub(crate) struct JobView {
     first_attempt_at: Option<String>,
     finished_at: Option<String>,
     /// The effective policy, stored with the job.
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::Policy)]
     retry: Value,
     /// Why the job was given up: permanent, exhausted, deadline, expired, `at_most_once` or `crash_loop`.
     reason: Option<&'static str>,
@@ -52,9 +53,9 @@ pub(crate) struct JobView {
     timeout_ms: Option<u64>,
     idempotency_key: Option<String>,
     cancel_requested: bool,
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::AnyJson)]
     payload: Box<RawValue>,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = types::AnyJson)]
     result: Option<Box<RawValue>>,
     http: Option<CallView>,
     webhook: Option<WebhookView>,
@@ -82,7 +83,7 @@ pub(crate) struct WebhookView {
     url: String,
     events: Vec<&'static str>,
     signed: bool,
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::Policy)]
     policy: Value,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Purged {
 }
 
 /// Pause a queue: none of its jobs start until it is resumed.
-#[utoipa::path(post, path = "/api/v1/queues/{name}/pause", tag = "queues",
+#[utoipa::path(post, path = "/api/v1/queues/{name}/pause", operation_id = "pauseQueue", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)),
     responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
 pub(crate) async fn pause(
@@ -49,7 +49,7 @@ pub(crate) async fn pause(
 }
 
 /// Resume a paused queue.
-#[utoipa::path(post, path = "/api/v1/queues/{name}/resume", tag = "queues",
+#[utoipa::path(post, path = "/api/v1/queues/{name}/resume", operation_id = "resumeQueue", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)),
     responses((status = 200, body = Paused), (status = 404, body = ProblemBody)))]
 pub(crate) async fn resume(
@@ -63,7 +63,7 @@ pub(crate) async fn resume(
 }
 
 /// Cancel all waiting jobs of a queue, or up to `limit` of them; continue with `cursor`.
-#[utoipa::path(post, path = "/api/v1/queues/{name}/purge", tag = "queues",
+#[utoipa::path(post, path = "/api/v1/queues/{name}/purge", operation_id = "purgeQueue", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query), ("limit" = Option<u32>, Query),
         ("cursor" = Option<String>, Query)),
     responses((status = 200, body = Purged), (status = 404, body = ProblemBody)))]

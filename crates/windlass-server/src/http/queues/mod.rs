@@ -28,7 +28,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 }
 
 /// List queues: depth, the oldest due job, rates of the last 5 minutes, and settings.
-#[utoipa::path(get, path = "/api/v1/queues", tag = "queues", params(("tenant" = Option<String>, Query)),
+#[utoipa::path(get, path = "/api/v1/queues", operation_id = "listQueues", tag = "queues", params(("tenant" = Option<String>, Query)),
     responses((status = 200, body = Listing<QueueView>)))]
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Json<Listing<QueueView>>, Problem> {
     query.only(&["tenant"])?;

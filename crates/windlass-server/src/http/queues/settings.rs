@@ -6,6 +6,7 @@ use crate::http::auth::{Admin, May};
 use crate::http::input::body::Body;
 use crate::http::input::fields::{Faults, Fields};
 use crate::http::input::query::Query;
+use crate::http::openapi::types;
 use crate::http::output::problem::{Problem, ProblemBody};
 use crate::http::policies::policy_pointer;
 use axum::Json;
@@ -17,15 +18,15 @@ use windlass::client::{Keep, PolicyFault, QueueSettings, Scope};
 
 /// The settings of a queue. An omitted setting returns to its default.
 #[derive(Debug, ToSchema)]
-#[schema(as = QueueSettings)]
+#[schema(as = QueueSettings, example = json!({"policy": "full-jitter", "retention": {"succeeded": "1d"}}))]
 #[expect(dead_code, reason = "documents what `put` accepts")]
 pub(crate) struct SettingsBody {
     /// A policy's name, line or object.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::PolicyInput>)]
     policy: Option<Value>,
     /// How long finished jobs are kept: `{"succeeded":"7d","cancelled":"7d","failed":"forever"}`; `0` drops them on
     /// finish.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::RetentionInput>)]
     retention: Option<Value>,
 }
 
@@ -43,7 +44,7 @@ pub(crate) struct SettingsView {
 /// Set a queue's policy and retention.
 ///
 /// Jobs that are already stored keep their policy. `?tenant=*` sets it for every tenant.
-#[utoipa::path(put, path = "/api/v1/queues/{name}", tag = "queues",
+#[utoipa::path(put, path = "/api/v1/queues/{name}", operation_id = "setQueue", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)), request_body = SettingsBody,
     responses((status = 200, body = SettingsView), (status = 422, body = ProblemBody)))]
 pub(crate) async fn put(

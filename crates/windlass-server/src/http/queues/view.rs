@@ -1,6 +1,7 @@
 //! Queues as the API shows them: one item per tenant and name, even if several executors serve it.
 
 use crate::http::app::App;
+use crate::http::openapi::types;
 use crate::http::output::problem::Problem;
 use crate::http::output::view::moment;
 use serde::Serialize;
@@ -29,7 +30,7 @@ pub(crate) struct QueueView {
     oldest_due_ms: Option<u64>,
     rates: Rates,
     /// The policy set for the queue, if any.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<types::PolicyInput>)]
     policy: Option<Value>,
     retention: RetentionView,
 }
@@ -44,6 +45,7 @@ pub(crate) struct Rates {
     retried: f64,
 }
 
+/// How long finished jobs are kept: a duration, `0` (dropped on finish) or `forever`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Retention)]
 pub(crate) struct RetentionView {

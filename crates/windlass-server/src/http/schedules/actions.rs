@@ -2,7 +2,7 @@
 
 use super::read::read_cadence_only;
 use super::view::ScheduleView;
-use super::{ScheduleBody, schedules, shown};
+use super::{PreviewBody, schedules, shown};
 use crate::http::app::App;
 use crate::http::auth::{Manage, May, Read};
 use crate::http::input::body::Body;
@@ -24,12 +24,13 @@ const DEFAULT_FIRINGS: usize = 10;
 
 /// The next firings.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FiringTimes)]
 pub(crate) struct Firings {
     firings: Vec<String>,
 }
 
 /// Pause a schedule.
-#[utoipa::path(post, path = "/api/v1/schedules/{id}/pause", tag = "schedules", params(("id" = i64, Path)),
+#[utoipa::path(post, path = "/api/v1/schedules/{id}/pause", operation_id = "pauseSchedule", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn pause(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Json<ScheduleView>, Problem> {
     let paused = schedules(&app, &caller).pause(id.0).await?;
@@ -37,7 +38,7 @@ pub(crate) async fn pause(State(app): State<App>, caller: May<Manage>, id: Id) -
 }
 
 /// Resume a schedule. Firings missed during the pause are skipped.
-#[utoipa::path(post, path = "/api/v1/schedules/{id}/resume", tag = "schedules", params(("id" = i64, Path)),
+#[utoipa::path(post, path = "/api/v1/schedules/{id}/resume", operation_id = "resumeSchedule", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn resume(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Json<ScheduleView>, Problem> {
     let resumed = schedules(&app, &caller).resume(id.0).await?;
@@ -45,7 +46,7 @@ pub(crate) async fn resume(State(app): State<App>, caller: May<Manage>, id: Id) 
 }
 
 /// Fire a schedule now, independent of its cadence. Returns the run.
-#[utoipa::path(post, path = "/api/v1/schedules/{id}/trigger", tag = "schedules", params(("id" = i64, Path)),
+#[utoipa::path(post, path = "/api/v1/schedules/{id}/trigger", operation_id = "triggerSchedule", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 201, body = JobView), (status = 404, body = ProblemBody)))]
 pub(crate) async fn trigger(
     State(app): State<App>,
@@ -58,7 +59,7 @@ pub(crate) async fn trigger(
 }
 
 /// The next firings of a schedule.
-#[utoipa::path(get, path = "/api/v1/schedules/{id}/preview", tag = "schedules",
+#[utoipa::path(get, path = "/api/v1/schedules/{id}/preview", operation_id = "previewSchedule", tag = "schedules",
     params(("id" = i64, Path), ("count" = Option<usize>, Query)),
     responses((status = 200, body = Firings), (status = 404, body = ProblemBody)))]
 pub(crate) async fn preview(
@@ -74,8 +75,8 @@ pub(crate) async fn preview(
     firings.map(|firings| Json(firings.into())).ok_or_else(|| Problem::not_found("schedule", id.0))
 }
 
-/// The firings that a schedule would have. Give `cron` and `timezone`, or `every`; and `count`.
-#[utoipa::path(post, path = "/api/v1/schedules/preview", tag = "schedules", request_body = ScheduleBody,
+/// Show the firings that a schedule would have.
+#[utoipa::path(post, path = "/api/v1/schedules/preview", operation_id = "previewNewSchedule", tag = "schedules", request_body = PreviewBody,
     responses((status = 200, body = Firings), (status = 422, body = ProblemBody)))]
 pub(crate) async fn preview_new(
     State(app): State<App>,

@@ -11,6 +11,7 @@ use super::input::draft::{JOB_FIELDS, JobBody};
 use super::input::fields::{Faults, Fields};
 use super::input::query::Query;
 use super::jobs::Id;
+use super::openapi::types;
 use super::output::page::Listing;
 use super::output::problem::{Problem, ProblemBody};
 use axum::Json;
@@ -46,16 +47,21 @@ pub(crate) struct ScheduleBody {
     /// A cron line of 5 fields, or 6 (seconds first).
     cron: Option<String>,
     /// Instead of `cron`: an interval, such as `30s`.
+    #[schema(value_type = Option<types::Duration>)]
     every: Option<String>,
     /// IANA name; UTC if absent.
     timezone: Option<String>,
     /// False: the schedule is removed after its one run has ended.
     recurring: Option<bool>,
-    /// `skip` (default: no new run while the last one is live) or `allow`
+    /// `skip` (default: no new run while the last one is live) or `allow`.
+    #[schema(pattern = "^(skip|allow)$")]
     overlap: Option<String>,
     /// What to do about firings missed while no node was running: `one` (default) or `skip`.
+    #[schema(pattern = "^(one|skip)$")]
     missed: Option<String>,
+    /// Only in a change: pauses or resumes the schedule.
     paused: Option<bool>,
+    /// The job that each firing enqueues. A change replaces the whole job.
     job: Option<JobBody>,
     /// Another system's name for `cron`.
     schedule: Option<String>,
@@ -63,8 +69,27 @@ pub(crate) struct ScheduleBody {
     is_recurring: Option<bool>,
 }
 
+/// When a schedule would fire: `cron` and `timezone`, or `every`.
+#[derive(Debug, ToSchema)]
+#[schema(as = SchedulePreviewRequest, example = json!({"cron": "0 9 * * mon-fri", "timezone": "Europe/Berlin", "count": 3}))]
+#[expect(dead_code, reason = "documents what `preview_new` accepts")]
+pub(crate) struct PreviewBody {
+    /// A cron line of 5 fields, or 6 (seconds first).
+    cron: Option<String>,
+    /// Instead of `cron`: an interval, such as `30s`.
+    #[schema(value_type = Option<types::Duration>)]
+    every: Option<String>,
+    /// IANA name; UTC if absent.
+    timezone: Option<String>,
+    /// Another system's name for `cron`.
+    schedule: Option<String>,
+    /// How many firings to show; 10 if absent.
+    #[schema(minimum = 1, maximum = 1000)]
+    count: Option<u64>,
+}
+
 /// List schedules.
-#[utoipa::path(get, path = "/api/v1/schedules", tag = "schedules",
+#[utoipa::path(get, path = "/api/v1/schedules", operation_id = "listSchedules", tag = "schedules",
     params(("limit" = Option<u32>, Query), ("cursor" = Option<String>, Query), ("order" = Option<String>, Query)),
     responses((status = 200, body = Listing<ScheduleView>)))]
 async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Json<Listing<ScheduleView>>, Problem> {
@@ -81,7 +106,7 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
 }
 
 /// Create a schedule.
-#[utoipa::path(post, path = "/api/v1/schedules", tag = "schedules", request_body = ScheduleBody,
+#[utoipa::path(post, path = "/api/v1/schedules", operation_id = "createSchedule", tag = "schedules", request_body = ScheduleBody,
     responses((status = 201, body = ScheduleView), (status = 422, body = ProblemBody)))]
 async fn create(State(app): State<App>, caller: May<Manage>, body: Body) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
@@ -103,7 +128,7 @@ pub(crate) async fn add(app: &App, caller: &Caller, new: ScheduleFields) -> Resu
 }
 
 /// Show a schedule.
-#[utoipa::path(get, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
+#[utoipa::path(get, path = "/api/v1/schedules/{id}", operation_id = "getSchedule", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<ScheduleView>, Problem> {
     let schedule = schedules(&app, &caller).get(id.0).await?;
@@ -113,7 +138,7 @@ async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<S
 /// Change a schedule.
 ///
 /// Omitted fields do not change; `job` replaces the whole job.
-#[utoipa::path(patch, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
+#[utoipa::path(patch, path = "/api/v1/schedules/{id}", operation_id = "changeSchedule", tag = "schedules", params(("id" = i64, Path)),
     request_body = ScheduleBody,
     responses((status = 200, body = ScheduleView), (status = 404, body = ProblemBody), (status = 422, body = ProblemBody)))]
 async fn change(
@@ -139,7 +164,7 @@ async fn change(
 }
 
 /// Remove a schedule. Its runs stay in history.
-#[utoipa::path(delete, path = "/api/v1/schedules/{id}", tag = "schedules", params(("id" = i64, Path)),
+#[utoipa::path(delete, path = "/api/v1/schedules/{id}", operation_id = "removeSchedule", tag = "schedules", params(("id" = i64, Path)),
     responses((status = 204), (status = 404, body = ProblemBody)))]
 async fn remove(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<StatusCode, Problem> {
     if schedules(&app, &caller).remove(id.0).await? {

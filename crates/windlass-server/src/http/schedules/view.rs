@@ -1,5 +1,6 @@
 //! Schedules as the API shows them.
 
+use crate::http::openapi::types;
 use crate::http::output::view::{CallView, WebhookView, moment, raw};
 use serde::Serialize;
 use serde_json::Value;
@@ -42,10 +43,10 @@ pub(crate) struct TemplateView {
     priority: &'static str,
     delivery: &'static str,
     max_attempts: u32,
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::Policy)]
     retry: Value,
     timeout_ms: Option<u64>,
-    #[schema(value_type = Object)]
+    #[schema(value_type = types::AnyJson)]
     payload: Box<RawValue>,
     http: Option<CallView>,
     webhook: Option<WebhookView>,

@@ -4,6 +4,7 @@ use super::world::World;
 use crate::http::input::draft::JOB_FIELDS;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use windlass_core::policy::FAMILY_FIELDS;
 
 #[tokio::test]
 async fn the_document_is_openapi_3_1_and_every_reference_in_it_resolves() {
@@ -35,7 +36,53 @@ async fn the_document_and_the_reader_know_the_same_fields_of_a_job() {
     let document = world.get("/openapi.json").await.is(200);
     let properties = document.pointer("/components/schemas/NewJob/properties").unwrap().as_object().unwrap();
     let documented: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
-    assert_eq!(documented, JOB_FIELDS.iter().copied().collect());
+    let read = [JOB_FIELDS, FAMILY_FIELDS, &["schedule", "isRecurring"]].concat();
+    assert_eq!(documented, read.into_iter().collect());
+}
+
+#[tokio::test]
+async fn every_operation_has_its_own_id_and_everything_is_described() {
+    let world = World::new();
+    let document = world.get("/openapi.json").await.is(200);
+    let mut ids = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id), "{id} twice");
+            assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
+            for parameter in operation["parameters"].as_array().into_iter().flatten() {
+                assert!(is_described(parameter), "{id}: parameter {}", parameter["name"]);
+            }
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                assert!(response.get("$ref").is_some() || is_described(response), "{id}: {status}");
+            }
+        }
+    }
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        assert!(is_described(schema), "{name}");
+        let parts = schema["allOf"].as_array().into_iter().flatten().chain([schema]);
+        for (field, property) in parts.filter_map(|part| part["properties"].as_object()).flatten() {
+            assert!(is_described(property), "{name}.{field}");
+        }
+    }
+}
+
+fn is_described(value: &Value) -> bool {
+    value["description"].as_str().is_some_and(|text| !text.trim().is_empty())
+}
+
+#[tokio::test]
+async fn the_reference_is_searched_by_the_server() {
+    let world = World::new();
+    let all = world.get("/docs").await.text;
+    assert!(
+        all.contains("id=\"enqueueJob\"") && all.contains("id=\"schema-Policy\"") && all.contains("ann@example.com")
+    );
+    let found = world.get("/docs?q=DEAD+letters+discard").await;
+    assert!(found.text.contains("id=\"discardDeadLetters\"") && !found.text.contains("id=\"enqueueJob\""));
+    assert!(found.headers["content-security-policy"].to_str().unwrap().contains("form-action 'self'"));
+    let nothing = world.get("/docs?q=%3Cscript%3Enothing").await.text;
+    assert!(nothing.contains("Nothing matches") && !nothing.contains("<script"));
 }
 
 #[tokio::test]
