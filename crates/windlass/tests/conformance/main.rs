@@ -21,6 +21,7 @@ macro_rules! backend {
             mod claim;
             mod commit;
             mod enqueue;
+            mod fairness;
             mod keep;
             mod keys;
             mod lease;
