@@ -129,6 +129,25 @@ async fn depth_counts_due_later_running_and_dead() {
 }
 
 #[tokio::test]
+async fn depth_is_exact_with_many_jobs_due_and_many_later() {
+    let w = world().await;
+    let later = NewJob { run_at: RunAt::After(SECOND), ..job() };
+    w.put_all(vec![job(); 1100]).await;
+    w.put_all(vec![later; 1300]).await;
+    let depth = async || w.store.depths(&Scope::All).await.unwrap().remove(0);
+    let counts = async || {
+        let depth = depth().await;
+        (depth.due, depth.later, depth.running)
+    };
+    assert_eq!(counts().await, (1100, 1300, 0));
+    w.claim(&["default"], 50).await;
+    assert_eq!(counts().await, (1050, 1300, 50));
+    assert_eq!(depth().await.oldest_due, Some(START));
+    w.advance(SECOND);
+    assert_eq!(counts().await, (2350, 0, 50));
+}
+
+#[tokio::test]
 async fn a_queue_is_registered_once() {
     let w = world().await;
     let first = w.queue_id("email").await;

@@ -18,7 +18,7 @@ use crate::store::{JobLife, KeyedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
@@ -78,14 +78,14 @@ impl JobLife for SqliteStore {
         self.write(move |tx| schedule::fire(tx, &firing)).await
     }
     async fn prune(&self) -> Result<u64> {
-        let cursor = self.keys_pruned.clone();
-        self.write(move |tx| {
-            let mut keys_after = cursor.load(Ordering::Relaxed);
-            let gone = prune::prune(tx, &mut keys_after)?;
-            cursor.store(keys_after, Ordering::Relaxed);
-            Ok(gone)
-        })
-        .await
+        let so_far = *self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        let pruned = self.write(move |tx| {
+            let mut progress = so_far;
+            Ok((prune::prune(tx, &mut progress)?, progress))
+        });
+        let (gone, progress) = pruned.await?;
+        *self.pruned.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+        Ok(gone)
     }
 }
 

@@ -22,8 +22,8 @@ use connection::watch::Watch;
 use connection::writer::{Message, Work, Writer};
 use reads::names::Names;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc;
 use upkeep::retention::Retentions;
@@ -43,8 +43,7 @@ pub struct SqliteStore {
     /// Reads claimed jobs. Separate, so that they do not wait for long reads.
     claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
-    /// How far pruning has checked the keys.
-    keys_pruned: Arc<AtomicI64>,
+    pruned: Mutex<upkeep::prune::Progress>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -105,7 +104,7 @@ impl SqliteStore {
             thread: Some(thread),
             watch,
             commits,
-            keys_pruned: Arc::default(),
+            pruned: Mutex::default(),
         })
     }
 

@@ -9,6 +9,7 @@ use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::upkeep::retention::Retentions;
 use crate::tally::{Tallies, Tally};
 use rusqlite::{Connection, params_from_iter, types::Value};
+use std::collections::BTreeMap;
 use windlass_core::job::Kind;
 use windlass_core::{JobId, Timestamp};
 
@@ -19,7 +20,7 @@ pub(in crate::store::sqlite) struct Tx<'t> {
     pub random: &'t Random,
     pub now: Timestamp,
     /// Counted by this command.
-    tallies: Tallies,
+    counts: Counts,
     /// Counts of the last queue and kind: most batches have only one.
     run: Option<(QueueId, Kind, Tally)>,
     /// Whether work may have become due.
@@ -34,7 +35,7 @@ impl<'t> Tx<'t> {
         random: &'t Random,
         now: Timestamp,
     ) -> Self {
-        Self { conn, names, retentions, random, now, tallies: Tallies::default(), run: None, rings: false }
+        Self { conn, names, retentions, random, now, counts: Counts::default(), run: None, rings: false }
     }
 
     pub(in crate::store::sqlite) fn count(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {
@@ -49,14 +50,19 @@ impl<'t> Tx<'t> {
 
     fn end_run(&mut self) {
         if let Some((queue, kind, tally)) = self.run.take() {
-            self.tallies.add(queue, &kind, tally);
+            self.counts.tallies.add(queue, &kind, tally);
         }
     }
 
+    /// So many more jobs wait in a lane, or fewer.
+    pub(in crate::store::sqlite) fn waiting(&mut self, lane: i64, more: i64) {
+        *self.counts.waiting.entry(lane).or_default() += more;
+    }
+
     /// Returns the counts and resets them to zero.
-    pub(in crate::store::sqlite) fn take_tallies(&mut self) -> Tallies {
+    pub(in crate::store::sqlite) fn take_counts(&mut self) -> Counts {
         self.end_run();
-        std::mem::take(&mut self.tallies)
+        std::mem::take(&mut self.counts)
     }
 
     /// The first of `count` fresh ids in a row.
@@ -78,7 +84,7 @@ impl<'t> Tx<'t> {
                 return done.map(|(value, _)| value);
             }
             self.names.forget();
-            self.take_tallies();
+            self.take_counts();
             self.rings = false;
             self.conn.prepare_cached("ROLLBACK TO windlass_all")?.execute([])?;
         }
@@ -94,12 +100,35 @@ pub(in crate::store::sqlite) enum SavepointEnd {
     Undo,
 }
 
+/// What a transaction counts and writes at its end.
+#[derive(Debug, Default)]
+pub(in crate::store::sqlite) struct Counts {
+    pub tallies: Tallies,
+    /// How many more jobs wait, by lane.
+    waiting: BTreeMap<i64, i64>,
+}
+
+impl Counts {
+    pub(in crate::store::sqlite) fn absorb(&mut self, other: &Self) {
+        for (queue, kind, tally) in other.tallies.iter() {
+            self.tallies.add(queue, kind, *tally);
+        }
+        for (lane, more) in &other.waiting {
+            *self.waiting.entry(*lane).or_default() += more;
+        }
+    }
+
+    pub(in crate::store::sqlite) fn write(&self, conn: &Connection, now: Timestamp) -> Result<(), StoreError> {
+        let mut add = conn.prepare_cached(sql!("queues.sql", "lanes_add"))?;
+        for (lane, more) in self.waiting.iter().filter(|(_, more)| **more != 0) {
+            add.execute([lane, more])?;
+        }
+        write_tallies(conn, &self.tallies, now)
+    }
+}
+
 /// Writes deltas: one row per queue and kind.
-pub(in crate::store::sqlite) fn write_tallies(
-    conn: &Connection,
-    tallies: &Tallies,
-    now: Timestamp,
-) -> Result<(), StoreError> {
+fn write_tallies(conn: &Connection, tallies: &Tallies, now: Timestamp) -> Result<(), StoreError> {
     if tallies.is_empty() {
         return Ok(());
     }

@@ -9,12 +9,11 @@ use crate::store::sqlite::connection::checkpoint::Checkpoints;
 use crate::store::sqlite::connection::connect;
 use crate::store::sqlite::connection::fault;
 use crate::store::sqlite::connection::pace::Pace;
-use crate::store::sqlite::connection::tx::{Tx, write_tallies};
+use crate::store::sqlite::connection::tx::{Counts, Tx};
 use crate::store::sqlite::reads::names::Names;
 use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::upkeep::fold::Folding;
 use crate::store::sqlite::upkeep::retention::Retentions;
-use crate::tally::Tallies;
 use crate::wake::Wake;
 use rusqlite::Connection;
 use std::path::PathBuf;
@@ -194,9 +193,9 @@ impl Writer {
         }
         let mut tx = Tx::new(conn, &mut self.names, &mut self.retentions, &self.random, self.clock.now());
         let ran = command.run(&mut tx);
-        let (tallies, rings) = (tx.take_tallies(), tx.rings);
+        let (counts, rings) = (tx.take_counts(), tx.rings);
         if ran == CommandEnd::Done {
-            group.absorb(command, &tallies, rings);
+            group.absorb(command, &counts, rings);
             if guard == Guard::Savepoint {
                 group.note(execute(conn, "RELEASE windlass_command"));
             }
@@ -221,8 +220,8 @@ impl Writer {
         let conn = self.conn.as_ref().expect("a transaction is open on the connection");
         let written = match &group.trouble {
             Some(error) => Err(fault::again(error)),
-            None => write_tallies(conn, &group.tallies, self.clock.now())
-                .and_then(|()| self.folding.wrote(conn, group.tallies.iter().count())),
+            None => (group.counts.write(conn, self.clock.now()))
+                .and_then(|()| self.folding.wrote(conn, group.counts.tallies.iter().count())),
         };
         let committed = written.and_then(|()| commit(conn));
         if let Err(error) = &committed {
@@ -257,7 +256,7 @@ enum Guard {
 #[derive(Default)]
 struct Group {
     done: Vec<Box<dyn Command>>,
-    tallies: Tallies,
+    counts: Counts,
     rings: bool,
     /// Set when the whole transaction has failed, or nothing is left in it.
     trouble: Option<StoreError>,
@@ -266,12 +265,10 @@ struct Group {
 }
 
 impl Group {
-    fn absorb(&mut self, command: Box<dyn Command>, tallies: &Tallies, rings: bool) {
+    fn absorb(&mut self, command: Box<dyn Command>, counts: &Counts, rings: bool) {
         self.done.push(command);
         self.rings |= rings;
-        for (queue, kind, tally) in tallies.iter() {
-            self.tallies.add(queue, kind, *tally);
-        }
+        self.counts.absorb(counts);
     }
 
     fn note(&mut self, step: Result<(), StoreError>) {

@@ -3,7 +3,7 @@
 
 use crate::job::{LeaseId, NewJob};
 use crate::store::sqlite::SqliteStore;
-use crate::store::sqlite::connection::tx::{Tx, write_tallies};
+use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::enqueue;
 use crate::store::sqlite::reads::names::Names;
@@ -46,8 +46,7 @@ impl SqliteStore {
         let (mut names, mut retentions) = (Names::default(), Retentions::default());
         let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.random, self.clock.now());
         let result = work(&mut tx)?;
-        let (tallies, now) = (tx.take_tallies(), tx.now);
-        write_tallies(conn, &tallies, now)?;
+        tx.take_counts().write(conn, tx.now)?;
         Ok(result)
     }
 }

@@ -6,11 +6,11 @@ use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
 use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::leases;
-use crate::store::sqlite::reads::columns::due;
+use crate::store::sqlite::reads::columns::{due, front};
 use crate::store::sqlite::reads::rows;
 use crate::store::{Claim, Leases, Share, StoreError};
 use rusqlite::{OptionalExtension, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
 use windlass_core::pick::{Candidate, Pick, Picker};
 use windlass_core::{Delivery, JobId, Priority, Timestamp};
@@ -18,7 +18,7 @@ use windlass_core::{Delivery, JobId, Priority, Timestamp};
 /// Lanes of one queue.
 const LANES: i64 = 20;
 
-/// A lane that has due jobs, by its place among the queue's twenty: see the column `lane`.
+/// A lane, by its place among the queue's twenty: see the column `lane`.
 #[derive(Debug, Clone, Copy)]
 struct Level(i64);
 
@@ -46,12 +46,30 @@ pub(in crate::store::sqlite) fn lane(queue: QueueId, priority: Priority, deliver
     Level(level).lane(queue)
 }
 
+/// The queue of a lane.
+pub(in crate::store::sqlite) const fn queue_of(lane: i64) -> QueueId {
+    QueueId(lane / LANES)
+}
+
+/// The lane in which a job of this lane waits after so many crashes in a row.
+pub(in crate::store::sqlite) fn lane_after(lane: i64, crashes: u32) -> i64 {
+    lane - lane % 2 + i64::from(crashes > 0)
+}
+
 /// The columns of a due job that its lane has.
 #[derive(Debug, Clone, Copy)]
 struct Due {
     level: Level,
     due_at: i64,
     id: JobId,
+}
+
+/// A lane in which jobs wait.
+#[derive(Debug, Clone, Copy)]
+struct Front {
+    level: Level,
+    /// When its first job is due.
+    due_at: i64,
 }
 
 /// What a claim took.
@@ -71,12 +89,11 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
     let mut taken = Taken::default();
     let mut picker = Picker::new(claim.limit, claim.suspects);
     let has_late = has_late(tx)?;
-    for share in &claim.shares {
-        if is_paused(tx, share)? {
-            continue;
-        }
+    let paused = paused(tx)?;
+    for share in claim.shares.iter().filter(|share| !paused.contains(&share.queue.0)) {
         picker.next_queue(share.slots, share.ahead);
-        for job in take_share(tx, share, &mut picker, has_late)? {
+        let lanes = lanes(tx, share.queue)?;
+        for job in take_share(tx, share, &lanes, &mut picker, has_late)? {
             let lease = match &claim.leases {
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
@@ -86,7 +103,7 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
             taken.jobs.push((job.id, lease));
         }
         if !picker.is_filled() {
-            taken.next_due = [taken.next_due, next_due(tx, share)?].into_iter().flatten().min();
+            taken.next_due = [taken.next_due, next_due(tx, share.queue, &lanes)?].into_iter().flatten().min();
         }
     }
     enter(tx, &taken.jobs)?;
@@ -102,23 +119,28 @@ fn has_late(tx: &Tx<'_>) -> Result<bool, StoreError> {
     Ok(tx.conn.prepare_cached(sql!("claim.sql", "claim_late"))?.query_row([tx.now.as_millis()], rows::only)?)
 }
 
-fn is_paused(tx: &Tx<'_>, share: &Share) -> Result<bool, StoreError> {
-    let mut select = tx.conn.prepare_cached(sql!("queues.sql", "queue_paused"))?;
-    Ok(select.query_row([share.queue.0], rows::only).optional()?.unwrap_or(true))
+/// The paused queues: few, so they are read at once.
+fn paused(tx: &Tx<'_>) -> Result<HashSet<i64>, StoreError> {
+    let mut select = tx.conn.prepare_cached(sql!("claim.sql", "claim_paused"))?;
+    Ok(rows::column::<i64>(select.query([])?)?.into_iter().collect())
 }
 
 /// Takes a queue's share of due jobs; they stop waiting.
-fn take_share(tx: &mut Tx<'_>, share: &Share, picker: &mut Picker, has_late: bool) -> Result<Vec<Due>, StoreError> {
+fn take_share(
+    tx: &mut Tx<'_>,
+    share: &Share,
+    lanes: &[Front],
+    picker: &mut Picker,
+    has_late: bool,
+) -> Result<Vec<Due>, StoreError> {
     let mut taken = Vec::new();
-    if picker.is_full() {
-        return Ok(taken);
-    }
-    let levels = levels(tx, share)?;
+    let now = tx.now.as_millis();
+    let levels: Vec<Level> = lanes.iter().filter(|lane| lane.due_at <= now).map(|lane| lane.level).collect();
     for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
-        pick(tx, share, same, picker, has_late, &mut taken)?;
         if picker.is_full() {
             break;
         }
+        pick(tx, share, same, picker, has_late, &mut taken)?;
     }
     let mut by_lane: BTreeMap<i64, Vec<Due>> = BTreeMap::new();
     for due in &taken {
@@ -126,6 +148,7 @@ fn take_share(tx: &mut Tx<'_>, share: &Share, picker: &mut Picker, has_late: boo
     }
     for (lane, taken) in by_lane {
         leave(tx, lane, &taken, has_late)?;
+        tx.waiting(lane, -(taken.len() as i64));
     }
     Ok(taken)
 }
@@ -148,21 +171,33 @@ fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], has_late: bool) -> Result<(), St
     }
 }
 
-/// Marks taken jobs as running.
+/// Marks taken jobs as running, in the order of the table.
 fn enter(tx: &Tx<'_>, jobs: &[(JobId, LeaseId)]) -> Result<(), StoreError> {
-    let mut enter = tx.conn.prepare_cached(sql!("claim.sql", "running_put"))?;
-    for (job, lease) in jobs {
-        enter.execute([job.0, lease.0, tx.now.as_millis()])?;
+    let mut sorted: Vec<(JobId, LeaseId)> = jobs.to_vec();
+    sorted.sort_unstable_by_key(|(job, _)| *job);
+    let mut enter = tx.conn.prepare_cached(sql!("claim.sql", "claim_run"))?;
+    for (job, lease) in sorted {
+        if enter.execute([job.0, lease.0, tx.now.as_millis()])? == 0 {
+            return Err(StoreError::corrupt(format!("job {job}"), "a waiting job is live"));
+        }
     }
     Ok(())
 }
 
-/// The lanes of a queue that have due jobs, in the order they are served.
-fn levels(tx: &Tx<'_>, share: &Share) -> Result<Vec<Level>, StoreError> {
-    let mut select = tx.conn.prepare_cached(sql!("claim.sql", "claim_levels"))?;
-    let mut levels: Vec<i64> = rows::column(select.query(params![share.queue.0, tx.now.as_millis()])?)?;
-    levels.sort_unstable();
-    Ok(levels.into_iter().map(Level).collect())
+/// The lanes of a queue in which jobs wait, in the order they are served.
+fn lanes(tx: &Tx<'_>, queue: QueueId) -> Result<Vec<Front>, StoreError> {
+    let mut select = tx.conn.prepare_cached(sql!("claim.sql", "claim_lane"))?;
+    let (first, end) = (Level(0).lane(queue), Level(LANES).lane(queue));
+    let mut from = first;
+    let mut lanes = Vec::new();
+    while from < end {
+        let mut found = select.query([from, end])?;
+        let Some(row) = found.next()? else { break };
+        let lane: i64 = row.get(front::lane)?;
+        lanes.push(Front { level: Level(lane - first), due_at: row.get(front::due_at)? });
+        from = lane + 1;
+    }
+    Ok(lanes)
 }
 
 /// Takes from the lanes of one priority, by due time and id.
@@ -202,9 +237,19 @@ fn due(tx: &Tx<'_>, share: &Share, level: Level, most: u32, has_late: bool) -> R
     rows::all(found, |row| Ok(Due { level, id: JobId(row.get(due::id)?), due_at: row.get(due::due_at)? }))
 }
 
-fn next_due(tx: &Tx<'_>, share: &Share) -> Result<Option<Timestamp>, StoreError> {
-    let mut select = tx.conn.prepare_cached(sql!("claim.sql", "next_due"))?;
-    let next: Option<i64> = select.query_row(params![share.queue.0, tx.now.as_millis()], rows::only)?;
+/// The first moment after now at which a waiting job of these lanes becomes due.
+fn next_due(tx: &Tx<'_>, queue: QueueId, lanes: &[Front]) -> Result<Option<Timestamp>, StoreError> {
+    let now = tx.now.as_millis();
+    let mut select = tx.conn.prepare_cached(sql!("claim.sql", "lane_next_due"))?;
+    let mut next = None;
+    for lane in lanes {
+        let due_at = if lane.due_at > now {
+            Some(lane.due_at)
+        } else {
+            select.query_row([lane.level.lane(queue), now], rows::only).optional()?
+        };
+        next = [next, due_at].into_iter().flatten().min();
+    }
     Ok(next.map(Timestamp::from_millis))
 }
 

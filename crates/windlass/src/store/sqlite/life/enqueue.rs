@@ -16,16 +16,32 @@ use windlass_core::{Delivery, JobId, Millis, Timestamp};
 /// The prepared statements that store a job.
 struct Inserts<'t> {
     job: CachedStatement<'t>,
+    live: CachedStatement<'t>,
     waiting: CachedStatement<'t>,
+    /// Lane, due time and id of the jobs stored so far, which do not wait yet.
+    entries: Vec<[i64; 3]>,
 }
 
 impl<'t> Inserts<'t> {
     fn new(conn: &'t Connection) -> Result<Self, StoreError> {
-        let (job, waiting) = (
-            conn.prepare_cached(sql!("enqueue.sql", "enqueue"))?,
-            conn.prepare_cached(sql!("enqueue.sql", "waiting_put"))?,
-        );
-        Ok(Self { job, waiting })
+        Ok(Self {
+            job: conn.prepare_cached(sql!("enqueue.sql", "enqueue"))?,
+            live: conn.prepare_cached(sql!("enqueue.sql", "live_put"))?,
+            waiting: conn.prepare_cached(sql!("enqueue.sql", "waiting_put"))?,
+            entries: Vec::new(),
+        })
+    }
+
+    /// The stored jobs wait, lane after lane: jobs of many queues would otherwise be on another page each.
+    fn wait(mut self, tx: &mut Tx<'_>) -> Result<(), StoreError> {
+        self.entries.sort_unstable();
+        for same in self.entries.chunk_by(|a, b| a[0] == b[0]) {
+            for entry in same {
+                self.waiting.execute(*entry)?;
+            }
+            tx.waiting(same[0][0], same.len() as i64);
+        }
+        Ok(())
     }
 }
 
@@ -66,6 +82,7 @@ fn store_all(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreErr
         next.0 += i64::from(matches!(one, Enqueued::Created { .. }));
         stored.push(one);
     }
+    inserts.wait(tx)?;
     let used = next.0 - last - 1;
     if used > 0 {
         tx.draw_ids(used)?;
@@ -77,7 +94,9 @@ fn store_all(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreErr
 pub(in crate::store::sqlite) fn store(tx: &mut Tx<'_>, job: &NewJob) -> Result<Enqueued, StoreError> {
     let id = tx.draw_ids(1)?;
     let mut inserts = Inserts::new(tx.conn)?;
-    insert(tx, &mut inserts, id, job)
+    let stored = insert(tx, &mut inserts, id, job)?;
+    inserts.wait(tx)?;
+    Ok(stored)
 }
 
 fn insert(tx: &mut Tx<'_>, inserts: &mut Inserts<'_>, id: JobId, job: &NewJob) -> Result<Enqueued, StoreError> {
@@ -89,15 +108,11 @@ fn insert(tx: &mut Tx<'_>, inserts: &mut Inserts<'_>, id: JobId, job: &NewJob) -
         queue.0,
         job.priority.rank(),
         job.delivery == Delivery::AtMostOnce,
-        due_at.as_millis(),
         tx.now.as_millis(),
         policy,
         job.kind.as_str(),
-        job.start_by.map(Timestamp::as_millis),
         job.timeout.map(millis),
         job.idempotency.as_ref().map(|i| &*i.key),
-        job.schedule.map(|id| id.0),
-        job.parent.map(|id| id.0),
         job.traceparent.as_deref(),
         job.http.as_deref().map(json::call_to_text),
         job.webhook.as_deref().map(json::webhook_to_text),
@@ -110,7 +125,15 @@ fn insert(tx: &mut Tx<'_>, inserts: &mut Inserts<'_>, id: JobId, job: &NewJob) -
         Err(error) => return Err(error.into()),
     }
     let lane = lane(queue, job.priority, job.delivery, 0);
-    inserts.waiting.execute([lane, due_at.as_millis(), id.0])?;
+    inserts.live.execute(params![
+        id.0,
+        lane,
+        due_at.as_millis(),
+        job.start_by.map(Timestamp::as_millis),
+        job.schedule.map(|id| id.0),
+        job.parent.map(|id| id.0),
+    ])?;
+    inserts.entries.push([lane, due_at.as_millis(), id.0]);
     if let Some(idempotency) = &job.idempotency {
         put_key(tx, job, idempotency, id)?;
     }

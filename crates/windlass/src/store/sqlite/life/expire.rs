@@ -7,6 +7,7 @@ use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
+use crate::store::sqlite::life::operations;
 use crate::store::sqlite::reads::rows;
 use crate::store::{Keep, StoreError, Transitioned};
 use crate::tally::Tally;
@@ -48,7 +49,7 @@ pub(in crate::store::sqlite) fn end_waiting(
 fn archive_waiting(tx: &mut Tx<'_>, job: &Job, state: State, reason: Option<Reason>) -> Result<(), StoreError> {
     let retention = tx.retentions.of(tx.conn, tx.names, job.queue_id)?;
     if retention.of(state) == Keep::Drop {
-        finish::drop_attempts(tx, job.id)?;
+        finish::drop_job(tx, job.id)?;
     } else {
         let print = match reason {
             Some(_) => {
@@ -60,7 +61,7 @@ fn archive_waiting(tx: &mut Tx<'_>, job: &Job, state: State, reason: Option<Reas
         let mut insert = tx.conn.prepare_cached(sql!("commit.sql", "finish_waiting"))?;
         insert.execute(params![job.id.0, state.as_str(), tx.now.as_millis(), reason.map(Reason::as_str), print])?;
     }
-    tx.conn.prepare_cached(sql!("operations.sql", "waiting_leave"))?.execute([job.id.0])?;
-    tx.conn.prepare_cached(sql!("commit.sql", "job_delete"))?.execute([job.id.0])?;
+    operations::leave(tx, job.id)?;
+    tx.conn.prepare_cached(sql!("commit.sql", "live_delete"))?.execute([job.id.0])?;
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Finish: a running job ends and moves to the archive. If its queue keeps no finished jobs, it is deleted with its
-//! attempts.
+//! Finish: a running job ends; its outcome is written and it is live no more. If its queue keeps no finished jobs, it
+//! is deleted with its attempts.
 
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
@@ -26,7 +26,6 @@ pub(in crate::store::sqlite) struct Batch<'t> {
     row: CachedStatement<'t>,
     archive: CachedStatement<'t>,
     delete: CachedStatement<'t>,
-    stop: CachedStatement<'t>,
 }
 
 pub(in crate::store::sqlite) fn batch<'t>(tx: &Tx<'t>) -> Result<Batch<'t>, StoreError> {
@@ -38,8 +37,7 @@ pub(in crate::store::sqlite) fn batch<'t>(tx: &Tx<'t>) -> Result<Batch<'t>, Stor
         attempt: conn.prepare_cached(sql!("attempts.sql", "attempt_add"))?,
         row: conn.prepare_cached(sql!("commit.sql", "finish_held"))?,
         archive: conn.prepare_cached(sql!("commit.sql", "finish"))?,
-        delete: conn.prepare_cached(sql!("commit.sql", "job_delete"))?,
-        stop: conn.prepare_cached(sql!("commit.sql", "job_stop"))?,
+        delete: conn.prepare_cached(sql!("commit.sql", "live_delete"))?,
     })
 }
 
@@ -63,12 +61,10 @@ pub(in crate::store::sqlite) fn end(
     }
     drop(found);
     batch.delete.execute([commit.job.0])?;
-    batch.stop.execute([commit.job.0])?;
     if is_kept {
         insert_attempt(&mut batch.attempt, commit)?;
-    }
-    if commit.attempt > 1 && !is_kept {
-        drop_attempts(tx, commit.job)?;
+    } else {
+        drop_job(tx, commit.job)?;
     }
     if let Some(schedule) = schedule.filter(|schedule| batch.ending.contains(schedule)) {
         end_one_shot(tx, schedule)?;
@@ -115,8 +111,9 @@ fn bind(insert: &mut CachedStatement<'_>, column: usize, value: impl ToSql) -> R
     Ok(insert.raw_bind_parameter(column + 1, value)?)
 }
 
-/// Deletes the attempts of a job whose queue keeps no finished jobs.
-pub(in crate::store::sqlite) fn drop_attempts(tx: &Tx<'_>, job: JobId) -> Result<(), StoreError> {
+/// Deletes a job whose queue keeps no finished jobs, with its attempts.
+pub(in crate::store::sqlite) fn drop_job(tx: &Tx<'_>, job: JobId) -> Result<(), StoreError> {
+    tx.conn.prepare_cached(sql!("commit.sql", "job_delete"))?.execute([job.0])?;
     tx.conn.prepare_cached(sql!("attempts.sql", "attempts_delete"))?.execute([job.0])?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::store::{
     Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError,
 };
 use crate::tally::Tally;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use windlass_core::job::Kind;
 use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict, Standing};
 use windlass_core::{JobId, Next, State, Timestamp};
@@ -122,7 +122,7 @@ fn replay_one(
 }
 
 /// Puts an archived job back into its queue.
-fn requeue(tx: &Tx<'_>, id: JobId, allowance: &Allowance) -> Result<(), StoreError> {
+fn requeue(tx: &mut Tx<'_>, id: JobId, allowance: &Allowance) -> Result<(), StoreError> {
     tx.conn.prepare_cached(sql!("operations.sql", "replay"))?.execute(params![
         id.0,
         allowance.due_at.as_millis(),
@@ -131,9 +131,9 @@ fn requeue(tx: &Tx<'_>, id: JobId, allowance: &Allowance) -> Result<(), StoreErr
         millis(allowance.previous_delay),
         allowance.start_by.map(Timestamp::as_millis),
     ])?;
-    tx.conn.prepare_cached(sql!("operations.sql", "waiting_enter"))?.execute([id.0])?;
+    enter(tx, id)?;
     tx.conn.prepare_cached(sql!("attempts.sql", "attempts_restore"))?.execute([id.0])?;
-    tx.conn.prepare_cached(sql!("upkeep.sql", "archive_delete"))?.execute([id.0])?;
+    tx.conn.prepare_cached(sql!("upkeep.sql", "outcome_delete"))?.execute([id.0])?;
     Ok(())
 }
 
@@ -172,6 +172,9 @@ pub(in crate::store::sqlite) fn amend(
     match verdict::amend(&found.standing, change) {
         AmendVerdict::NotWaiting(state) => Ok(Amended::NotWaiting(state)),
         AmendVerdict::Change { priority, due_at } => {
+            tx.conn
+                .prepare_cached(sql!("operations.sql", "amend_priority"))?
+                .execute(params![id.0, priority.rank()])?;
             moving(tx, id, |tx| {
                 let mut update = tx.conn.prepare_cached(sql!("operations.sql", "amend"))?;
                 Ok(update.execute(params![id.0, priority.rank(), due_at.as_millis()])?)
@@ -183,10 +186,30 @@ pub(in crate::store::sqlite) fn amend(
 }
 
 /// Changes when or in which lane a job waits.
-fn moving(tx: &Tx<'_>, id: JobId, change: impl FnOnce(&Tx<'_>) -> Result<usize, StoreError>) -> Result<(), StoreError> {
-    tx.conn.prepare_cached(sql!("operations.sql", "waiting_leave"))?.execute([id.0])?;
+fn moving(
+    tx: &mut Tx<'_>,
+    id: JobId,
+    change: impl FnOnce(&Tx<'_>) -> Result<usize, StoreError>,
+) -> Result<(), StoreError> {
+    leave(tx, id)?;
     change(tx)?;
-    tx.conn.prepare_cached(sql!("operations.sql", "waiting_enter"))?.execute([id.0])?;
+    enter(tx, id)
+}
+
+/// A job waits as its row says.
+fn enter(tx: &mut Tx<'_>, id: JobId) -> Result<(), StoreError> {
+    let lane = tx.conn.prepare_cached(sql!("operations.sql", "waiting_enter"))?.query_row([id.0], rows::only)?;
+    tx.waiting(lane, 1);
+    Ok(())
+}
+
+/// A job that waits as its row says stops waiting.
+pub(in crate::store::sqlite) fn leave(tx: &mut Tx<'_>, id: JobId) -> Result<(), StoreError> {
+    let mut delete = tx.conn.prepare_cached(sql!("operations.sql", "waiting_leave"))?;
+    let left: Option<i64> = delete.query_row([id.0], rows::only).optional()?;
+    if let Some(lane) = left {
+        tx.waiting(lane, -1);
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
-use crate::store::sqlite::life::claim::lane;
+use crate::store::sqlite::life::claim::lane_after;
 use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::commit::insert_attempt;
 use crate::store::sqlite::life::enqueue::millis;
@@ -11,7 +11,7 @@ use crate::store::sqlite::reads::columns::waiting;
 use crate::store::sqlite::reads::rows;
 use crate::store::{Commit, Committed, StoreError};
 use rusqlite::{CachedStatement, params};
-use windlass_core::{Delivery, Next};
+use windlass_core::{Next, State};
 
 /// The columns of a running job that waiting again needs.
 struct Held {
@@ -19,10 +19,8 @@ struct Held {
     place: usize,
     attempt: u32,
     lease: i64,
-    claimed_at: i64,
     cancel_requested: bool,
-    priority: i64,
-    at_most_once: bool,
+    lane: i64,
 }
 
 /// The prepared statements, run once per job.
@@ -44,7 +42,6 @@ pub(in crate::store::sqlite) fn wait_all<'t>(
         tx.conn.prepare_cached(sql!("enqueue.sql", "waiting_put"))?,
     );
     let mut waits = Waits { job, waiting, attempt };
-    let mut done = Vec::new();
     for held in wait_held(tx, commits)? {
         let commit = commits[held.place];
         if held.attempt != commit.attempt || held.lease != commit.lease.0 {
@@ -53,11 +50,7 @@ pub(in crate::store::sqlite) fn wait_all<'t>(
         answers[held.place] = Some(held.cancel_requested.then_some(Committed::CancelRequested));
         if !held.cancel_requested {
             wait_one(tx, commit, &held, &mut waits)?;
-            done.push(commit.job);
         }
-    }
-    if !done.is_empty() {
-        tx.conn.prepare_cached(sql!("commit.sql", "jobs_stop"))?.execute([list(done.into_iter())])?;
     }
     let answer = |(answer, commit): (Option<Option<Committed>>, &&Commit)| match answer {
         Some(answer) => Ok(answer),
@@ -73,10 +66,8 @@ fn wait_held(tx: &Tx<'_>, commits: &[&Commit]) -> Result<Vec<Held>, StoreError> 
             place: row.get::<_, i64>(waiting::place)? as usize,
             attempt: row.get(waiting::attempt)?,
             lease: row.get(waiting::lease_id)?,
-            claimed_at: row.get(waiting::claimed_at)?,
             cancel_requested: row.get(waiting::cancel_requested)?,
-            priority: row.get(waiting::priority)?,
-            at_most_once: row.get(waiting::at_most_once)?,
+            lane: row.get(waiting::lane)?,
         })
     })
 }
@@ -85,22 +76,21 @@ fn wait_one(tx: &mut Tx<'_>, commit: &Commit, held: &Held, waits: &mut Waits<'_,
     let Next::Wait { state, due_at, .. } = commit.transition.next else {
         return Err(StoreError::Invalid("only a job that is to wait can wait".into()));
     };
+    let lane = lane_after(held.lane, commit.transition.crashes);
     waits.job.execute(params![
         commit.job.0,
-        state.as_str(),
+        state == State::Retrying,
+        lane,
         due_at.as_millis(),
         commit.attempt,
-        held.claimed_at,
         commit.transition.failures,
         commit.transition.crashes,
         commit.transition.next.remembered_delay().map(millis),
         commit.error_class,
         commit.error,
     ])?;
-    let priority = rows::priority(held.priority, commit.job)?;
-    let delivery = if held.at_most_once { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
-    let lane = lane(commit.queue, priority, delivery, commit.transition.crashes);
     waits.waiting.execute([lane, due_at.as_millis(), commit.job.0])?;
+    tx.waiting(lane, 1);
     tx.rings |= due_at <= tx.now;
     insert_attempt(waits.attempt, commit)
 }

@@ -25,14 +25,13 @@ columns!(job: id, queue_id, priority, at_most_once, state, due_at, attempt, clai
 columns!(held after job: lease_id, place);
 columns!(finished after job: finished_at, reason, discarded_at, discard_reason, result);
 columns!(
-    /// What the archive copies from a running job.
-    kept: id, queue_id, priority, at_most_once, due_at, attempt, claimed_at, first_attempt_at, replays, previous_delay,
-    cancel_requested, created_at, policy_id, kind, start_by, timeout_ms, idempotency_key, schedule_id, parent_id, traceparent, http,
-    webhook, payload
+    /// What an outcome copies from a running job.
+    kept: id, queue_id, due_at, attempt, claimed_at, first_attempt_at, replays, previous_delay, cancel_requested, start_by, schedule_id,
+    parent_id
 );
 columns!(ending after kept: error_class, error);
 columns!(
-    /// What the archive adds to them.
+    /// What an outcome adds to them.
     ended after ending: state, failures, crashes, finished_at, reason, fingerprint, result
 );
 columns!(
@@ -41,9 +40,14 @@ columns!(
 );
 columns!(
     /// The columns of a running job that waiting again needs.
-    waiting: place, attempt, lease_id, claimed_at, cancel_requested, priority, at_most_once
+    waiting: place, attempt, lease_id, cancel_requested, lane
 );
 columns!(due: id, due_at);
+columns!(
+    /// The front of a lane.
+    front: lane, due_at
+);
+columns!(past: finished_at, queue_id, id);
 columns!(key: job_id, expires_at, is_live);
 columns!(keyed: job_id, lease_id);
 columns!(body: kind, payload);
@@ -56,7 +60,7 @@ columns!(queue: id, tenant, name, executor, paused, created_at);
 columns!(setting: scope, tenant, name, node, value, origin, set_at);
 columns!(schedule: id, tenant, cadence, zone, one_shot, overlap, missed, template, paused, next_at, last_at, last_job, created_at);
 columns!(dead_group: fingerprint, tenant, count, first_seen, last_seen, example);
-columns!(depth: queue_id, due, later, oldest_due);
+columns!(lane_waiting: lane, waiting);
 columns!(queue_count: queue_id, count);
 columns!(dead_count: fingerprint, tenant, step, count);
 columns!(tally: queue_id, kind);
@@ -76,8 +80,9 @@ pub(in crate::store::sqlite) const LISTS: &[(&str, &str)] = &[
     ("kept", kept::LIST),
     ("due", due::LIST),
     ("body", body::LIST),
+    ("past", past::LIST),
     ("lease", lease::LIST),
-    ("holder", "r.id, r.claimed_at, l.worker, l.expires_at"),
+    ("holder", "j.id, j.claimed_at, l.worker, l.expires_at"),
     ("attempt", attempt::LIST),
     ("queue", queue::LIST),
     ("setting", setting::LIST),

@@ -4,7 +4,8 @@ use crate::fingerprint::normalise;
 use crate::job::{Job, LeaseId, QueueId};
 use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
-use crate::store::sqlite::reads::columns::{dead_group, depth, job_attempt, keyed, queue_count, tally};
+use crate::store::sqlite::life::claim;
+use crate::store::sqlite::reads::columns::{dead_group, job_attempt, keyed, lane_waiting, queue_count, tally};
 use crate::store::sqlite::reads::rows;
 use crate::store::{DeadGroup, Depth, JobFilter, KeyedJob, Order, Page, Queue, Scope, StoreError};
 use crate::tally::{Tally, window_start};
@@ -15,6 +16,9 @@ use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, State, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
+
+/// How many waiting jobs are counted at first.
+const FEW: u64 = 1_000;
 
 /// The two halves of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,14 +157,13 @@ impl Reader {
             depths.push(Depth { queue: queue.id, due: 0, later: 0, running: 0, dead: 0, oldest_due: None });
         }
         let places: HashMap<QueueId, usize> = depths.iter().enumerate().map(|(at, depth)| (depth.queue, at)).collect();
-        let mut waiting = self.conn.prepare_cached(sql!("queues.sql", "depth_waiting"))?;
-        let mut found = waiting.query([now.as_millis()])?;
-        while let Some(row) = found.next()? {
-            if let Some(at) = places.get(&QueueId(row.get(depth::queue_id)?)) {
-                depths[*at].due = number(row, depth::due)?;
-                depths[*at].later = number(row, depth::later)?;
-                depths[*at].oldest_due = rows::moment(row, depth::oldest_due)?;
-            }
+        for (lane, waiting) in self.lanes_waiting()? {
+            let Some(at) = places.get(&claim::queue_of(lane)) else { continue };
+            let (due, oldest) = self.due_in(lane, waiting, now)?;
+            let depth = &mut depths[*at];
+            depth.due += due;
+            depth.later += waiting.saturating_sub(due);
+            depth.oldest_due = [depth.oldest_due, oldest].into_iter().flatten().min();
         }
         for (queue, running) in self.counts(sql!("queues.sql", "depth_running"))? {
             places.get(&queue).into_iter().for_each(|at| depths[*at].running = running);
@@ -169,6 +172,34 @@ impl Reader {
             places.get(&queue).into_iter().for_each(|at| depths[*at].dead = dead);
         }
         Ok(depths)
+    }
+
+    /// The lanes in which jobs wait, and how many.
+    fn lanes_waiting(&self) -> Result<Vec<(i64, u64)>> {
+        let mut select = self.conn.prepare_cached(sql!("queues.sql", "lanes_waiting"))?;
+        rows::all(select.query([])?, |row| Ok((row.get(lane_waiting::lane)?, number(row, lane_waiting::waiting)?)))
+    }
+
+    /// How many of the jobs that wait in a lane are due, and since when the first is. Counts those that are due or
+    /// those that are not, whichever are fewer: the number of waiting jobs is known.
+    fn due_in(&self, lane: i64, waiting: u64, now: Timestamp) -> Result<(u64, Option<Timestamp>)> {
+        let mut due = self.conn.prepare_cached(sql!("queues.sql", "lane_due"))?;
+        let mut later = self.conn.prepare_cached(sql!("queues.sql", "lane_later"))?;
+        let mut limit = FEW;
+        loop {
+            let within = [lane, now.as_millis(), limit as i64];
+            let (count, first) =
+                due.query_row(within, |row| Ok((row.get::<_, i64>(0)?.max(0) as u64, row.get::<_, Option<i64>>(1)?)))?;
+            let first = first.map(Timestamp::from_millis);
+            if count < limit {
+                return Ok((count, first));
+            }
+            let count = later.query_row(within, rows::only::<i64>)?.max(0) as u64;
+            if count < limit {
+                return Ok((waiting.saturating_sub(count), first));
+            }
+            limit *= 4;
+        }
     }
 
     fn counts(&self, select: &str) -> Result<Vec<(QueueId, u64)>> {

@@ -11,10 +11,10 @@ SELECT {attempt} FROM windlass_ended_attempts WHERE job_id = ?1 ORDER BY number 
 -- name: schedule_attempts
 SELECT {attempt}, job_id FROM windlass_ended_attempts
 WHERE job_id IN (
-    SELECT id FROM windlass_jobs WHERE schedule_id = ?1
-        AND (?2 IS NULL OR queue_id IN (SELECT id FROM windlass_queues WHERE tenant = ?2))
+    SELECT id FROM windlass_live WHERE schedule_id = ?1
+        AND (?2 IS NULL OR lane / 20 IN (SELECT id FROM windlass_queues WHERE tenant = ?2))
     UNION ALL
-    SELECT id FROM windlass_archive WHERE schedule_id = ?1
+    SELECT id FROM windlass_outcomes WHERE schedule_id = ?1
         AND (?2 IS NULL OR queue_id IN (SELECT id FROM windlass_queues WHERE tenant = ?2)))
 ORDER BY finished_at DESC, job_id DESC, number DESC
 LIMIT ?3
@@ -27,7 +27,7 @@ SELECT 1 FROM windlass_ended_attempts WHERE job_id = ?1 AND number = ?2 AND leas
 -- The last attempt of an archived job, if it is kept in the job's row, becomes a row again.
 INSERT INTO windlass_attempts (job_id, number, lease_id, retry, status, started_at, finished_at, worker, why, replay)
 SELECT id, attempt, last_lease_id, last_retry, 'SUCCESS', last_started_at, last_finished_at, last_worker, 'succeeded', replays
-FROM windlass_archive
+FROM windlass_outcomes
 WHERE id = ?1 AND last_started_at IS NOT NULL
 
 -- name: attempts_delete

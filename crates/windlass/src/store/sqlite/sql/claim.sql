@@ -1,20 +1,20 @@
 -- Claim: due jobs stop waiting and run under a lease. A queue's jobs wait in twenty lanes (see the table
--- windlass_waiting).
-
--- part: places
-VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19)
+-- windlass_live).
 
 -- name: claim_late
 -- Whether any job should have started before ?1.
 SELECT EXISTS (
-    SELECT 1 FROM windlass_jobs INDEXED BY windlass_jobs_start_by
+    SELECT 1 FROM windlass_live INDEXED BY windlass_live_start_by
     WHERE start_by IS NOT NULL AND first_attempt_at IS NULL AND start_by <= ?1)
 
--- name: claim_levels
--- Which lanes of queue ?1 have due jobs: twenty index probes, however many jobs wait for later.
-WITH lanes (place) AS ({places})
-SELECT place FROM lanes
-WHERE EXISTS (SELECT 1 FROM windlass_waiting WHERE lane = ?1 * 20 + place AND due_at <= ?2)
+-- name: claim_paused
+-- Queues whose jobs are not claimed.
+SELECT id FROM windlass_queues INDEXED BY windlass_queues_paused WHERE paused = 1
+
+-- name: claim_lane
+-- The first lane from ?1 on and before ?2 in which jobs wait, and when its first job is due. Most queues use one or two
+-- of their lanes, so this needs fewer index probes than looking into all twenty.
+SELECT lane, due_at FROM windlass_waiting WHERE lane >= ?1 AND lane < ?2 ORDER BY lane, due_at LIMIT 1
 
 -- name: claim_due
 -- The first ?3 due jobs of a lane.
@@ -24,8 +24,8 @@ SELECT {due} FROM windlass_waiting WHERE lane = ?1 AND due_at <= ?2 ORDER BY due
 -- The same without jobs that should have started before ?2.
 SELECT w.id, w.due_at
 FROM windlass_waiting w
-CROSS JOIN windlass_jobs j ON j.id = w.id
-WHERE w.lane = ?1 AND w.due_at <= ?2 AND (j.start_by IS NULL OR j.start_by > ?2 OR j.first_attempt_at IS NOT NULL)
+CROSS JOIN windlass_live l ON l.id = w.id
+WHERE w.lane = ?1 AND w.due_at <= ?2 AND (l.start_by IS NULL OR l.start_by > ?2 OR l.first_attempt_at IS NOT NULL)
 ORDER BY w.due_at, w.id
 LIMIT ?3
 
@@ -37,15 +37,15 @@ DELETE FROM windlass_waiting WHERE lane = ?1 AND (due_at, id) <= (?2, ?3)
 -- The same for the listed jobs only.
 DELETE FROM windlass_waiting WHERE lane = ?1 AND (due_at, id) <= (?2, ?3) AND id IN (SELECT value FROM json_each(?4))
 
--- name: running_put
-INSERT INTO windlass_running (id, lease_id, claimed_at) VALUES (?1, ?2, ?3)
+-- name: claim_run
+-- A job that waited runs now. Updates one row by its id, so that SQLite needs no journal for undoing half of the
+-- statement.
+UPDATE windlass_live SET lease_id = ?2, claimed_at = ?3 WHERE id = ?1
 
 -- name: lease_grant
 INSERT INTO windlass_leases (id, worker, expires_at, length_ms, job_ids) VALUES (?1, ?2, ?3, ?4, ?5)
 ON CONFLICT (id) DO UPDATE SET job_ids = job_ids || ',' || excluded.job_ids
 
--- name: next_due
--- The first moment after ?2 at which a waiting job of queue ?1 becomes due.
-WITH lanes (place) AS ({places})
-SELECT min((SELECT due_at FROM windlass_waiting WHERE lane = ?1 * 20 + place AND due_at > ?2 ORDER BY due_at LIMIT 1))
-FROM lanes
+-- name: lane_next_due
+-- When the first job of lane ?1 after ?2 is due.
+SELECT due_at FROM windlass_waiting WHERE lane = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1

@@ -8,17 +8,19 @@ SELECT last FROM windlass_sequence WHERE one = 1
 UPDATE windlass_sequence SET last = last + ?1 WHERE one = 1 RETURNING last
 
 -- name: enqueue
-INSERT INTO windlass_jobs (id, queue_id, priority, at_most_once, state, due_at, attempt, failures, crashes, replays,
-    previous_delay, cancel_requested, created_at, policy_id, kind, start_by, timeout_ms, idempotency_key, schedule_id,
-    parent_id, traceparent, http, webhook, payload)
-VALUES (?1, ?2, ?3, ?4, 'queued', ?5, 0, 0, 0, 0, 0, 0, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+INSERT INTO windlass_jobs (id, queue_id, priority, at_most_once, created_at, policy_id, kind, timeout_ms, idempotency_key,
+    traceparent, http, webhook, payload)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+
+-- name: live_put
+INSERT INTO windlass_live (id, lane, due_at, start_by, schedule_id, parent_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 
 -- name: waiting_put
 INSERT INTO windlass_waiting (lane, due_at, id) VALUES (?1, ?2, ?3)
 
 -- name: key_find
 -- The job that was stored under a key.
-SELECT k.job_id, k.expires_at, EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = k.job_id) AS is_live
+SELECT k.job_id, k.expires_at, EXISTS (SELECT 1 FROM windlass_live l WHERE l.id = k.job_id) AS is_live
 FROM windlass_keys k
 WHERE k.tenant = ?1 AND k.key = ?2
 
@@ -29,5 +31,3 @@ ON CONFLICT (tenant, key) DO UPDATE SET job_id = excluded.job_id, expires_at = e
 -- name: key_body
 -- What a repeated key is compared with.
 SELECT {body} FROM windlass_jobs WHERE id = ?1
-UNION ALL
-SELECT {body} FROM windlass_archive WHERE id = ?1

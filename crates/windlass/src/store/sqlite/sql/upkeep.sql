@@ -2,23 +2,23 @@
 
 -- name: expired
 -- Waiting jobs that should have started by ?1.
-SELECT {job} FROM windlass_live
+SELECT {job} FROM windlass_live_jobs
 WHERE id IN (
-        SELECT j.id FROM windlass_jobs j INDEXED BY windlass_jobs_start_by
-        WHERE j.start_by IS NOT NULL AND j.first_attempt_at IS NULL AND j.start_by <= ?1)
+        SELECT l.id FROM windlass_live l INDEXED BY windlass_live_start_by
+        WHERE l.start_by IS NOT NULL AND l.first_attempt_at IS NULL AND l.start_by <= ?1)
     AND state <> 'running'
 ORDER BY id
 LIMIT ?2
 
 -- name: prune_archive
--- Archived jobs of a queue and state that finished up to ?3.
-SELECT id FROM windlass_archive INDEXED BY windlass_archive_age
-WHERE queue_id = ?1 AND state = ?2 AND finished_at <= ?3
-ORDER BY finished_at
-LIMIT ?4
+-- Archived jobs of state ?1 that finished up to ?2, the oldest first, from the place (?3, ?4, ?5) on.
+SELECT {past} FROM windlass_outcomes INDEXED BY windlass_outcomes_age
+WHERE state = ?1 AND finished_at <= ?2 AND (finished_at, queue_id, id) > (?3, ?4, ?5)
+ORDER BY finished_at, queue_id, id
+LIMIT ?6
 
--- name: archive_delete
-DELETE FROM windlass_archive WHERE id = ?1
+-- name: outcome_delete
+DELETE FROM windlass_outcomes WHERE id = ?1
 
 -- name: prune_keys
 DELETE FROM windlass_keys WHERE id IN (
@@ -32,7 +32,7 @@ SELECT max(id) FROM (SELECT id FROM windlass_keys WHERE id > ?1 ORDER BY id LIMI
 -- Of the ?2 keys after ?1, those that are valid only while their job is live, if it no longer is.
 DELETE FROM windlass_keys
 WHERE id IN (SELECT id FROM windlass_keys WHERE id > ?1 ORDER BY id LIMIT ?2)
-    AND expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = windlass_keys.job_id)
+    AND expires_at IS NULL AND NOT EXISTS (SELECT 1 FROM windlass_live l WHERE l.id = windlass_keys.job_id)
 
 -- name: prune_workers
 DELETE FROM windlass_workers WHERE seen_at < ?1

@@ -71,12 +71,14 @@ async fn rows_have_the_columns_that_are_read() {
     check(sql!("commit.sql", "succeed_held"), &[columns::succeeding::LIST]);
     check(sql!("commit.sql", "wait_held"), &[columns::waiting::LIST]);
     check(sql!("claim.sql", "claim_due_in_time"), &[columns::due::LIST]);
+    check(sql!("upkeep.sql", "prune_archive"), &[columns::past::LIST]);
+    check(sql!("claim.sql", "claim_lane"), &[columns::front::LIST]);
     check(sql!("enqueue.sql", "key_find"), &[columns::key::LIST]);
     check(sql!("operations.sql", "standing"), &[columns::standing::LIST]);
     check(sql!("attempts.sql", "schedule_attempts"), &[columns::attempt::LIST, columns::job_attempt::LIST]);
     check(sql!("jobs.sql", "dead_groups"), &[columns::dead_group::LIST]);
     check(sql!("jobs.sql", "dead_series"), &[columns::dead_count::LIST]);
-    check(sql!("queues.sql", "depth_waiting"), &[columns::depth::LIST]);
+    check(sql!("queues.sql", "lanes_waiting"), &[columns::lane_waiting::LIST]);
     check(sql!("queues.sql", "depth_running"), &[columns::queue_count::LIST]);
     check(sql!("queues.sql", "depth_dead"), &[columns::queue_count::LIST]);
     let counted = crate::tally::Tally::COLUMNS.join(", ");

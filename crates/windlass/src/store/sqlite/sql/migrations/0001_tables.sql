@@ -1,6 +1,6 @@
--- The tables. Live jobs are few and change often; finished jobs are in the archive. Times and spans are whole
--- milliseconds. Constraints on hot rows use OR: for an IN list of more than two values, SQLite builds a temporary
--- table.
+-- The tables. What a job is, is written once (windlass_jobs); where it stands is in narrow tables beside it: live jobs
+-- in windlass_live, finished ones in windlass_outcomes. Times and spans are whole milliseconds. Constraints on hot rows
+-- use OR: for an IN list of more than two values, SQLite builds a temporary table.
 
 -- Ids of jobs and schedules come from one sequence and are never reused, even after pruning.
 CREATE TABLE windlass_sequence (
@@ -18,6 +18,7 @@ CREATE TABLE windlass_queues (
     created_at INTEGER NOT NULL,
     UNIQUE (tenant, name, executor)
 ) STRICT;
+CREATE INDEX windlass_queues_paused ON windlass_queues (id) WHERE paused = 1;
 
 -- Each policy once, as its canonical line; jobs carry the id.
 CREATE TABLE windlass_policies (
@@ -25,74 +26,80 @@ CREATE TABLE windlass_policies (
     line TEXT NOT NULL UNIQUE CHECK (line <> '')
 ) STRICT;
 
--- Live jobs. A claim does not write here: while a job runs, its row says how it waited (its attempt is the previous
--- one), and windlass_running says under which lease it runs and since when. The view windlass_live joins the two.
+-- What a job is, from its enqueue until it is pruned. No attempt rewrites or moves this row, however large it is.
 CREATE TABLE windlass_jobs (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
     priority INTEGER NOT NULL CHECK (priority BETWEEN -2 AND 2),
-    at_most_once INTEGER NOT NULL,
-    state TEXT NOT NULL CHECK (state = 'queued' OR state = 'retrying'),
-    due_at INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    claimed_at INTEGER,
-    first_attempt_at INTEGER,
-    failures INTEGER NOT NULL,
-    crashes INTEGER NOT NULL,
-    replays INTEGER NOT NULL,
-    previous_delay INTEGER NOT NULL,
-    cancel_requested INTEGER NOT NULL,
+    at_most_once INTEGER NOT NULL CHECK (at_most_once BETWEEN 0 AND 1),
     created_at INTEGER NOT NULL,
     policy_id INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    start_by INTEGER,
     timeout_ms INTEGER,
     idempotency_key TEXT,
-    schedule_id INTEGER,
-    parent_id INTEGER,
     traceparent TEXT,
-    error_class TEXT,
-    error TEXT,
     http TEXT,
     webhook TEXT,
-    payload TEXT NOT NULL,
+    payload TEXT NOT NULL
+) STRICT;
+
+-- Live jobs. While a job runs, it has a lease, and attempt is the number of the previous attempt: a claim writes only
+-- the lease and when it was granted. The view windlass_live_jobs shows jobs as they are now.
+CREATE TABLE windlass_live (
+    id INTEGER PRIMARY KEY,
     -- A queue's lanes, in the order they are served: by priority; in each, at-least-once and at-most-once jobs; of
-    -- both, those that never lost a worker and suspects (jobs that have). One number, because SQLite compares one
-    -- number much faster than four.
-    lane INTEGER GENERATED ALWAYS AS (queue_id * 20 + (2 - priority) * 4 + at_most_once * 2 + (crashes > 0)) VIRTUAL,
+    -- both, those that never lost a worker and suspects (jobs that have):
+    -- queue_id * 20 + (2 - priority) * 4 + at_most_once * 2 + (crashes > 0).
+    -- One number, because SQLite compares one number much faster than four.
+    lane INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    start_by INTEGER,
+    schedule_id INTEGER,
+    parent_id INTEGER,
+    lease_id INTEGER,
+    claimed_at INTEGER,
+    first_attempt_at INTEGER,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    is_retrying INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    crashes INTEGER NOT NULL DEFAULT 0,
+    replays INTEGER NOT NULL DEFAULT 0,
+    previous_delay INTEGER NOT NULL DEFAULT 0,
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    error_class TEXT,
+    error TEXT,
     -- None is negative; the two flags are 0 or 1. Combined, because every insert pays for each comparison.
     CHECK ((attempt | failures | crashes | replays | previous_delay) >= 0),
-    CHECK ((at_most_once | cancel_requested) BETWEEN 0 AND 1)
+    CHECK ((is_retrying | cancel_requested) BETWEEN 0 AND 1),
+    CHECK (lease_id IS NULL OR claimed_at IS NOT NULL)
 ) STRICT;
 -- Every index slows every insert and finish, so there are only these.
-CREATE INDEX windlass_jobs_start_by ON windlass_jobs (start_by) WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
-CREATE INDEX windlass_jobs_schedule ON windlass_jobs (schedule_id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX windlass_jobs_parent ON windlass_jobs (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX windlass_live_start_by ON windlass_live (start_by) WHERE start_by IS NOT NULL AND first_attempt_at IS NULL;
+CREATE INDEX windlass_live_schedule ON windlass_live (schedule_id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX windlass_live_parent ON windlass_live (parent_id) WHERE parent_id IS NOT NULL;
 
--- Waiting jobs in the order that claims read them: one lane at a time, by due time and id.
+-- Waiting jobs in the order that claims read them: one lane at a time, by due time and id. Claims delete from there.
 CREATE TABLE windlass_waiting (
     lane INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     id INTEGER NOT NULL,
     PRIMARY KEY (lane, due_at, id)
 ) STRICT, WITHOUT ROWID;
-
--- Jobs that run: exactly these have a lease.
-CREATE TABLE windlass_running (
-    id INTEGER PRIMARY KEY,
-    lease_id INTEGER NOT NULL,
-    claimed_at INTEGER NOT NULL
+-- How many jobs wait in each lane, so that nobody has to count them. Only one transaction writes at a time, so no
+-- other waits for these rows.
+CREATE TABLE windlass_lanes (
+    lane INTEGER PRIMARY KEY,
+    waiting INTEGER NOT NULL
 ) STRICT;
 
--- Finished jobs. Most end with an attempt that left nothing but its success: that one is kept here, in the columns
--- last_…, because a row of its own would be an eighth of the total cost of a job. All other attempts are rows of
--- windlass_attempts.
-CREATE TABLE windlass_archive (
+-- How finished jobs ended. Most end with an attempt that left nothing but its success: that one is kept here, in the
+-- columns last_…, because a row of its own would be an eighth of the total cost of a job. All other attempts are rows
+-- of windlass_attempts. The view windlass_archive shows finished jobs.
+CREATE TABLE windlass_outcomes (
     id INTEGER PRIMARY KEY,
     queue_id INTEGER NOT NULL,
-    priority INTEGER NOT NULL,
-    at_most_once INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state = 'succeeded' OR state = 'failed' OR state = 'cancelled'),
+    finished_at INTEGER NOT NULL,
     due_at INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     claimed_at INTEGER,
@@ -102,26 +109,16 @@ CREATE TABLE windlass_archive (
     replays INTEGER NOT NULL,
     previous_delay INTEGER NOT NULL,
     cancel_requested INTEGER NOT NULL,
-    created_at INTEGER NOT NULL,
-    policy_id INTEGER NOT NULL,
-    kind TEXT NOT NULL,
     start_by INTEGER,
-    timeout_ms INTEGER,
-    idempotency_key TEXT,
     schedule_id INTEGER,
     parent_id INTEGER,
-    traceparent TEXT,
     error_class TEXT,
     error TEXT,
-    http TEXT,
-    webhook TEXT,
-    finished_at INTEGER NOT NULL,
     reason TEXT,
     fingerprint TEXT,
     discarded_at INTEGER CHECK (discarded_at IS NULL OR state = 'failed'),
     discard_reason TEXT,
     result TEXT,
-    payload TEXT NOT NULL,
     last_retry INTEGER,
     last_started_at INTEGER,
     last_finished_at INTEGER,
@@ -131,12 +128,12 @@ CREATE TABLE windlass_archive (
     CHECK ((state = 'failed') = (reason IS NOT NULL)),
     CHECK ((last_started_at IS NULL) = (last_worker IS NULL))
 ) STRICT;
--- Retention is per queue and state, by age.
-CREATE INDEX windlass_archive_age ON windlass_archive (queue_id, state, finished_at);
-CREATE INDEX windlass_archive_failed ON windlass_archive (id, discarded_at, queue_id, fingerprint, finished_at)
+-- Pruning walks it by age. The queue comes last: every batch would otherwise write to one page per queue.
+CREATE INDEX windlass_outcomes_age ON windlass_outcomes (state, finished_at, queue_id);
+CREATE INDEX windlass_outcomes_failed ON windlass_outcomes (id, discarded_at, queue_id, fingerprint, finished_at)
     WHERE state = 'failed';
-CREATE INDEX windlass_archive_schedule ON windlass_archive (schedule_id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX windlass_archive_parent ON windlass_archive (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX windlass_outcomes_schedule ON windlass_outcomes (schedule_id) WHERE schedule_id IS NOT NULL;
+CREATE INDEX windlass_outcomes_parent ON windlass_outcomes (parent_id) WHERE parent_id IS NOT NULL;
 
 -- Attempts that have ended, of live and archived jobs.
 CREATE TABLE windlass_attempts (
@@ -335,14 +332,35 @@ CREATE TABLE windlass_pulse (
 ) STRICT;
 
 -- Live jobs as they are now.
-CREATE VIEW windlass_live AS
-SELECT j.id, j.queue_id, j.priority, j.at_most_once, iif(r.id IS NULL, j.state, 'running') AS state, j.due_at,
-    j.attempt + (r.id IS NOT NULL) AS attempt, coalesce(r.claimed_at, j.claimed_at) AS claimed_at,
-    coalesce(j.first_attempt_at, r.claimed_at) AS first_attempt_at, j.failures, j.crashes, j.replays, j.previous_delay,
-    j.cancel_requested, j.created_at, j.policy_id, j.kind, j.start_by, j.timeout_ms, j.idempotency_key, j.schedule_id,
-    j.parent_id, j.traceparent, j.error_class, j.error, j.http, j.webhook, j.payload, r.lease_id
-FROM windlass_jobs j
-LEFT JOIN windlass_running r ON r.id = j.id;
+CREATE VIEW windlass_live_jobs AS
+SELECT l.id, l.lane / 20 AS queue_id, j.priority, j.at_most_once,
+    iif(l.lease_id IS NOT NULL, 'running', iif(l.is_retrying, 'retrying', 'queued')) AS state, l.due_at,
+    l.attempt + (l.lease_id IS NOT NULL) AS attempt, l.claimed_at,
+    coalesce(l.first_attempt_at, iif(l.lease_id IS NOT NULL, l.claimed_at, NULL)) AS first_attempt_at, l.failures,
+    l.crashes, l.replays, l.previous_delay, l.cancel_requested, j.created_at, j.policy_id, j.kind, l.start_by,
+    j.timeout_ms, j.idempotency_key, l.schedule_id, l.parent_id, j.traceparent, l.error_class, l.error, j.http, j.webhook,
+    j.payload
+FROM windlass_live l
+CROSS JOIN windlass_jobs j ON j.id = l.id;
+
+-- Finished jobs.
+CREATE VIEW windlass_archive AS
+SELECT o.id, o.queue_id, j.priority, j.at_most_once, o.state, o.due_at, o.attempt, o.claimed_at, o.first_attempt_at,
+    o.failures, o.crashes, o.replays, o.previous_delay, o.cancel_requested, j.created_at, j.policy_id, j.kind, o.start_by,
+    j.timeout_ms, j.idempotency_key, o.schedule_id, o.parent_id, j.traceparent, o.error_class, o.error, j.http, j.webhook,
+    j.payload, o.finished_at, o.reason, o.fingerprint, o.discarded_at, o.discard_reason, o.result
+FROM windlass_outcomes o
+CROSS JOIN windlass_jobs j ON j.id = o.id;
+
+-- Failed jobs that await manual action, along their index.
+CREATE VIEW windlass_dead AS
+SELECT o.id, o.queue_id, j.priority, j.at_most_once, o.state, o.due_at, o.attempt, o.claimed_at, o.first_attempt_at,
+    o.failures, o.crashes, o.replays, o.previous_delay, o.cancel_requested, j.created_at, j.policy_id, j.kind, o.start_by,
+    j.timeout_ms, j.idempotency_key, o.schedule_id, o.parent_id, j.traceparent, o.error_class, o.error, j.http, j.webhook,
+    j.payload, o.finished_at, o.reason, o.fingerprint, o.discarded_at, o.discard_reason, o.result
+FROM windlass_outcomes o INDEXED BY windlass_outcomes_failed
+CROSS JOIN windlass_jobs j ON j.id = o.id
+WHERE o.state = 'failed' AND o.discarded_at IS NULL;
 
 -- Attempts that have ended, wherever they are kept.
 CREATE VIEW windlass_ended_attempts AS
@@ -352,5 +370,5 @@ FROM windlass_attempts
 UNION ALL
 SELECT id, attempt, last_lease_id, last_retry, 'SUCCESS', last_started_at, last_finished_at, NULL, NULL, NULL, last_worker,
     NULL, NULL, 'succeeded', NULL, replays
-FROM windlass_archive
+FROM windlass_outcomes
 WHERE last_started_at IS NOT NULL;

@@ -15,7 +15,7 @@ SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.payload, j.priorit
     strftime('%Y-%m-%dT%H:%M:%fZ', j.start_by / 1000.0, 'unixepoch') AS start_by,
     j.idempotency_key, j.cancel_requested, j.error_class, j.error, NULL AS result, NULL AS discarded_at,
     NULL AS discard_reason, j.schedule_id, j.parent_id
-FROM windlass_live j
+FROM windlass_live_jobs j
 JOIN windlass_queues q ON q.id = j.queue_id
 JOIN windlass_policies p ON p.id = j.policy_id
 UNION ALL
@@ -51,18 +51,17 @@ SELECT a.id, q.tenant, q.name AS queue, q.executor, a.kind, a.payload, a.reason,
     a.attempt, a.failures,
     strftime('%Y-%m-%dT%H:%M:%fZ', a.created_at / 1000.0, 'unixepoch') AS created_at,
     strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at
-FROM windlass_archive a
-JOIN windlass_queues q ON q.id = a.queue_id
-WHERE a.state = 'failed' AND a.discarded_at IS NULL;
+FROM windlass_dead a
+JOIN windlass_queues q ON q.id = a.queue_id;
 
 -- `read_ct` counts attempts that have ended, so the current one is `read_ct + 1`. `vt` is when the message is visible
 -- (again): its due time, or the end of its lease while it runs.
 CREATE VIEW windlass_messages AS
-SELECT q.name AS queue, j.id AS msg_id, j.attempt AS read_ct,
+SELECT q.name AS queue, w.id AS msg_id, w.attempt AS read_ct,
     strftime('%Y-%m-%dT%H:%M:%fZ', j.created_at / 1000.0, 'unixepoch') AS enqueued_at,
-    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(l.expires_at, j.due_at) / 1000.0, 'unixepoch') AS vt,
+    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(l.expires_at, w.due_at) / 1000.0, 'unixepoch') AS vt,
     q.tenant, j.kind, j.payload AS message
-FROM windlass_jobs j
+FROM windlass_live w
+JOIN windlass_jobs j ON j.id = w.id
 JOIN windlass_queues q ON q.id = j.queue_id
-LEFT JOIN windlass_running r ON r.id = j.id
-LEFT JOIN windlass_leases l ON l.id = r.lease_id;
+LEFT JOIN windlass_leases l ON l.id = w.lease_id;
