@@ -162,7 +162,7 @@ async fn tokens_are_kept_by_hash_and_revoked_once() {
         revoked_at: None,
     };
     w.store.put_token(&token).await.unwrap();
-    assert_eq!(w.store.tokens().await.unwrap(), [token.clone()]);
+    assert_eq!(w.store.tokens().await.unwrap(), std::slice::from_ref(&token));
     let changed = Token { queues: None, expires_at: None, ..token };
     w.store.put_token(&changed).await.unwrap();
     assert_eq!(w.store.tokens().await.unwrap(), [changed]);
