@@ -70,8 +70,8 @@ macro_rules! name {
 }
 
 name!(
-    /// The owner of jobs; the boundary of isolation.
-    Tenant, "tenant", "[a-z0-9][a-z0-9._-]{0,63}", |_| false
+    /// The owner of jobs; the boundary of isolation. Case matters.
+    Tenant, "tenant", "[A-Za-z0-9][A-Za-z0-9._-]{0,63}", |b: u8| b.is_ascii_uppercase()
 );
 name!(
     /// A queue's name, unique within a tenant and executor.

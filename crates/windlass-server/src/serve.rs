@@ -10,11 +10,12 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass::AttemptLog;
-use windlass::Options;
 use windlass::TenantLabel;
+use windlass::client::Presence;
 use windlass::http::{Egress, HttpExecutor, HttpOptions, IpNet};
+use windlass::{Migrations, Options};
 use windlass::{Windlass, Worker};
-use windlass_core::Executor;
+use windlass_core::{Executor, Millis};
 
 /// Whether a node answers requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) enum Api {
 
 /// The exit code of a process that received a second stop signal.
 const STOPPED_AT_ONCE: i32 = 130;
+/// How often a node reports that it is alive.
+const ALIVE_EVERY: Millis = Millis::from_secs(10);
 
 /// Runs a node until it receives a stop signal.
 ///
@@ -37,7 +40,8 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
         Api::On => Some(listen(config, &windlass).await?),
         Api::Off => None,
     };
-    write_to_store(config, &windlass).await.context("the settings could not be written to the store")?;
+    let node = node_name(config, listener.as_ref().map(|(_, address)| *address));
+    write_to_store(config, &windlass, &node).await.context("the settings could not be written to the store")?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
     let stop = stop_on_signal()?;
     warn_of_notices(config, &executor);
@@ -45,9 +49,38 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
 
     let worker = work(config, &windlass, executor, stop.clone());
     let served = answer(config, &windlass, listener, stop.clone());
-    let (worked, ()) = tokio::join!(worker, served);
+    let alive = stay_alive(&windlass, &node, stop.clone());
+    let (worked, (), ()) = tokio::join!(worker, served, alive);
     tracing::info!("stopped");
     worked
+}
+
+/// The name under which a node's settings are kept: the same after a restart, another for every node.
+fn node_name(config: &Config, address: Option<SocketAddr>) -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "host".into());
+    let host = host.trim();
+    match (config.text("worker"), address) {
+        ("", Some(address)) => format!("{host} {address}"),
+        ("", None) => format!("{host} {}", std::process::id()),
+        (worker, _) => worker.to_owned(),
+    }
+}
+
+/// Reports that the node is alive, so that its settings stay in force, until it stops.
+async fn stay_alive(windlass: &Windlass, node: &str, stop: CancellationToken) {
+    loop {
+        let stopped = tokio::select! {
+            () = windlass.clock().sleep(ALIVE_EVERY) => false,
+            () = stop.cancelled() => true,
+        };
+        let presence = if stopped { Presence::Leaving } else { Presence::Alive };
+        if let Err(error) = windlass.settings().touch_node(node, presence).await {
+            tracing::debug!(%error, "the node could not report that it is alive");
+        }
+        if stopped {
+            return;
+        }
+    }
 }
 
 /// Opens the configured store.
@@ -55,10 +88,23 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
 /// # Errors
 /// The store cannot be used.
 pub(crate) async fn open(config: &Config) -> anyhow::Result<Windlass> {
+    open_with(config, Migrations::Run).await
+}
+
+/// The same for reading: nothing is migrated.
+///
+/// # Errors
+/// The store cannot be used.
+pub(crate) async fn open_as_is(config: &Config) -> anyhow::Result<Windlass> {
+    open_with(config, Migrations::LeaveToOperator).await
+}
+
+async fn open_with(config: &Config, migrations: Migrations) -> anyhow::Result<Windlass> {
     let url = config.text("store");
     let options = Options {
         schema: config.text("schema").to_owned(),
         connections: config.whole("connections") as usize,
+        migrations,
         ..Options::default()
     };
     let shown = crate::config::without_password(url);

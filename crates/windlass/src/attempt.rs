@@ -47,6 +47,7 @@ pub(crate) struct Ticket {
 pub(crate) struct Shared {
     pub windlass: Windlass,
     pub worker: Arc<str>,
+    pub installation: Arc<str>,
     pub state: States,
 }
 
@@ -140,7 +141,13 @@ impl Attempt {
     /// twice.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
-        self.0.job.stable_key()
+        self.0.job.stable_key(self.installation())
+    }
+
+    /// The id of the installation that the job belongs to.
+    #[must_use]
+    pub(crate) fn installation(&self) -> &str {
+        &self.0.shared.installation
     }
 
     /// When the attempt times out, if it has a timeout.

@@ -218,7 +218,8 @@ impl Reporter {
         if self.attempts == AttemptLog::On {
             let (id, kind, number, max) = (job.id, &job.kind, job.failures + 1, job.policy.max_attempts());
             tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %kind,
-                attempt = job.attempt, max_attempts = max, worker = &*self.worker, "job {id} {kind}: attempt {number}/{max}");
+                attempt = job.attempt, max_attempts = max, worker = &*self.worker, parent_id = parent(job), schedule_id = schedule(job),
+                "job {id} {kind}: attempt {number}/{max}");
         }
         self.events.emit(|| event(job, now, EventKind::Started { waited: now.since(job.due_at) }));
     }
@@ -247,31 +248,43 @@ impl Reporter {
             Next::Succeeded => {
                 tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
-                "job {id} succeeded");
+                parent_id = parent(job), schedule_id = schedule(job), "job {id} succeeded");
             }
             Next::Failed(reason) => {
                 let firing = ended.next_firing.map_or_else(String::new, |at| format!(", next firing {at}"));
                 tracing::error!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %job.kind,
                     attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
                     error_class = ended.error_class, error, verdict = %reason,
-                    schedule = job.schedule.map(|s| s.0),
+                    parent_id = parent(job), schedule_id = schedule(job),
                     "job {id} failed after {} retries ({reason}), archived{firing}", job.failures);
             }
             Next::Cancelled => tracing::info!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
-                "job {id} cancelled"),
+                parent_id = parent(job), schedule_id = schedule(job), "job {id} cancelled"),
             Next::Wait { due_at, delay, .. } if transition.status == Status::Failed => {
                 let retry = transition.failures;
                 tracing::warn!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %job.kind,
                     attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
                     next_run_at = %due_at, delay_ms = delay.get(), error_class = ended.error_class,
-                    error, "job {id} failed, retry {retry}/{of} in {delay} (at {due_at})");
+                    error, parent_id = parent(job), schedule_id = schedule(job),
+                    "job {id} failed, retry {retry}/{of} in {delay} (at {due_at})");
             }
             Next::Wait { due_at, .. } => tracing::debug!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, next_run_at = %due_at, verdict = %transition.status,
+                parent_id = parent(job), schedule_id = schedule(job),
                 "job {id} postponed to {due_at}"),
         }
     }
+}
+
+/// The job that a delivery reports on.
+fn parent(job: &Job) -> Option<i64> {
+    job.parent.map(|id| id.0)
+}
+
+/// The schedule that a job is a run of.
+fn schedule(job: &Job) -> Option<i64> {
+    job.schedule.map(|id| id.0)
 }
 
 /// Longest failure message in a log line. The ledger has the full text.

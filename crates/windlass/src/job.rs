@@ -317,11 +317,29 @@ impl Job {
         }
     }
 
-    /// The key that is the same for every attempt: the caller's, or one made from the job's id.
+    /// The key that is the same for every attempt: the caller's, or one made from the installation and the job's id.
     #[must_use]
-    pub fn stable_key(&self) -> String {
-        self.idempotency_key.as_deref().map_or_else(|| format!("windlass-{}", self.id), str::to_owned)
+    pub fn stable_key(&self, installation: &str) -> String {
+        let own = self.idempotency_key.as_deref();
+        own.map_or_else(|| format!("windlass-{}", within(installation, "-", &self.id.to_string())), str::to_owned)
     }
+
+    /// The `webhook-id` of its call, if that is a webhook: the same for every attempt, and different in every
+    /// installation.
+    #[must_use]
+    pub fn webhook_id(&self, installation: &str) -> Option<String> {
+        let stored = self.http.as_ref()?.webhook_id.as_deref()?;
+        let number = stored.strip_prefix(WEBHOOK_ID).unwrap_or(stored);
+        Some(format!("{WEBHOOK_ID}{}", within(installation, "_", number)))
+    }
+}
+
+/// What every `webhook-id` begins with.
+pub(crate) const WEBHOOK_ID: &str = "msg_";
+
+/// A number that an installation gave, as other systems see it.
+pub(crate) fn within(installation: &str, separator: &str, number: &str) -> String {
+    if installation.is_empty() { number.to_owned() } else { format!("{installation}{separator}{number}") }
 }
 
 /// A running job together with the lease it runs under. Only a claim creates one, and only a claimed job can be

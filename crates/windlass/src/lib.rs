@@ -95,6 +95,7 @@ pub use client::draft::DraftError;
 pub use client::enqueue::{Enqueue, EnqueueError};
 pub use client::open::WindlassBuilder;
 pub use client::retry::{IntoRetry, Retry};
+pub use client::typed::RetryPolicy;
 pub use client::windlass::{OpenError, Windlass};
 pub use clock::Clock;
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};

@@ -14,7 +14,8 @@ pub fn usual_attempts(queue: &QueueName) -> Option<u32> {
 }
 
 /// The settings of a queue in the environment: a level with `maxRetries`, if `MAX_<QUEUE>_RETRY_ATTEMPTS` is set.
-/// The name may be singular or plural; characters other than letters and digits are written `_`.
+/// The name may be singular or plural, and the ending `_queue` may be left out; characters other than letters and
+/// digits are written `_`.
 ///
 /// # Errors
 /// The variable whose value is not a number of attempts, or that contradicts its other form.
@@ -23,7 +24,7 @@ pub fn attempts_from_environment(
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Partial>, PolicyError> {
     let mut found: Option<(String, u32)> = None;
-    for name in variables(queue) {
+    for name in attempt_variables(queue) {
         let Some(text) = variable(&name) else { continue };
         let attempts = text.trim().parse().ok().filter(|n| (1..=MAX_RETRIES + 1).contains(n)).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
@@ -37,12 +38,18 @@ pub fn attempts_from_environment(
     Ok(found.map(|(_, attempts)| Partial { max_retries: Some(attempts - 1), ..Partial::default() }))
 }
 
-/// The variable with the queue's own name, then the one with its plural or singular.
-fn variables(queue: &QueueName) -> [String; 2] {
+/// The variables of a queue: its own name, its plural or singular, and the same without the ending `_queue`.
+#[must_use]
+pub fn attempt_variables(queue: &QueueName) -> Vec<String> {
     let own: String =
         queue.as_str().chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
-    let other = own.strip_suffix('S').map_or_else(|| format!("{own}S"), str::to_owned);
-    [own, other].map(|name| format!("MAX_{name}_RETRY_ATTEMPTS"))
+    let stem = own.strip_suffix("_QUEUE").or_else(|| own.strip_suffix("_QUEUES")).filter(|stem| !stem.is_empty());
+    let both = |name: &str| {
+        let other = name.strip_suffix('S').map_or_else(|| format!("{name}S"), str::to_owned);
+        [name.to_owned(), other]
+    };
+    let names = both(&own).into_iter().chain(stem.map(both).into_iter().flatten());
+    names.map(|name| format!("MAX_{name}_RETRY_ATTEMPTS")).collect()
 }
 
 #[cfg(test)]
@@ -63,6 +70,9 @@ mod tests {
             ("payments", "MAX_PAYMENT_RETRY_ATTEMPTS"),
             ("payments", "MAX_PAYMENTS_RETRY_ATTEMPTS"),
             ("big-data.eu", "MAX_BIG_DATA_EU_RETRY_ATTEMPTS"),
+            ("email_queue", "MAX_EMAIL_RETRY_ATTEMPTS"),
+            ("email_queue", "MAX_EMAIL_QUEUE_RETRY_ATTEMPTS"),
+            ("payment-queue", "MAX_PAYMENTS_RETRY_ATTEMPTS"),
         ] {
             assert_eq!(retries(queue, &[(variable, "5")]), Ok(Some(4)), "{queue} {variable}");
         }

@@ -9,7 +9,7 @@ mod object;
 mod partial;
 mod preset;
 
-pub use environment::{attempts_from_environment, usual_attempts};
+pub use environment::{attempt_variables, attempts_from_environment, usual_attempts};
 pub use family::FAMILY_FIELDS;
 pub use line::{Names, no_names};
 pub use partial::{Bound, Partial, Strategy};

@@ -8,6 +8,7 @@ mod remote;
 mod schedules;
 mod simulate;
 mod stats;
+mod tenants;
 mod terminal;
 mod work;
 
@@ -55,6 +56,8 @@ enum Command {
     Schedules(schedules::Args),
     /// Queues: how full they are; pause, resume, purge, settings.
     Queues(queues::Args),
+    /// A tenant's default webhook.
+    Tenants(tenants::Args),
     /// List, preview and explain retry policies.
     Policy(policy::Args),
     /// Show what retry policies do to a service that is down for a while.
@@ -132,6 +135,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Dead(args) => wait(work::dead::run(args, &screen)),
         Command::Schedules(args) => wait(schedules::run(args, &screen)),
         Command::Queues(args) => wait(queues::run(args, &screen)),
+        Command::Tenants(args) => wait(tenants::run(args)),
         Command::Policy(args) => policy::run(args, &screen),
         Command::Stats(args) => wait(stats::run(args, &screen)),
         Command::Tail(args) => wait(work::tail::run(args, &screen)),
@@ -142,7 +146,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Completions(args) => Ok(operate::completions::run(args)),
         Command::Serve(args) => operate::serve::run(args, Api::On),
         Command::Work(args) => operate::serve::run(args, Api::Off),
-        Command::Config(args) => operate::config::run(args, &screen),
+        Command::Config(args) => wait(operate::config::run(args, &screen)),
         Command::Token(args) => operate::token::run(args, &screen),
         Command::Simulate(args) => simulate::run(args, &screen),
         Command::Bench(args) => operate::bench::run(args),

@@ -1,15 +1,13 @@
 //! Alerts: rules from the file, and checks of the operators' URLs and secret.
 
-use super::keys::Form;
 use super::{Config, ConfigError, Source, without_password};
 use serde_json::{Map, Value};
-use windlass::alert::{Alerts, Measure, Operator, Rule, default_rules};
+use windlass::alert::{Alerts, Operator, Rule, default_rules};
 use windlass::http::check_call;
 use windlass_core::Millis;
-use windlass_core::job::QueueName;
 use windlass_core::signature::Secret;
 
-pub(super) const RULE_FIELDS: &[&str] = &["measure", "threshold", "for", "minCount", "queue"];
+pub(super) use windlass::alert::RULE_FIELDS;
 /// The shortest interval: checking more often would take most of a node's time.
 const LEAST_EVERY: Millis = Millis::new(100);
 
@@ -18,34 +16,9 @@ const LEAST_EVERY: Millis = Millis::new(100);
 /// # Errors
 /// The field that is wrong, and what is accepted.
 pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule, String> {
-    let path = format!("alerts.rules.{name}");
-    let wrong = |field: &str, form: &str| format!("`{path}.{field}` {form}");
-    let words = Measure::ALL.map(Measure::as_str).join(", ");
-    let named = fields.get("measure").map_or(Some(name), Value::as_str);
-    let measure = named.and_then(Measure::parse);
-    let measure = measure.ok_or_else(|| wrong("measure", &format!("must be one of {words}")))?;
-    let usual = default_rules().into_iter().find(|rule| rule.measure == measure);
-    let usual = usual.expect("every measure has a default rule");
-    let span = |field: &str, value: &Value| {
-        let read = Form::Duration.read(value).map_err(|form| wrong(field, &form))?;
-        Ok::<_, String>(Millis::parse(read.as_str().unwrap_or_default()).unwrap_or_default())
-    };
-    let whole = |field: &str, value: &Value| value.as_u64().ok_or_else(|| wrong(field, "must be a whole number"));
-    let threshold = fields.get("threshold").map(|value| match measure {
-        Measure::Backoff | Measure::OldestDue => span("threshold", value).map(Millis::get),
-        Measure::DeadLetters | Measure::RetryRate | Measure::Exhausted => whole("threshold", value),
-    });
-    let queue = fields.get("queue").map(|value| {
-        let name = value.as_str().ok_or_else(|| wrong("queue", "must be the name of a queue"))?;
-        QueueName::new(name).map(|name| name.to_string()).map_err(|error| format!("`{path}.queue`: {error}"))
-    });
-    Ok(Rule {
-        name: name.to_owned(),
-        measure,
-        threshold: threshold.transpose()?.unwrap_or(usual.threshold),
-        lasting: fields.get("for").map(|value| span("for", value)).transpose()?.unwrap_or(usual.lasting),
-        min_count: fields.get("minCount").map(|value| whole("minCount", value)).transpose()?.unwrap_or(usual.min_count),
-        queue: queue.transpose()?,
+    Rule::from_json(name, fields).map_err(|error| {
+        let glue = if error.form.starts_with(':') { "" } else { " " };
+        format!("`alerts.rules.{name}.{}`{glue}{}", error.field, error.form)
     })
 }
 
@@ -59,6 +32,11 @@ impl Config {
             operators: self.list("alerts.urls").into_iter().map(operator).collect(),
             every: self.duration("alerts.every"),
         }
+    }
+
+    /// The alert rules of the file.
+    pub(super) fn file_rules(&self) -> impl Iterator<Item = &(String, Rule, Source)> {
+        self.rules.iter()
     }
 
     /// The alert rules: the file's, or the five default rules.

@@ -184,7 +184,8 @@ impl File<'_> {
         if let Some(webhook) = fields.get("webhook") {
             let catalogue = Catalogue::default();
             let read = catalogue.read_webhook(webhook).map_err(|error| error.to_string());
-            let whole = read.and_then(|draft| catalogue.complete_webhook(&draft).map_err(|error| error.to_string()));
+            let complete = |draft| catalogue.complete_webhook(&draft, &name).map_err(|error| error.to_string());
+            let whole = read.and_then(complete);
             whole.map_err(|error| self.wrong(value.span().start, format!("tenants.{name}.webhook: {error}")))?;
         }
         self.keep(config, SettingKey::Tenant { name }, Value::Object(fields), key.span().start);
@@ -242,8 +243,14 @@ impl File<'_> {
 
     fn check_retention(&self, under: &str, retention: &Value, offset: usize) -> Result<(), ConfigError> {
         const STATES: &[&str] = &["succeeded", "cancelled", "failed"];
-        let form =
-            || format!("`{under}` must be a table of succeeded, cancelled and failed, each a duration, 0 or forever");
+        let form = || {
+            format!(
+                "`{under}` must be a table of succeeded, cancelled and failed, each a duration, 0 or forever, or one of these for all"
+            )
+        };
+        if let Some(text) = retention.as_str() {
+            return if Keep::parse(text).is_some() { Ok(()) } else { Err(self.wrong(offset, form())) };
+        }
         let table = retention.as_object().ok_or_else(|| self.wrong(offset, form()))?;
         for (name, keep) in table {
             let is_known = STATES.contains(&name.as_str());

@@ -1,6 +1,7 @@
 //! Configuration: defaults, `windlass.toml`, the environment, flags; later ones override. Every value keeps its source.
 
 mod alerts;
+mod dotenv;
 mod env;
 mod file;
 mod keys;
@@ -12,7 +13,7 @@ mod tests;
 pub(crate) use keys::without_password;
 use keys::{KEYS, Key};
 pub(crate) use settings::write_to_store;
-pub(crate) use show::Shown;
+pub(crate) use show::{Shown, masked, subject};
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -80,11 +81,23 @@ pub(crate) struct Config {
 /// The inputs of the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Inputs {
+    /// The `.env` file that was named. The environment overrides it.
+    pub(crate) env_file: Option<PathBuf>,
     /// The file that was named; without one, [`DEFAULT_FILE`] if it exists.
     pub(crate) file: Option<PathBuf>,
     pub(crate) environment: Vec<(String, String)>,
     /// Keys, the flags that set them, and their values.
     pub(crate) flags: Vec<(&'static str, &'static str, Value)>,
+}
+
+impl Inputs {
+    /// The variables of the `.env` file and of the environment, which overrides it.
+    fn variables(&self) -> Result<Vec<(String, String)>, ConfigError> {
+        let mut variables = self.env_file.as_deref().map(dotenv::read).transpose()?.unwrap_or_default();
+        variables.retain(|(name, _)| !self.environment.iter().any(|(other, _)| other == name));
+        variables.extend(self.environment.iter().cloned());
+        Ok(variables)
+    }
 }
 
 impl Config {
@@ -95,7 +108,7 @@ impl Config {
     pub(crate) fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
         let mut config = Self::defaults();
         file::read(&mut config, inputs)?;
-        env::read(&mut config, &inputs.environment)?;
+        env::read(&mut config, &inputs.variables()?)?;
         for (name, flag, value) in &inputs.flags {
             let key = keys::find(name).expect("flags set known keys");
             let source = Source::Flag((*flag).to_owned());

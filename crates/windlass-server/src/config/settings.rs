@@ -1,13 +1,19 @@
 //! A node writes the settings of file and environment to the store when it starts, so that every producer (API,
-//! library, SQL) sees the same settings.
+//! library, SQL) sees the same settings. What they no longer name is removed again.
 
 use super::{Config, ConfigError, Source};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use windlass::client::SettingKey;
+use windlass::client::{NodeSetting, Setting, SettingKey, SettingSource, SettingsFault};
+use windlass::protocol::DEFAULTS;
 use windlass::{StoreError, Windlass};
 use windlass_core::job::QueueName;
-use windlass_core::policy::attempts_from_environment;
+use windlass_core::policy::{attempt_variables, attempts_from_environment};
+
+/// Queues that a fresh installation of a message-queue worker will have.
+const USUAL_QUEUES: &[&str] = &["email", "payments", "reports"];
+/// The endings that a queue's name may have beyond the name in its variable.
+const ENDINGS: &[&str] = &["", "_queue", "-queue"];
 
 /// Why the settings could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -15,42 +21,61 @@ pub(crate) enum WriteError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
+    Settings(#[from] SettingsFault),
+    #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Writes the configured settings that differ from the store's. Returns how many differed.
+/// Writes what file and environment set, under the node's name. Returns how many settings in force changed.
 ///
 /// # Errors
-/// A limit that is not a number; a store that cannot be written to.
-pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass) -> Result<usize, WriteError> {
-    let stored = windlass.settings().all().await?;
-    let held = |key: &SettingKey| stored.iter().find(|(k, _)| k == key).map(|(_, text)| text.as_str());
-    let mut wanted: Vec<(SettingKey, Value)> =
-        config.settings.iter().map(|setting| (setting.key.clone(), setting.value.clone())).collect();
-    let queues = windlass.queues().rows().await?;
-    for (queue, attempts) in queue_attempts(config, queues.iter().map(|queue| &queue.name))? {
+/// A limit that is not a number; settings under which jobs could not be stored; a store that cannot be written to.
+pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass, node: &str) -> Result<usize, WriteError> {
+    let mut wanted: Vec<NodeSetting> = config.settings.iter().map(|s| named(&s.key, &s.value, &s.source)).collect();
+    wanted.extend(
+        config
+            .file_rules()
+            .map(|(name, rule, source)| named(&SettingKey::Alert { name: name.clone() }, &rule.to_json(), source)),
+    );
+    let rows = windlass.queues().rows().await?;
+    let known = known_queues(config, rows.iter().map(|queue| &queue.name));
+    warn_of_strays(config, &known);
+    for (queue, attempts) in queue_attempts(config, known)? {
         let key = SettingKey::Queue { tenant: None, name: queue.to_string() };
-        let position = wanted.iter().position(|(k, _)| *k == key);
-        let base = position.map(|i| wanted.remove(i).1);
-        let base = base.or_else(|| held(&key).and_then(|text| serde_json::from_str(text).ok()));
-        wanted.push((key, limited(base.unwrap_or_default(), attempts)));
+        let own = config.settings.iter().find(|setting| setting.key == key);
+        let has_default = config.settings.iter().any(|setting| is_default_policy(&setting.key, &setting.value));
+        let value = limited(own.map(|setting| setting.value.clone()).unwrap_or_default(), attempts, has_default);
+        wanted.retain(|setting| setting.key != key);
+        wanted.push(named(&key, &value, &Source::Environment(variables_of(config, &queue))));
     }
-    let mut written = 0;
-    for (key, value) in wanted {
-        let text = value.to_string();
-        if held(&key) != Some(text.as_str()) {
-            windlass.settings().put(&key, &text).await?;
-            written += 1;
-        }
-    }
-    Ok(written)
+    let put = windlass.settings().put_of_node(node, &wanted).await?;
+    put.differing.iter().for_each(warn_of_difference);
+    Ok(put.changed)
 }
 
-/// The queues that a limit of the environment may mean: existing queues, queues in the file, and those with its name.
-fn queue_attempts<'a>(
-    config: &Config,
-    existing: impl Iterator<Item = &'a QueueName>,
-) -> Result<Vec<(QueueName, u32)>, ConfigError> {
+fn named(key: &SettingKey, value: &Value, source: &Source) -> NodeSetting {
+    NodeSetting { key: key.clone(), value: value.to_string(), origin: source.to_string() }
+}
+
+fn is_default_policy(key: &SettingKey, value: &Value) -> bool {
+    *key == SettingKey::Server { name: DEFAULTS.into() } && value.get("policy").is_some()
+}
+
+fn warn_of_difference(other: &Setting) {
+    let (scope, _, name) = other.key.parts();
+    match &other.source {
+        SettingSource::Operator => tracing::warn!(
+            "{scope} {name}: a value set by the API or the command line is in force instead of this node's; \
+             remove it there to use the file's (`windlass config` shows both)"
+        ),
+        SettingSource::Node { node, origin } => tracing::warn!(
+            "{scope} {name}: node {node} has another value ({origin}); this node started last, so its value is in force"
+        ),
+    }
+}
+
+/// Existing queues, queues in the file, and the usual ones.
+fn known_queues<'a>(config: &Config, existing: impl Iterator<Item = &'a QueueName>) -> BTreeSet<QueueName> {
     let mut names: BTreeSet<QueueName> = existing.cloned().collect();
     let named = config.settings.iter().filter_map(|setting| match &setting.key {
         SettingKey::Queue { name, .. } => QueueName::new(name).ok(),
@@ -61,11 +86,37 @@ fn queue_attempts<'a>(
         | SettingKey::Alert { .. } => None,
     });
     names.extend(named);
+    names.extend(USUAL_QUEUES.iter().filter_map(|name| QueueName::new(name).ok()));
+    names
+}
+
+/// Names each variable that no known queue has.
+fn warn_of_strays(config: &Config, known: &BTreeSet<QueueName>) {
+    for (middle, _) in &config.attempts {
+        let variable = format!("MAX_{middle}_RETRY_ATTEMPTS");
+        if !known.iter().any(|queue| attempt_variables(queue).contains(&variable)) {
+            let own = middle.to_ascii_lowercase();
+            tracing::warn!(
+                "{variable} matches no known queue; it will apply to queues named {own}, {own}s or {own}_queue"
+            );
+        }
+    }
+}
+
+/// The variables that limit a queue.
+fn variables_of(config: &Config, queue: &QueueName) -> String {
+    let set = |name: &String| config.attempts.iter().any(|(middle, _)| *name == format!("MAX_{middle}_RETRY_ATTEMPTS"));
+    attempt_variables(queue).into_iter().filter(set).collect::<Vec<_>>().join(", ")
+}
+
+/// The limits of the environment: for known queues, and for those that its variables may name.
+fn queue_attempts(config: &Config, mut names: BTreeSet<QueueName>) -> Result<Vec<(QueueName, u32)>, ConfigError> {
     for (middle, _) in &config.attempts {
         let own = middle.to_ascii_lowercase();
         let other = own.strip_suffix('s').map_or_else(|| format!("{own}s"), str::to_owned);
-        let spelled = [own.clone(), other.clone(), own.replace('_', "-"), other.replace('_', "-")];
-        names.extend(spelled.iter().filter_map(|name| QueueName::new(name).ok()));
+        let stems = [own.clone(), other.clone(), own.replace('_', "-"), other.replace('_', "-")];
+        let spelled = stems.iter().flat_map(|stem| ENDINGS.iter().map(move |ending| format!("{stem}{ending}")));
+        names.extend(spelled.filter_map(|name| QueueName::new(&name).ok()));
     }
     let variable = |name: &str| {
         let middle = name.strip_prefix("MAX_")?.strip_suffix("_RETRY_ATTEMPTS")?;
@@ -80,13 +131,14 @@ fn queue_attempts<'a>(
     Ok(limits)
 }
 
-/// A queue's setting with its policy limited to this many attempts.
-fn limited(setting: Value, attempts: u32) -> Value {
+/// A queue's setting with its policy limited to this many attempts. A limit alone selects the policy `queue-worker`.
+fn limited(setting: Value, attempts: u32, has_default: bool) -> Value {
     let mut setting = if let Value::Object(fields) = setting { fields } else { Map::new() };
     let mut policy = match setting.remove("policy") {
         Some(Value::Object(fields)) => fields,
         Some(line @ Value::String(_)) => Map::from_iter([("policy".to_owned(), line)]),
-        Some(_) | None => Map::new(),
+        Some(_) | None if has_default => Map::new(),
+        Some(_) | None => Map::from_iter([("policy".to_owned(), Value::from("queue-worker"))]),
     };
     policy.remove("maxRetries");
     policy.insert("maxAttempts".into(), attempts.into());

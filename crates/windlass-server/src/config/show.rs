@@ -2,6 +2,7 @@
 
 use super::{Config, KEYS};
 use serde_json::{Map, Value, json};
+use windlass::client::SettingKey;
 
 /// One line of the listing.
 #[derive(Debug)]
@@ -23,14 +24,7 @@ impl Config {
             })
             .collect();
         for setting in &self.settings {
-            let (scope, _, name) = setting.key.parts();
-            let key = match scope {
-                "queue" => format!("queues.{name}"),
-                "kind" => format!("kinds.{name}"),
-                "policy" => format!("policies.{name}"),
-                "tenant" => format!("tenants.{name}"),
-                _ => name.to_owned(),
-            };
+            let key = subject(&setting.key);
             let (value, source) = (masked(setting.value.clone()), setting.source.to_string());
             shown.push(Shown { key, value, source, help: "" });
         }
@@ -57,8 +51,22 @@ impl Config {
     }
 }
 
+/// A setting's subject, as the file names it; those of one tenant with its name.
+pub(crate) fn subject(key: &SettingKey) -> String {
+    let (scope, tenant, name) = key.parts();
+    let whose = if tenant == "*" { String::new() } else { format!(" of {tenant}") };
+    match scope {
+        "queue" => format!("queues.{name}{whose}"),
+        "kind" => format!("kinds.{name}"),
+        "policy" => format!("policies.{name}"),
+        "tenant" => format!("tenants.{name}"),
+        "alert" => format!("alerts.rules.{name}"),
+        _ => name.to_owned(),
+    }
+}
+
 /// The value without secrets, at any depth.
-fn masked(value: Value) -> Value {
+pub(crate) fn masked(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mask = |(name, value): (String, Value)| {

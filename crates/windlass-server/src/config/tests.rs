@@ -23,7 +23,7 @@ fn later_layers_override_and_every_value_keeps_its_source() {
     let environment =
         vec![("WINDLASS_CONCURRENCY".to_owned(), "6".to_owned()), ("WINDLASS_LEASE".to_owned(), "10s".to_owned())];
     let flags = vec![("lease", "--lease", json!("20s"))];
-    let config = Config::load(&Inputs { file: Some(path.clone()), environment, flags }).unwrap();
+    let config = Config::load(&Inputs { file: Some(path.clone()), env_file: None, environment, flags }).unwrap();
     assert_eq!((config.text("listen"), config.whole("concurrency")), ("127.0.0.1:1", 6));
     assert_eq!((config.text("logs.format"), config.duration("lease").get()), ("json", 20_000));
     assert_eq!(config.source("listen"), &Source::File { path: path.clone(), line: 1 });
@@ -175,8 +175,8 @@ async fn settings_and_limits_are_written_to_the_store() {
     let mut config = from_file(text).unwrap();
     config.attempts = vec![("PAYMENT".into(), "7".into()), ("EMAIL".into(), "2".into())];
     let windlass = Windlass::open("memory:").await.unwrap();
-    assert!(write_to_store(&config, &windlass).await.unwrap() > 4);
-    assert_eq!(write_to_store(&config, &windlass).await.unwrap(), 0, "the second node has nothing to write");
+    assert!(write_to_store(&config, &windlass, "a").await.unwrap() > 4);
+    assert_eq!(write_to_store(&config, &windlass, "b").await.unwrap(), 0, "the second node has nothing to write");
     let stored = windlass.settings().all().await.unwrap();
     let of = |name: &str| -> Value {
         let text = stored.iter().find(|(key, _)| key.parts() == ("queue", "*", name)).map(|(_, text)| text.clone());
@@ -196,6 +196,6 @@ async fn settings_and_limits_are_written_to_the_store() {
     assert_eq!(attempts("other", "a").await, 5);
     assert_eq!(attempts("other", "Report").await, 2);
     config.attempts = vec![("EMAIL".into(), "many".into())];
-    let wrong = write_to_store(&config, &windlass).await.unwrap_err().to_string();
+    let wrong = write_to_store(&config, &windlass, "a").await.unwrap_err().to_string();
     assert!(wrong.contains("MAX_EMAIL_RETRY_ATTEMPTS"), "{wrong}");
 }

@@ -49,22 +49,23 @@ pub(crate) struct DeliveryView {
 /// The store cannot be read.
 pub(crate) async fn of(app: &App, scope: &Scope, job: &Job) -> Result<Vec<DeliveryView>, StoreError> {
     let jobs = app.windlass().jobs().within(scope);
+    let installation = app.windlass().installation().await?;
     let mut deliveries = Vec::new();
     for delivery in &jobs.deliveries(job).await? {
         let attempts = jobs.latest_attempts(delivery.id, SHOWN_ATTEMPTS).await?;
-        deliveries.push(DeliveryView::new(delivery, &attempts));
+        deliveries.push(DeliveryView::new(delivery, &attempts, &installation));
     }
     Ok(deliveries)
 }
 
 impl DeliveryView {
-    fn new(job: &Job, attempts: &[Attempt]) -> Self {
+    fn new(job: &Job, attempts: &[Attempt], installation: &str) -> Self {
         let is_waiting = matches!(job.state, State::Queued | State::Retrying);
         Self {
             id: job.id.0,
             state: job.state.as_str(),
             url: job.http.as_ref().map(|call| call.url.clone()),
-            webhook_id: job.http.as_ref().and_then(|call| call.webhook_id.clone()),
+            webhook_id: job.webhook_id(installation),
             attempt: job.attempt,
             max_attempts: job.policy.max_attempts(),
             next_run_at: is_waiting.then(|| job.due_at.to_string()),

@@ -38,7 +38,14 @@ pub(crate) struct WorkerView {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Alert)]
 pub(crate) struct AlertView {
+    /// The rule's own name.
     rule: String,
+    /// What the rule measures.
+    measure: String,
+    /// The tenant that was affected most.
+    tenant_id: Option<String>,
+    /// The queue that was affected most.
+    queue: Option<String>,
     subject: String,
     /// pending, firing or resolved
     status: &'static str,
@@ -107,6 +114,9 @@ pub(crate) async fn alerts(State(app): State<App>, caller: May<Read>) -> Result<
     let alerts = app.windlass().alerts().list().await?;
     let view = |alert: windlass::client::Alert| AlertView {
         rule: alert.rule,
+        measure: alert.measure,
+        tenant_id: Some(alert.tenant).filter(|name| !name.is_empty()),
+        queue: Some(alert.queue).filter(|name| !name.is_empty()),
         subject: alert.subject,
         status: alert.status.as_str(),
         incident: alert.incident,

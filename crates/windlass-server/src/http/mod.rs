@@ -20,6 +20,7 @@ mod policies;
 mod queues;
 mod schedules;
 mod stats;
+mod tenants;
 #[cfg(test)]
 mod tests;
 
@@ -52,6 +53,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(dead::router())
         .merge(leases::router())
         .merge(policies::router())
+        .merge(tenants::router())
         .routes(routes!(stats::stats))
         .routes(routes!(fleet::workers))
         .routes(routes!(fleet::alerts))

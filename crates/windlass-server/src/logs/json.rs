@@ -121,7 +121,7 @@ impl Visit for Fields {
 }
 
 /// `max_attempts` is `maxAttempts`.
-fn camel_case(name: &str) -> String {
+pub(super) fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let mut camel = words.next().unwrap_or_default().to_owned();
     for word in words {

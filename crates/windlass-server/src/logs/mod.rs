@@ -6,11 +6,15 @@ mod tests;
 
 use crate::config::Config;
 use json::JsonLines;
+use std::fmt;
 use std::io::IsTerminal as _;
+use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata, Subscriber};
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{EnvFilter, FilterExt as _, ParseError, filter_fn};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use windlass::AttemptLog;
@@ -55,11 +59,29 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let lines: Box<dyn Layer<_> + Send + Sync> = match format {
-        Format::Text => Box::new(tracing_subscriber::fmt::layer().with_target(false).with_writer(writer)),
+        Format::Text => {
+            let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            let fields = debug_fn(text_field).delimited(" ");
+            Box::new(
+                tracing_subscriber::fmt::layer()
+                    .with_target(false)
+                    .fmt_fields(fields)
+                    .with_ansi(colours)
+                    .with_writer(writer),
+            )
+        }
         Format::Json => Box::new(JsonLines::new(writer)),
     };
     let filter = read(filter, attempts)?.and(filter_fn(is_discreet));
     Ok(tracing_subscriber::registry().with(lines.with_filter(filter)))
+}
+
+/// A field in a line of text, under the same name as in JSON.
+fn text_field(line: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    match field.name() {
+        "message" => write!(line, "{value:?}"),
+        name => write!(line, "{}={value:?}", json::camel_case(name)),
+    }
 }
 
 /// A plain level applies to Windlass itself, and libraries log only warnings. Any other text is a filter.

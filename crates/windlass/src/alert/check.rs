@@ -37,7 +37,10 @@ pub(super) async fn change(
     now: Timestamp,
 ) -> Result<Option<Alert>, StoreError> {
     let is_news = is_news(before, &after);
-    let notices = if is_news { notices(&after, operators, now) } else { Vec::new() };
+    let notices = match is_news && !operators.is_empty() {
+        true => notices(&after, operators, &store.installation().await?, now),
+        false => Vec::new(),
+    };
     let before = before.map(|alert| (alert.status, alert.incident));
     let changed = store.change_alert(AlertChange { before, after: after.clone(), notices }).await?;
     if !changed || !is_news {
@@ -48,11 +51,13 @@ pub(super) async fn change(
 }
 
 fn log_change(alert: &Alert) {
-    let Alert { rule, subject, detail, incident, .. } = alert;
+    let Alert { rule, subject, detail, incident, tenant, queue, .. } = alert;
     match alert.status {
-        AlertStatus::Firing => tracing::error!(rule, subject, incident, detail, "alert {rule} fires: {detail}"),
+        AlertStatus::Firing => {
+            tracing::error!(rule, subject, incident, tenant_id = tenant, queue, detail, "alert {rule} fires: {detail}")
+        }
         AlertStatus::Resolved | AlertStatus::Pending => {
-            tracing::warn!(rule, subject, incident, "alert {rule} is resolved");
+            tracing::warn!(rule, subject, incident, tenant_id = tenant, queue, "alert {rule} is resolved");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Alerts;
 use super::check::{change, check};
+use super::stored::with_operators;
 use crate::store::{Alert, AlertStatus, Store, StoreError};
 use std::collections::HashMap;
 use windlass_core::{Millis, Timestamp};
@@ -46,7 +47,9 @@ impl Judge {
     /// # Errors
     /// The store cannot be used.
     pub async fn look(&mut self, store: &dyn Store) -> Result<Vec<Alert>, StoreError> {
-        let mut news = check(store, &self.alerts.rules, &self.alerts.operators).await?;
+        // Read each time: operators change rules without a restart.
+        let rules = with_operators(&self.alerts.rules, &store.stored_settings().await?);
+        let mut news = check(store, &rules, &self.alerts.operators).await?;
         let now = store.clock().now();
         for alert in store.alerts().await? {
             let fired = match alert.status {
@@ -54,7 +57,7 @@ impl Judge {
                 AlertStatus::Firing => true,
                 AlertStatus::Pending => false,
             };
-            if self.alerts.rules.iter().any(|rule| rule.is_about(&alert)) || !self.is_orphan(&alert, now) {
+            if rules.iter().any(|rule| rule.is_about(&alert)) || !self.is_orphan(&alert, now) {
                 continue;
             }
             let after = Alert {

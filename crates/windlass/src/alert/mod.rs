@@ -4,10 +4,12 @@
 mod check;
 mod judge;
 mod rules;
+pub(crate) mod stored;
 
 pub use check::check;
 pub use judge::{Judge, UNKNOWN_FOR};
 pub use rules::{Measure, Reading, Rule, default_rules};
+pub use stored::{RULE_FIELDS, RuleError};
 
 use crate::job::{HttpCall, NewJob};
 use crate::store::{Alert, AlertStatus};
@@ -128,11 +130,16 @@ pub fn is_news(before: Option<&Alert>, after: &Alert) -> bool {
 
 /// The notices to operators about a change. The commit that makes the change enqueues them.
 #[must_use]
-pub fn notices(alert: &Alert, operators: &[Operator], now: Timestamp) -> Vec<NewJob> {
-    operators.iter().map(|operator| notice(alert, operator, now)).collect()
+pub fn notices(alert: &Alert, operators: &[Operator], installation: &str, now: Timestamp) -> Vec<NewJob> {
+    operators.iter().map(|operator| notice(alert, operator, installation, now)).collect()
 }
 
-fn notice(alert: &Alert, operator: &Operator, now: Timestamp) -> NewJob {
+/// A text, or nothing if it is empty.
+fn filled(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+fn notice(alert: &Alert, operator: &Operator, installation: &str, now: Timestamp) -> NewJob {
     let event = match alert.status {
         AlertStatus::Firing => "alert.fired",
         AlertStatus::Resolved | AlertStatus::Pending => "alert.resolved",
@@ -141,7 +148,11 @@ fn notice(alert: &Alert, operator: &Operator, now: Timestamp) -> NewJob {
         "type": event,
         "timestamp": now.to_string(),
         "data": {
+            "installation": installation,
             "rule": alert.rule,
+            "measure": alert.measure,
+            "tenantId": filled(&alert.tenant),
+            "queue": filled(&alert.queue),
             "subject": alert.subject,
             "incident": alert.incident,
             "since": alert.since.to_string(),

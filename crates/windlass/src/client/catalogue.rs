@@ -6,6 +6,7 @@ use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, W
 use crate::client::retry::Retry;
 use crate::job::{NewJob, Webhook};
 use crate::store::SettingKey;
+use crate::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -189,7 +190,7 @@ impl Catalogue {
             .effective(&draft.tenant, &queue, &draft.kind, role, &draft.retry)
             .map_err(|e| DraftError::new(join("retry", &e.field), e.message))?;
         let webhook = draft.webhook.as_ref().or_else(|| self.webhooks.get(&draft.tenant));
-        let webhook = webhook.map(|w| self.complete_webhook(w)).transpose()?;
+        let webhook = webhook.map(|w| self.complete_webhook(w, &draft.tenant)).transpose()?;
         Ok(NewJob {
             tenant: draft.tenant,
             queue,
@@ -211,14 +212,15 @@ impl Catalogue {
     /// A tenant's complete webhook. An invalid one was refused when it was set.
     #[must_use]
     pub fn webhook_of(&self, tenant: &Tenant) -> Option<Webhook> {
-        self.webhooks.get(tenant).and_then(|draft| self.complete_webhook(draft).ok())
+        self.webhooks.get(tenant).and_then(|draft| self.complete_webhook(draft, tenant).ok())
     }
 
-    /// Completes a webhook: its deliveries' policy over `stepped`.
+    /// Completes a tenant's webhook. Its deliveries' policy has the levels of every job: the webhook's own, the kind
+    /// `webhook`, the queue `webhooks`, then `stepped`.
     ///
     /// # Errors
     /// The field that is wrong and what would be accepted.
-    pub fn complete_webhook(&self, draft: &WebhookDraft) -> Result<Webhook, DraftError> {
+    pub fn complete_webhook(&self, draft: &WebhookDraft, tenant: &Tenant) -> Result<Webhook, DraftError> {
         let url = url::Url::parse(&draft.url).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
         if url.is_none_or(|url| !url.username().is_empty() || url.password().is_some()) {
             return Err(DraftError::new("webhook/url", "must be an http or https URL without a user name"));
@@ -227,8 +229,9 @@ impl Catalogue {
             windlass_core::signature::Secret::parse(secret)
                 .map_err(|e| DraftError::new("webhook/secret", e.to_string()))?;
         }
-        let levels = [draft.policy.clone(), Role::Delivery.default_policy()];
-        let policy = Partial::resolve(&levels, &Role::Delivery.default_give_up_on())
+        let (queue, kind) = of_deliveries();
+        let policy = self
+            .effective(tenant, &queue, &kind, Role::Delivery, &draft.policy)
             .map_err(|e| DraftError::new(join("webhook/policy", &e.field), e.message))?;
         Ok(Webhook {
             url: draft.url.clone(),
@@ -236,6 +239,44 @@ impl Catalogue {
             secret: draft.secret.clone(),
             policy: Arc::new(policy),
         })
+    }
+
+    /// Checks that jobs can be stored: whatever their queue and kind, and whichever policy they name, their levels must
+    /// merge into a complete policy.
+    ///
+    /// # Errors
+    /// Which jobs could not be stored, and why.
+    pub fn check(&self) -> Result<(), String> {
+        let own = Partial::default();
+        let mut queues: Vec<(Tenant, QueueName)> = vec![(Tenant::default(), QueueName::default())];
+        let named = self.queues.keys().map(|(tenant, name)| (tenant.clone().unwrap_or_default(), name));
+        queues.extend(named.filter_map(|(tenant, name)| Some((tenant, QueueName::new(name).ok()?))));
+        queues.sort();
+        queues.dedup();
+        let mut kinds: Vec<Kind> = self.kinds.keys().filter_map(|name| Kind::new(name).ok()).collect();
+        kinds.sort();
+        for (tenant, queue) in &queues {
+            for kind in std::iter::once(&any_kind()).chain(&kinds) {
+                for role in [Role::Handler, Role::Http] {
+                    self.effective(tenant, queue, kind, role, &own).map_err(|error| {
+                        format!(
+                            "jobs of kind `{kind}` in queue `{queue}` could not be stored: their retry policy: {error}"
+                        )
+                    })?;
+                }
+            }
+            let (deliveries, kind) = of_deliveries();
+            self.effective(tenant, &deliveries, &kind, Role::Delivery, &own)
+                .map_err(|error| format!("webhook deliveries could not be stored: their retry policy: {error}"))?;
+        }
+        let mut policies: Vec<&String> = self.policies.keys().collect();
+        policies.sort();
+        for name in policies {
+            let (tenant, queue) = (Tenant::default(), QueueName::default());
+            self.effective(&tenant, &queue, &any_kind(), Role::Handler, &self.policies[name])
+                .map_err(|error| format!("jobs that name the policy `{name}` could not be stored: {error}"))?;
+        }
+        Ok(())
     }
 
     fn policy_in(&self, value: &Value) -> Result<Option<Partial>, PolicyError> {
@@ -250,6 +291,17 @@ fn with_queue_attempts(level: Partial, queue: &QueueName) -> Partial {
         Some(attempts) if level == preset => Partial { max_retries: Some(attempts - 1), ..level },
         Some(_) | None => level,
     }
+}
+
+/// The queue and the kind of deliveries.
+fn of_deliveries() -> (QueueName, Kind) {
+    let queue = QueueName::new(DELIVERY_QUEUE).expect("the delivery queue has a name");
+    (queue, Kind::new(DELIVERY_KIND).expect("the delivery kind has a name"))
+}
+
+/// A kind that no setting names, for checks.
+fn any_kind() -> Kind {
+    Kind::new("any").expect("a plain word is a kind")
 }
 
 fn read_events(value: Option<&Value>) -> Option<Vec<State>> {

@@ -187,9 +187,10 @@ impl<'a> DeadLetters<'a> {
     /// # Errors
     /// The store cannot be read or written to.
     pub async fn discard(&self, filter: JobFilter, reason: &str) -> Result<DiscardedPage, StoreError> {
+        let what = in_words(&self.scope, &filter, Spacing::NONE);
         let ids = self.ids(filter).await?;
         let more = ids.len() == MAX_BATCH;
-        let discarded = self.discard_ids(ids, reason).await?;
+        let discarded = self.discard_listed(ids, reason, what).await?;
         Ok(DiscardedPage { done: count(&discarded, &Discarded::Done), more })
     }
 
@@ -198,10 +199,15 @@ impl<'a> DeadLetters<'a> {
     /// # Errors
     /// The store cannot be written to.
     pub async fn discard_ids(&self, ids: Vec<JobId>, reason: &str) -> Result<Vec<Discarded>, StoreError> {
+        let what = named(&ids);
+        self.discard_listed(ids, reason, what).await
+    }
+
+    async fn discard_listed(&self, ids: Vec<JobId>, reason: &str, what: String) -> Result<Vec<Discarded>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
         }
-        let discard = Discard { ids, reason: reason.to_owned(), by: self.by.clone() };
+        let discard = Discard { ids, reason: reason.to_owned(), by: self.by.clone(), what };
         let result = self.windlass.store().discard(&self.scope, discard).await;
         self.windlass.inner().record_contact(&result);
         result

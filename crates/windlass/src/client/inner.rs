@@ -22,6 +22,8 @@ pub(crate) struct Inner {
     pub(super) events: Events,
     store_contact: StoreContact,
     catalogue: Mutex<Option<Snapshot>>,
+    /// The store's id, once it has been read.
+    installation: OnceLock<Arc<str>>,
     /// The default policy of this program's jobs.
     default_policy: OnceLock<Retry>,
     /// The jobs that workers of this process hold, so that a cancel reaches their handlers at once.
@@ -53,6 +55,7 @@ impl Inner {
             events: Events::default(),
             store_contact: StoreContact::default(),
             catalogue: Mutex::default(),
+            installation: OnceLock::new(),
             default_policy: OnceLock::new(),
             held_leases: Mutex::default(),
         }
@@ -97,6 +100,19 @@ impl Inner {
     pub(super) fn set_default_policy(&self, policy: Retry) {
         // Set once, by the builder, before the caller has the client.
         let _ = self.default_policy.set(policy);
+        *lock(&self.catalogue) = None;
+    }
+
+    pub(super) async fn installation(&self) -> Result<Arc<str>, StoreError> {
+        if let Some(id) = self.installation.get() {
+            return Ok(id.clone());
+        }
+        let id: Arc<str> = self.store.installation().await?.into();
+        Ok(self.installation.get_or_init(|| id).clone())
+    }
+
+    /// Forgets the snapshot of the settings, so that jobs enqueued here from now on follow what was stored.
+    pub(super) fn forget_catalogue(&self) {
         *lock(&self.catalogue) = None;
     }
 

@@ -3,10 +3,12 @@
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::event::{EventKind, event};
 use crate::job::Job;
-use crate::store::{Amend, Amended, Cancelled, JobFilter, Page, Replay, ReplayOnly, Replayed, Scope, StoreError};
+use crate::store::{
+    Amend, Amended, Cancelled, Holder, JobFilter, Page, Replay, ReplayOnly, Replayed, Scope, StoreError,
+};
 use std::collections::HashMap;
 use tokio::sync::broadcast::error::RecvError;
-use windlass_core::{Attempt, JobId, Millis};
+use windlass_core::{Attempt, JobId, Millis, State};
 
 /// How often a job that may finish in another process is polled.
 const WAIT_POLL: Millis = Millis::from_secs(1);
@@ -104,6 +106,16 @@ impl<'a> Jobs<'a> {
     /// The store cannot be read.
     pub async fn list(&self, filter: &JobFilter, page: Page) -> Result<Vec<Job>, StoreError> {
         self.windlass.store().jobs(&self.scope, filter, page).await
+    }
+
+    /// Who runs those of these jobs that run, in any order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn holders(&self, jobs: &[Job]) -> Result<Vec<Holder>, StoreError> {
+        let running = jobs.iter().filter(|job| job.state == State::Running && self.scope.covers(&job.tenant));
+        let ids: Vec<JobId> = running.map(|job| job.id).collect();
+        if ids.is_empty() { Ok(Vec::new()) } else { self.windlass.store().holders(&ids).await }
     }
 
     /// A job's attempts, oldest first. Empty if there is no such job.

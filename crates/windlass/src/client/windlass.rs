@@ -160,6 +160,15 @@ impl Windlass {
         self.0.catalogue().await
     }
 
+    /// The id that was drawn at random when the store was created. It is part of every `webhook-id` and of the keys that
+    /// handlers get for jobs without an idempotency key, so that two installations never repeat one.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn installation(&self) -> Result<Arc<str>, StoreError> {
+        self.0.installation().await
+    }
+
     /// Wakes the workers of this process. Call it after your own transaction that enqueued jobs. Otherwise they notice
     /// the jobs within a poll interval.
     ///

@@ -65,7 +65,7 @@ impl Executed {
 impl Execute for http::HttpExecutor {
     fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed> {
         Box::pin(async {
-            let http::Called { outcome, note } = self.call(attempt.job()).await;
+            let http::Called { outcome, note } = self.call_from(attempt.installation(), attempt.job()).await;
             Executed { outcome, note, result: None }
         })
     }

@@ -66,7 +66,9 @@ pub fn template_from_text(text: &str, schedule: JobId) -> Result<NewJob, StoreEr
 pub fn retention_level(setting: &str) -> RetentionLevel {
     let value: Value = serde_json::from_str(setting).unwrap_or_default();
     let keep = |name: &str| {
-        let text = value.get("retention").and_then(|r| r.get(name)).and_then(Value::as_str);
+        let retention = value.get("retention")?;
+        // One text means all three.
+        let text = retention.as_str().or_else(|| retention.get(name)?.as_str());
         text.and_then(Keep::parse)
     };
     RetentionLevel { succeeded: keep("succeeded"), cancelled: keep("cancelled"), failed: keep("failed") }

@@ -351,7 +351,7 @@ impl TestKit {
     fn shared(&self) -> &Arc<Shared> {
         self.shared.get_or_init(|| {
             let (windlass, state) = (self.windlass.clone(), self.states.clone());
-            Arc::new(Shared { windlass, worker: "test-kit".into(), state })
+            Arc::new(Shared { windlass, worker: "test-kit".into(), installation: "test".into(), state })
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::client::windlass::Windlass;
 use crate::leases::reconnect::until_answered;
 use crate::store::{Reap, StoreError, WorkerId, WorkerLock};
+use std::sync::Arc;
 
 /// Leases reaped per call when a worker frees the jobs of its predecessor.
 const REAP_BATCH: u32 = 100;
@@ -10,6 +11,8 @@ const REAP_BATCH: u32 = 100;
 pub(crate) struct Identity {
     pub id: WorkerId,
     pub host: String,
+    /// The id of the installation that it works for.
+    pub installation: Arc<str>,
     /// Held while the worker lives.
     _lock: Option<WorkerLock>,
 }
@@ -19,19 +22,20 @@ impl Identity {
     /// suffix.
     pub(crate) async fn take(windlass: &Windlass, asked: Option<&str>) -> Result<Self, StoreError> {
         let host = host_name();
+        let installation = until_answered(windlass, || windlass.installation()).await?;
         let Some(asked) = asked else {
             let id = WorkerId::new(&format!("{host}-{}-{}", std::process::id(), suffix(windlass)));
-            return Ok(Self { id, host, _lock: None });
+            return Ok(Self { id, host, installation, _lock: None });
         };
         let id = WorkerId::new(asked);
         if let Some(lock) = until_answered(windlass, || windlass.store().lock_worker(&id)).await? {
             free(windlass, &id).await?;
-            return Ok(Self { id, host, _lock: Some(lock) });
+            return Ok(Self { id, host, installation, _lock: Some(lock) });
         }
         let other = WorkerId::new(&format!("{asked}-{}", suffix(windlass)));
         tracing::info!(worker = %id, "the worker id is in use; this worker uses {other}");
         let lock = until_answered(windlass, || windlass.store().lock_worker(&other)).await?;
-        Ok(Self { id: other, host, _lock: lock })
+        Ok(Self { id: other, host, installation, _lock: lock })
     }
 }
 

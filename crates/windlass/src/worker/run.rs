@@ -129,7 +129,12 @@ impl Running {
     fn spawn(&mut self, worker: Worker, reporter: &Reporter) {
         let (windlass, id) = (self.windlass.clone(), self.identity.id.clone());
         let (done, outcomes) = mpsc::unbounded_channel();
-        let shared = Shared { windlass: windlass.clone(), worker: id.0.clone(), state: worker.state };
+        let shared = Shared {
+            windlass: windlass.clone(),
+            worker: id.0.clone(),
+            installation: self.identity.installation.clone(),
+            state: worker.state,
+        };
         let fetch = Fetch {
             claimer: Claimer { windlass: windlass.clone(), worker: id.clone(), lease_for: worker.lease },
             poll: worker.poll,

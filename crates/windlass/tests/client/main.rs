@@ -34,6 +34,7 @@ macro_rules! backend {
             mod dead_letters;
             mod fleet;
             mod jobs;
+            mod levels;
             mod policies;
             mod queues;
             mod schedules;

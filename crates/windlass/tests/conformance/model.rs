@@ -140,7 +140,7 @@ async fn operator(w: &World, pick: &impl Fn(u64) -> u64, id: JobId) -> String {
             format!("{:?}", w.store.replay(&Scope::All, replay).await.unwrap())
         }
         2 => {
-            let discard = Discard { ids, reason: "known".into(), by: "ann".into() };
+            let discard = Discard { ids, reason: "known".into(), by: "ann".into(), what: String::new() };
             format!("{:?}", w.store.discard(&Scope::All, discard).await.unwrap())
         }
         _ => observe(w, id).await,

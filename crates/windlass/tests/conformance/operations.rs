@@ -114,7 +114,7 @@ async fn discarding_takes_a_dead_letter_off_the_list_and_keeps_the_job() {
     let id = w.put(job()).await;
     w.fail_for_good("broken").await;
     let waiting = w.put(job()).await;
-    let discard = |reason: &str| Discard { ids: vec![id, waiting, JobId(99_999)], reason: reason.into(), by: "ann".into() };
+    let discard = |reason: &str| Discard { ids: vec![id, waiting, JobId(99_999)], reason: reason.into(), by: "ann".into(), what: "class=\"Broken\"".into() };
     let expected = [Discarded::Done, Discarded::NotDead, Discarded::NotFound];
     assert_eq!(w.store.discard(&Scope::All, discard("known bug")).await.unwrap(), expected);
     w.advance(SECOND);
@@ -128,6 +128,7 @@ async fn discarding_takes_a_dead_letter_off_the_list_and_keeps_the_job() {
     let audits = w.store.audits(10).await.unwrap();
     let lines: Vec<_> = audits.iter().map(|a| (a.action.as_str(), a.by.as_str(), a.count)).collect();
     assert_eq!(lines, [("replay", "ann", 1), ("discard", "ann", 1)]);
+    assert_eq!(audits[1].detail, "class=\"Broken\": known bug");
 }
 
 #[tokio::test]
@@ -265,4 +266,43 @@ async fn audits_are_listed_newest_first() {
     }
     let audits = w.store.audits(1).await.unwrap();
     assert_eq!((audits.len(), &*audits[0].action), (1, "pause"));
+}
+
+#[tokio::test]
+async fn a_replay_with_a_rate_stays_spaced_after_a_pause() {
+    let w = world().await;
+    let stored = w.put_all((0..6).map(|_| job()).collect()).await;
+    for _ in &stored {
+        w.fail_for_good("broken").await;
+    }
+    let (name, owner) = (QueueName::new("default").unwrap(), tenant("default"));
+    w.store.pause_queue(&owner, &name, true).await.unwrap();
+    w.advance(SECOND);
+    let spaced = Replay { spacing: Spacing::every(SECOND), ..replay(&stored, ReplayOnly::DeadLetters) };
+    w.store.replay(&Scope::All, spaced).await.unwrap();
+    w.advance(Millis::from_secs(100));
+    // Pausing again changes nothing: the pause began before.
+    w.store.pause_queue(&owner, &name, true).await.unwrap();
+    w.store.pause_queue(&owner, &name, false).await.unwrap();
+    for id in stored {
+        let due = w.claim(&["default"], 10).await;
+        assert_eq!(ids(&due), [id], "one each second, in their order");
+        w.succeed(&due.jobs[0]).await;
+        w.advance(SECOND);
+    }
+}
+
+#[tokio::test]
+async fn a_pause_delays_no_job_that_was_not_replayed_at_a_rate() {
+    let w = world().await;
+    let dead = w.put(job()).await;
+    w.fail_for_good("broken").await;
+    let (name, owner) = (QueueName::new("default").unwrap(), tenant("default"));
+    w.store.pause_queue(&owner, &name, true).await.unwrap();
+    let waiting = w.put(job()).await;
+    w.advance(SECOND);
+    w.store.replay(&Scope::All, replay(&[dead], ReplayOnly::Any)).await.unwrap();
+    w.advance(Millis::from_secs(100));
+    w.store.pause_queue(&owner, &name, false).await.unwrap();
+    assert_eq!(ids(&w.claim(&["default"], 10).await), [waiting, dead]);
 }

@@ -238,3 +238,29 @@ fn ended(job: &ClaimedJob, outcome: &Outcome) -> windlass::low_level::stores::Co
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
     commit_of(job, outcome, trace, Roll(0))
 }
+
+#[tokio::test]
+async fn every_policy_at_every_level_applies_to_jobs_of_sql_callers() {
+    use windlass::core::policy::{PRESETS, Partial, Role};
+    let w = World::new().await;
+    let s = &w.schema;
+    let lines = ["steps:1s/5s/30s", "linear:base=5s,jitter=none", "fibonacci:base=5s", "exponential:base=5s,factor=3"];
+    for line in PRESETS.iter().map(|preset| preset.name).chain(lines) {
+        let meant =
+            Partial::resolve(&[Partial::parse_line(line).unwrap()], &Role::Handler.default_give_up_on()).unwrap();
+        let levels = [
+            SettingKey::Server { name: "defaults".into() },
+            SettingKey::Queue { tenant: None, name: "default".into() },
+            SettingKey::Queue { tenant: Some(Default::default()), name: "default".into() },
+            SettingKey::Kind { name: "work".into() },
+        ];
+        for key in levels {
+            w.store.put_setting(&key, Some(&format!(r#"{{"policy":"{line}"}}"#))).await.unwrap();
+            w.client.execute(&format!("SELECT {s}.enqueue('work')"), &[]).await.unwrap();
+            let claimed = w.claim(1).await;
+            assert_eq!(*claimed[0].policy, meant, "{line} at {key:?}");
+            w.store.put_setting(&key, None).await.unwrap();
+        }
+    }
+    w.end().await;
+}

@@ -85,7 +85,7 @@ scenario! {
         assert_eq!(dead.iter().filter(|job| job.kind.as_str() == NOTICE_KIND).count(), 1);
         let delivery = dead.iter().find(|job| job.kind.as_str() != NOTICE_KIND).unwrap();
         w.windlass().store().discard(&windlass::low_level::stores::Scope::All, windlass::low_level::stores::Discard {
-            ids: vec![delivery.id], reason: "known".into(), by: "ann".into(),
+            ids: vec![delivery.id], reason: "known".into(), by: "ann".into(), what: String::new(),
         }).await.unwrap();
         pass(&w, minutes(1)).await;
         let over = alert(&w).await.unwrap();

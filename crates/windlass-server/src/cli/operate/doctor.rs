@@ -137,6 +137,9 @@ async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Resu
     let verdict = if is_slow { Verdict::Note } else { Verdict::Fine };
     found.push(finding("commit", verdict, format!("a durable commit takes {}{hint}", rough(took))));
     warnings(health.warnings.into_iter(), found);
+    if let Err(error) = opened.settings().check().await {
+        found.push(finding("settings", Verdict::Wrong, format!("{error}; see `windlass config`")));
+    }
     found.push(offset(opened.clock().now(), clock.now()));
     Ok(Api::store(opened))
 }

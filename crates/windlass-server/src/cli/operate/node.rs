@@ -10,6 +10,9 @@ pub(crate) struct NodeArgs {
     /// The configuration file [default: windlass.toml if it exists].
     #[arg(long, value_name = "FILE", env = "WINDLASS_CONFIG")]
     config: Option<PathBuf>,
+    /// A .env file with variables (NAME=value on each line); the environment overrides it.
+    #[arg(long, value_name = "FILE")]
+    env_file: Option<PathBuf>,
     /// Where jobs are kept: sqlite:PATH or postgres://… [default: sqlite:windlass.db].
     #[arg(long, value_name = "URL")]
     store: Option<String>,
@@ -59,7 +62,8 @@ impl NodeArgs {
     pub(crate) fn load(&self) -> Result<Config, Error> {
         let environment =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let inputs = Inputs { file: self.config.clone(), environment: environment.collect(), flags: self.flags() };
+        let (file, env_file) = (self.config.clone(), self.env_file.clone());
+        let inputs = Inputs { file, env_file, environment: environment.collect(), flags: self.flags() };
         Config::load(&inputs).map_err(|error| Error::BadInput(error.to_string()))
     }
 

@@ -207,12 +207,18 @@ fn when(job: &Value, now: Now) -> String {
     moments.into_iter().find(|moment| moment.is_string()).map_or_else(String::new, |moment| now.distance(moment))
 }
 
-/// `2/4`; after a replay the attempt numbers continue, but all retries are available again.
+/// `2/4`; after a replay, what was counted since: all retries are available again.
 fn attempts(job: &Value) -> String {
     match job["replays"].as_u64() {
         Some(0) | None => format!("{}/{}", job["attempt"], job["maxAttempts"]),
-        Some(_) => format!("{} (replayed)", job["attempt"]),
+        Some(_) => format!("{}/{} (replayed)", counted_attempts(job), job["maxAttempts"]),
     }
+}
+
+/// The attempts of the current run that count against the policy.
+fn counted_attempts(job: &Value) -> u64 {
+    let is_counted = job["state"] == "running" || job["state"] == "succeeded";
+    job["failures"].as_u64().unwrap_or(0) + u64::from(is_counted)
 }
 
 /// Why it failed or is retried. Failures of a job that succeeded are only in its history.
@@ -284,17 +290,12 @@ fn fields(job: &Value, screen: &Screen) -> String {
         ("delivery", plain(&job["delivery"])),
         ("created", moment("createdAt")),
         ("next run", moment("nextRunAt")),
+        ("runs on", plain(&job["worker"])),
+        ("started", moment("startedAt")),
+        ("lease ends", moment("leaseUntil")),
         ("start by", moment("startBy")),
         ("finished", moment("finishedAt")),
-        (
-            "attempts",
-            format!(
-                "{} of {}, {}",
-                job["attempt"],
-                job["maxAttempts"],
-                counted(job["failures"].as_u64().unwrap_or(0), "failure")
-            ),
-        ),
+        ("attempts", attempts_in_words(job)),
         ("timeout", span(&job["timeoutMs"])),
         ("key", plain(&job["idempotencyKey"])),
         ("cancel", flag("cancelRequested", "requested")),
@@ -318,6 +319,18 @@ fn fields(job: &Value, screen: &Screen) -> String {
         text.push_str(&format!("{} {lines}\n", screen.ink.dim(&format!("{name:<10}"))));
     }
     text
+}
+
+/// The attempts of the current run that count, and all there were, if those are more.
+fn attempts_in_words(job: &Value) -> String {
+    let number = |name: &str| job[name].as_u64().unwrap_or(0);
+    let (now, all, replays) = (counted_attempts(job), number("attempt"), number("replays"));
+    let text = format!("{now} of {}, {}", job["maxAttempts"], counted(number("failures"), "failure"));
+    match (replays, all == now) {
+        (0, true) => text,
+        (0, false) => format!("{text}; {all} in all"),
+        (n, _) => format!("{text} since replay {n}; {all} in all"),
+    }
 }
 
 /// A policy of the API in words.

@@ -40,9 +40,10 @@ pub(crate) async fn list(
     filter.parent = query.parsed("parent", id)?;
     filter.executor = query.parsed("executor", |word| Executor::parse(word).ok_or("must be worker or http"))?;
     let page = query.page()?;
-    let jobs =
-        app.windlass().jobs().within(&caller.tenants()).list(&filter, Listing::<JobView>::one_more(page)).await?;
-    Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job))))
+    let stored = app.windlass().jobs().within(&caller.tenants());
+    let jobs = stored.list(&filter, Listing::<JobView>::one_more(page)).await?;
+    let holders = stored.holders(&jobs).await?;
+    Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job).held_by(&holders))))
 }
 
 /// The filters that jobs and dead letters share.

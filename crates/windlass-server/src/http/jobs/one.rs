@@ -39,9 +39,11 @@ pub(crate) struct AmendBody {
     responses((status = 200, body = JobWithDeliveries), (status = 404, body = ProblemBody)))]
 pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobWithDeliveries>, Problem> {
     let scope = caller.tenants();
-    let job = app.windlass().jobs().within(&scope).get(id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
+    let jobs = app.windlass().jobs().within(&scope);
+    let job = jobs.get(id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
     let deliveries = deliveries::of(&app, &scope, &job).await?;
-    Ok(Json(JobWithDeliveries { job: JobView::from(&job), deliveries }))
+    let holders = jobs.holders(std::slice::from_ref(&job)).await?;
+    Ok(Json(JobWithDeliveries { job: JobView::from(&job).held_by(&holders), deliveries }))
 }
 
 /// Change the priority or time of a waiting job.

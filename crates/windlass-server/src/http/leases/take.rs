@@ -85,6 +85,8 @@ pub(crate) async fn take(
 ) -> Result<Json<LeasedJobs>, Problem> {
     let request = read::take_request(&body, caller.work_scope())?;
     let lease_for = request.lease_for;
+    // Read first: once jobs are claimed, nothing may keep the worker from getting them.
+    let installation = app.windlass().installation().await?;
     let waiting = slot.as_ref().map(|slot| slot.waiting());
     let jobs = tokio::select! {
         taken = app.remote().take(request) => taken?,
@@ -92,11 +94,12 @@ pub(crate) async fn take(
         () = Waiting::is_over(waiting.as_ref()) => Vec::new(),
         () = caller.is_shut_out(&app) => return Err(Problem::new(Kind::Unauthorized, "the token is revoked or has expired")),
     };
-    Ok(Json(LeasedJobs { jobs: jobs.iter().map(|job| LeasedJob::new(job, lease_for)).collect() }))
+    let leased = |job| LeasedJob::new(job, lease_for, &installation);
+    Ok(Json(LeasedJobs { jobs: jobs.iter().map(leased).collect() }))
 }
 
 impl LeasedJob {
-    fn new(job: &ClaimedJob, lease_for: Millis) -> Self {
+    fn new(job: &ClaimedJob, lease_for: Millis, installation: &str) -> Self {
         Self {
             id: job.id.0,
             attempt: job.attempt,
@@ -109,7 +112,7 @@ impl LeasedJob {
             max_attempts: job.policy.max_attempts(),
             delivery: job.delivery.as_str(),
             priority: job.priority.as_str(),
-            idempotency_key: job.stable_key(),
+            idempotency_key: job.stable_key(installation),
             timeout_ms: job.timeout.map(Millis::get),
             lease_ms: lease_for.get(),
             created_at: job.created_at.to_string(),

@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::Job;
+use windlass::client::Holder;
 use windlass::http::mask_headers;
 use windlass::protocol::{HttpCall, Webhook};
 use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
@@ -42,6 +43,15 @@ pub(crate) struct JobView {
     created_at: String,
     first_attempt_at: Option<String>,
     finished_at: Option<String>,
+    /// While running: the worker that runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worker: Option<String>,
+    /// While running: when the attempt was claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<String>,
+    /// While running: when the lease ends, unless the worker renews it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_until: Option<String>,
     /// The effective policy, stored with the job.
     #[schema(value_type = types::Policy)]
     retry: Value,
@@ -97,8 +107,10 @@ pub(crate) struct AttemptView {
     job_id: Option<i64>,
     attempt: u32,
     retry_count: u32,
-    /// `Initial`, `Retry #1`, …
+    /// `Initial`, `Retry #1`, …; after a replay `Replay 1: Initial`, …
     label: String,
+    /// How often the job had been replayed before this attempt.
+    replay: u32,
     /// SUCCESS, FAILED, SNOOZED or RELEASED
     status: &'static str,
     execution_time: String,
@@ -134,6 +146,9 @@ impl From<&Job> for JobView {
             created_at: job.created_at.to_string(),
             first_attempt_at: moment(job.first_attempt_at),
             finished_at: moment(job.finished_at),
+            worker: None,
+            started_at: None,
+            lease_until: None,
             retry: job.policy.to_json(),
             reason: job.reason.map(windlass_core::Reason::as_str),
             error_class: job.error_class.clone(),
@@ -150,6 +165,18 @@ impl From<&Job> for JobView {
             discarded_at: moment(job.discarded_at),
             discard_reason: job.discard_reason.clone(),
         }
+    }
+}
+
+impl JobView {
+    /// Adds who runs the job, if it is running.
+    pub(crate) fn held_by(mut self, holders: &[Holder]) -> Self {
+        if let Some(holder) = holders.iter().find(|holder| holder.job.0 == self.id) {
+            self.worker = Some(holder.worker.clone());
+            self.started_at = Some(holder.started_at.to_string());
+            self.lease_until = Some(holder.lease_until.to_string());
+        }
+        self
     }
 }
 
@@ -178,6 +205,7 @@ impl AttemptView {
             attempt: attempt.number,
             retry_count: attempt.retry,
             label: attempt.label(),
+            replay: attempt.replay,
             status: attempt.status.as_str(),
             execution_time: attempt.started_at.to_string(),
             duration_ms: attempt.duration().get(),

@@ -70,6 +70,8 @@ const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/policies", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/policies/{policy}", "", Scope("read"), NotAsked),
     ("POST", "/api/v1/policies/preview", r#"{"policy":"http"}"#, Scope("read"), NotAsked),
+    ("GET", "/api/v1/tenants/{tenant}", "", Scope("read"), NotFound),
+    ("PUT", "/api/v1/tenants/{tenant}", "{}", Scope("admin"), NotFound),
     ("GET", "/api/v1/stats", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/workers", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/alerts", "", AllTenants("read"), NotAsked),
@@ -107,6 +109,7 @@ impl Ours {
             .replace("{schedule}", &self.schedule.to_string())
             .replace("{name}", "ours")
             .replace("{policy}", "http")
+            .replace("{tenant}", "ours")
     }
 }
 

@@ -93,3 +93,30 @@ async fn a_tenants_setting_keeps_the_shared_retention() {
     assert_eq!(queue["retention"], json!({ "succeeded": "1d", "cancelled": "2d", "failed": "30d" }));
     assert_eq!(queue["policy"], json!("stepped"), "the shared policy applies to a tenant without one");
 }
+
+#[tokio::test]
+async fn every_preset_is_valid_for_every_queue_and_applies_to_jobs_and_deliveries() {
+    let world = World::new();
+    let url = r#""webhook":{"url":"https://a.example/done"}"#;
+    for preset in windlass_core::policy::PRESETS {
+        let name = preset.name;
+        let own = world.post("/api/v1/jobs", &format!(r#"{{"kind":"a","retry":"{name}"}}"#)).await.is(201);
+        for whose in ["", "?tenant=*"] {
+            for queue in ["plain", "webhooks"] {
+                let body = format!(r#"{{"policy":"{name}"}}"#);
+                let path = format!("/api/v1/queues/{queue}{whose}");
+                world.send(Method::PUT, &path, Some(&body), &[]).await.is(200);
+            }
+            let job = world.post("/api/v1/jobs", &format!(r#"{{"kind":"a","queue":"plain",{url}}}"#)).await.is(201);
+            assert_eq!(job["retry"], own["retry"], "{name}{whose}");
+            let delivery = &job["webhook"]["policy"];
+            assert_eq!(
+                (&delivery["strategy"], &delivery["maxRetries"]),
+                (&own["retry"]["strategy"], &own["retry"]["maxRetries"])
+            );
+            for queue in ["plain", "webhooks"] {
+                world.send(Method::PUT, &format!("/api/v1/queues/{queue}{whose}"), Some("{}"), &[]).await.is(200);
+            }
+        }
+    }
+}

@@ -8,9 +8,9 @@ mod settings;
 mod tokens;
 mod workers;
 
-pub use alerts::Alerts;
+pub use alerts::{Alerts, RuleFault};
 pub use audit::AuditLog;
 pub use sessions::Sessions;
-pub use settings::Settings;
+pub use settings::{NodeSettingsPut, Settings, SettingsFault};
 pub use tokens::Tokens;
 pub use workers::Workers;

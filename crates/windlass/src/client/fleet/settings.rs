@@ -1,7 +1,29 @@
 //! Settings as they are stored: of queues, kinds, policies, tenants and the server, as JSON text.
 
+use crate::client::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
-use crate::store::{SettingKey, StoreError};
+use crate::store::{NodeSetting, Presence, Setting, SettingKey, SettingSource, StoreError, in_force};
+
+/// Why settings were not stored.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsFault {
+    /// Some jobs could not be stored under them.
+    #[error("{0}")]
+    Unusable(String),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The result of storing a node's settings.
+#[derive(Debug, Clone, Default)]
+pub struct NodeSettingsPut {
+    /// How many subjects have another value in force than before.
+    pub changed: usize,
+    /// Settings of others that name one of the same subjects with another value. An operator's are in force instead.
+    pub differing: Vec<Setting>,
+}
 
 /// Settings that every producer follows. Made by [`Windlass::settings`].
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +54,7 @@ impl Windlass {
 }
 
 impl Settings<'_> {
-    /// All settings, with their values as JSON text.
+    /// The settings in force, with their values as JSON text.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -40,7 +62,61 @@ impl Settings<'_> {
         self.windlass.store().settings().await
     }
 
-    /// Stores a setting. Jobs enqueued by this process follow it from now on, others within seconds.
+    /// Every setting of every source, sorted by subject: those in force and those that others override.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn stored(&self) -> Result<Vec<Setting>, StoreError> {
+        let mut stored = self.windlass.store().stored_settings().await?;
+        stored.sort_by(|a, b| (&a.key, b.rank()).cmp(&(&b.key, a.rank())));
+        Ok(stored)
+    }
+
+    /// Checks that jobs can be stored under the settings in force.
+    ///
+    /// # Errors
+    /// Which jobs could not be stored, and why; or the store cannot be read.
+    pub async fn check(&self) -> Result<(), SettingsFault> {
+        Catalogue::load(&self.all().await?).check().map_err(SettingsFault::Unusable)
+    }
+
+    /// Replaces the settings that a node's file and environment name: what they no longer name goes. Nothing is stored
+    /// if jobs could not be stored under the result. Returns where this node's settings differ from others.
+    ///
+    /// # Errors
+    /// Which jobs could not be stored, and why; or the store cannot be used.
+    pub async fn put_of_node(&self, node: &str, settings: &[NodeSetting]) -> Result<NodeSettingsPut, SettingsFault> {
+        let store = self.windlass.store();
+        let now = self.windlass.clock().now();
+        let is_own = |setting: &Setting| matches!(&setting.source, SettingSource::Node { node: of, .. } if of == node);
+        let stored = store.stored_settings().await?;
+        let before = in_force(stored.clone());
+        let others: Vec<Setting> = stored.into_iter().filter(|setting| !is_own(setting)).collect();
+        let mut after = others.clone();
+        after.extend(settings.iter().map(|setting| Setting {
+            key: setting.key.clone(),
+            value: setting.value.clone(),
+            source: SettingSource::Node { node: node.to_owned(), origin: setting.origin.clone() },
+            set_at: now,
+        }));
+        let after = in_force(after);
+        Catalogue::load(&after).check().map_err(SettingsFault::Unusable)?;
+        store.put_node_settings(node, settings).await?;
+        self.windlass.inner().forget_catalogue();
+        let changed = after.iter().filter(|setting| !before.contains(setting)).count();
+        let differs = |other: &Setting| settings.iter().any(|own| own.key == other.key && own.value != other.value);
+        Ok(NodeSettingsPut { changed, differing: others.into_iter().filter(differs).collect() })
+    }
+
+    /// Records that a node is alive, or that it leaves. The settings of nodes that left or fell silent are removed.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn touch_node(&self, node: &str, presence: Presence) -> Result<(), StoreError> {
+        self.windlass.store().touch_node(node, presence).await
+    }
+
+    /// Stores a setting as the operator's. It is in force until it is removed, whatever files say. Jobs enqueued by this process follow it from now on, others within seconds.
     ///
     /// # Errors
     /// The store cannot be written to.
@@ -48,7 +124,7 @@ impl Settings<'_> {
         self.windlass.inner().put_setting(key, Some(value)).await
     }
 
-    /// Removes a setting.
+    /// Removes the operator's setting. If a node's file names the subject, that is in force then.
     ///
     /// # Errors
     /// The store cannot be written to.

@@ -46,9 +46,27 @@ impl Queues<'_> {
         most: u32,
         from: Option<PurgeCursor>,
     ) -> Result<Purged, StoreError> {
+        // One purge is one line of the audit, however many pages it takes: the first page writes it.
+        let waiting = if from.is_none() { self.count_waiting(name).await? } else { 0 };
         let purged = self.cancel_waiting(name, most, from).await?;
-        self.record("purge queue", purged.cancelled, format!("queue {name}")).await?;
+        match purged.next {
+            None if from.is_none() => self.record("purge queue", purged.cancelled, format!("queue {name}")).await?,
+            Some(cursor) if from.is_none() => {
+                let detail = format!("queue {name}, jobs up to {}", cursor.until);
+                self.record("purge queue", waiting.max(purged.cancelled), detail).await?;
+            }
+            Some(_) | None => {}
+        }
         Ok(purged)
+    }
+
+    /// How many jobs wait in the queues of this name.
+    async fn count_waiting(&self, name: &QueueName) -> Result<u64, StoreError> {
+        let store = self.windlass.store();
+        let queues = store.queues().await?;
+        let is_meant = |id| queues.iter().any(|q| q.id == id && q.name == *name && self.scope.covers(&q.tenant));
+        let depths = store.depths(&self.scope).await?;
+        Ok(depths.iter().filter(|depth| is_meant(depth.queue)).map(|depth| depth.due + depth.later).sum())
     }
 
     async fn cancel_waiting(

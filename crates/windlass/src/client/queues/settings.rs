@@ -2,13 +2,15 @@
 
 use super::Queues;
 use super::status::any_kind;
+use crate::client::catalogue::Catalogue;
 use crate::client::policies::{PolicyFault, to_json};
 use crate::client::retry::IntoRetry;
 use crate::store::{Scope, SettingKey, StoreError, json};
+use crate::webhook::DELIVERY_QUEUE;
 use serde_json::{Map, Value};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::policy::Role;
-use windlass_core::{Retention, RetentionLevel};
+use windlass_core::{PolicyError, Retention, RetentionLevel};
 
 /// The settings of a queue. A field of `None` falls back to the setting for all tenants, then to the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,8 +57,14 @@ impl Queues<'_> {
         let catalogue = self.windlass.catalogue().await?;
         let own = catalogue.read(policy)?;
         let tenant = self.tenant().cloned().unwrap_or_default();
-        catalogue.effective(&tenant, name, &any_kind(), Role::Handler, &own)?;
-        Ok(())
+        let role = if name.as_str() == DELIVERY_QUEUE { Role::Delivery } else { Role::Handler };
+        catalogue.effective(&tenant, name, &any_kind(), role, &own)?;
+        let key = self.setting_key(name);
+        let mut settings = self.windlass.settings().all().await?;
+        settings.retain(|(stored, _)| *stored != key);
+        settings.push((key, serde_json::json!({ "policy": policy }).to_string()));
+        let unusable = |message| PolicyError { field: String::new(), position: None, message };
+        Ok(Catalogue::load(&settings).check().map_err(unusable)?)
     }
 
     /// Sets the policy of a queue's jobs; its retention stays.

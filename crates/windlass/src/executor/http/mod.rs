@@ -63,7 +63,7 @@ use limit::within;
 use network::connect::GuardedConnector;
 use network::slots::Slots;
 use network::wire::Gauge;
-use request::Reuse;
+use request::{Reuse, Sender};
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
@@ -123,7 +123,12 @@ impl HttpExecutor {
     /// The executor enforces the call's timeout, which starts when the call has its slot. Do not wrap it in another
     /// timeout.
     pub async fn call(&self, job: &Job) -> Called {
-        match self.0.answer(job).await {
+        self.call_from("", job).await
+    }
+
+    /// The same with the installation's id, which is part of the ids that the receiver sees.
+    pub(crate) async fn call_from(&self, installation: &str, job: &Job) -> Called {
+        match self.0.answer(installation, job).await {
             Ok(called) => called,
             Err(fault) => Called { outcome: Outcome::Failed(fault.failure()), note: None },
         }
@@ -142,7 +147,7 @@ impl HttpExecutor {
 }
 
 impl Inner {
-    async fn answer(&self, job: &Job) -> Result<Called, Fault> {
+    async fn answer(&self, installation: &str, job: &Job) -> Result<Called, Fault> {
         let call = job.http.as_deref().ok_or_else(|| Fault::bad_call("the job has nothing to call"))?;
         let target = check::parse_url(&call.url).map_err(|error| Fault::bad_call(error.to_string()))?;
         // A target that the URL itself shows to be denied need not wait for a slot. The connector checks again.
@@ -153,16 +158,23 @@ impl Inner {
         };
         let limit = job.timeout.unwrap_or(self.options.default_timeout);
         let started = self.clock.monotonic();
-        match within(&self.clock, limit, self.exchange(job, call, &target)).await {
+        match within(&self.clock, limit, self.exchange(installation, job, call, &target)).await {
             Ok(response) => Ok(self.judge(response?, call, limit - (self.clock.monotonic() - started)).await),
             Err(limit::Elapsed) => Err(Fault::Timeout { phase: Phase::Whole, after: limit }),
         }
     }
 
-    async fn exchange(&self, job: &Job, call: &HttpCall, target: &Target) -> Result<Response<Incoming>, Fault> {
+    async fn exchange(
+        &self,
+        installation: &str,
+        job: &Job,
+        call: &HttpCall,
+        target: &Target,
+    ) -> Result<Response<Incoming>, Fault> {
         // Idle connections are kept only up to the number of calls, so there are never more than twice as many open.
         let reuse = if self.open.count() < self.options.calls { Reuse::Keep } else { Reuse::Close };
-        let request = request::request(job, call, target, &self.options.user_agent, reuse, self.clock.now())?;
+        let sender = Sender { installation, user_agent: &self.options.user_agent };
+        let request = request::request(job, call, target, sender, reuse, self.clock.now())?;
         self.client.request(request).await.map_err(|error| Fault::from_client(&error))
     }
 

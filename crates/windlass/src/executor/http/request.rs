@@ -5,7 +5,7 @@ use super::check::{check_headers, parse_method};
 use super::fault::Fault;
 use super::headers;
 use super::target::Target;
-use crate::job::{HttpCall, Job};
+use crate::job::{HttpCall, Job, WEBHOOK_ID, within};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request};
@@ -23,12 +23,26 @@ pub(super) enum Reuse {
     Close,
 }
 
+/// Who calls.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sender<'a> {
+    /// The installation's id, or nothing.
+    pub installation: &'a str,
+    pub user_agent: &'a str,
+}
+
+/// The `webhook-id` of a call that is a webhook or is signed.
+fn webhook_id(job: &Job, call: &HttpCall, sender: Sender<'_>) -> Option<String> {
+    let by_job = || format!("{WEBHOOK_ID}{}", within(sender.installation, "_", &job.id.to_string()));
+    job.webhook_id(sender.installation).or_else(|| call.secret.as_ref().map(|_| by_job()))
+}
+
 /// The request of one attempt.
 pub(super) fn request(
     job: &Job,
     call: &HttpCall,
     target: &Target,
-    user_agent: &str,
+    sender: Sender<'_>,
     reuse: Reuse,
     now: Timestamp,
 ) -> Result<Request<Full<Bytes>>, Fault> {
@@ -40,13 +54,14 @@ pub(super) fn request(
         let (name, value) = headers::parse(name, value).map_err(Fault::bad_call)?;
         headers.append(name, value);
     }
-    add_defaults(&mut headers, job, user_agent, body.as_ref());
+    add_defaults(&mut headers, job, sender, body.as_ref());
     add_facts(&mut headers, job);
     if reuse == Reuse::Close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let body = body.unwrap_or_default();
-    sign(&mut headers, job, call, &body, now)?;
+    let id = webhook_id(job, call, sender);
+    sign(&mut headers, call, id, &body, now)?;
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = target.uri.clone();
@@ -61,14 +76,14 @@ fn body(method: &Method, payload: &str) -> Option<Bytes> {
 }
 
 /// Default headers, which the job's own headers override.
-fn add_defaults(headers: &mut HeaderMap, job: &Job, user_agent: &str, body: Option<&Bytes>) {
+fn add_defaults(headers: &mut HeaderMap, job: &Job, sender: Sender<'_>, body: Option<&Bytes>) {
     let mut default = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
     };
     default(ACCEPT, HeaderValue::from_static("*/*"));
     default(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-    default(IDEMPOTENCY_KEY, text(&job.stable_key()));
-    default(USER_AGENT, text(user_agent));
+    default(IDEMPOTENCY_KEY, text(&job.stable_key(sender.installation)));
+    default(USER_AGENT, text(sender.user_agent));
     if body.is_some() {
         default(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
@@ -86,11 +101,14 @@ fn add_facts(headers: &mut HeaderMap, job: &Job) {
 }
 
 /// Standard Webhooks: the id is the same on every attempt; time and signature belong to this attempt.
-fn sign(headers: &mut HeaderMap, job: &Job, call: &HttpCall, body: &Bytes, now: Timestamp) -> Result<(), Fault> {
-    if call.secret.is_none() && call.webhook_id.is_none() {
-        return Ok(());
-    }
-    let id = call.webhook_id.clone().unwrap_or_else(|| format!("msg_{}", job.id));
+fn sign(
+    headers: &mut HeaderMap,
+    call: &HttpCall,
+    id: Option<String>,
+    body: &Bytes,
+    now: Timestamp,
+) -> Result<(), Fault> {
+    let Some(id) = id else { return Ok(()) };
     let seconds = now.as_millis() / 1000;
     if let Some(secret) = &call.secret {
         let secret =

@@ -26,6 +26,16 @@ pub struct Discard {
     pub reason: String,
     /// Who did it.
     pub by: String,
+    /// A description of the request, for the audit.
+    pub what: String,
+}
+
+impl Discard {
+    /// The audit's detail: what was asked for, and why.
+    pub(crate) fn detail(&self) -> String {
+        let parts = [self.what.as_str(), self.reason.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
+    }
 }
 
 /// The result of discarding one job.

@@ -40,6 +40,16 @@ pub enum Replayed {
     NotFound,
 }
 
+/// New due times for replayed jobs that waited in a paused queue, when it is resumed. `waiting` became due since the
+/// pause began, or is due later. All move by the same span, so that they stay as far apart as they were; otherwise a
+/// pause would let a replay with a rate start all at once.
+pub(crate) fn respaced(waiting: &[(JobId, Timestamp)], now: Timestamp) -> Vec<(JobId, Timestamp)> {
+    let Some(first) = waiting.iter().map(|(_, due_at)| *due_at).min().filter(|first| *first < now) else {
+        return Vec::new();
+    };
+    waiting.iter().map(|(id, due_at)| (*id, *due_at + now.since(first))).collect()
+}
+
 /// How far apart replayed jobs become due. In microseconds, because whole milliseconds would turn 300 a second into
 /// 333.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,6 +140,15 @@ mod tests {
             let window = rate.get() as usize;
             assert!(due.windows(window + 1).all(|jobs| jobs[window] - jobs[0] >= 999), "{rate} a second");
         }
+    }
+
+    #[test]
+    fn a_pause_moves_a_replay_as_a_whole() {
+        let at = |seconds| NOW + Millis::from_secs(seconds);
+        let waiting = [(JobId(1), at(10)), (JobId(2), at(11)), (JobId(3), at(40))];
+        assert_eq!(respaced(&waiting, at(30)), [(JobId(1), at(30)), (JobId(2), at(31)), (JobId(3), at(60))]);
+        assert_eq!(respaced(&waiting, at(10)), [], "nothing is late");
+        assert_eq!(respaced(&[], at(10)), []);
     }
 
     #[test]

@@ -143,7 +143,7 @@ pub enum Presence {
 impl Setting {
     /// Where this setting stands among those of the same subject: the greatest is in force. What an operator set comes
     /// first, then the node that started last.
-    fn rank(&self) -> (bool, Timestamp, &str) {
+    pub(crate) fn rank(&self) -> (bool, Timestamp, &str) {
         match &self.source {
             SettingSource::Operator => (true, self.set_at, ""),
             SettingSource::Node { node, .. } => (false, self.set_at, node),

@@ -161,7 +161,7 @@ impl Registry for MemoryStore {
         Ok(self.state().queue(tenant, name, executor, self.now()).clone())
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
-        let count = operations::pause(&mut self.state(), tenant, name, paused);
+        let count = operations::pause(&mut self.state(), tenant, name, paused, self.now());
         self.ringing(count)
     }
     async fn installation(&self) -> Result<String> {

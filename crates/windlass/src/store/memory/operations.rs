@@ -1,12 +1,12 @@
 //! What operators do: cancel, replay, discard, amend; tokens and alerts.
 
 use super::super::{
-    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, Token,
+    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, Spacing, Token,
 };
 use super::state::State;
 use super::{commit, enqueue};
-use crate::job::Job;
-use crate::store::replay::ACTION;
+use crate::job::{Job, QueueId};
+use crate::store::replay::{ACTION, respaced};
 use crate::tally::Tally;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict};
@@ -38,6 +38,13 @@ pub(super) fn replay(state: &mut State, scope: &Scope, replay: &Replay, now: Tim
         let result = replay_one(state, scope, *id, replay.only, replay.due_at(count, now), now);
         count += u64::from(result == Replayed::Queued);
         replayed.push(result);
+        if result == Replayed::Queued
+            && replay.spacing != Spacing::NONE
+            && let Some((queue, due_at)) = state.live.get(id).map(|job| (job.queue_id, job.due_at))
+        {
+            let until = state.paced_until.entry(queue).or_insert(due_at);
+            *until = due_at.max(*until);
+        }
     }
     note(state, now, &replay.by, ACTION, count, &replay.detail(count, now));
     replayed
@@ -100,7 +107,7 @@ pub(super) fn discard(state: &mut State, scope: &Scope, discard: &Discard, now: 
         };
         discarded.push(result);
     }
-    note(state, now, &discard.by, "discard", count, &discard.reason);
+    note(state, now, &discard.by, "discard", count, &discard.detail());
     discarded
 }
 
@@ -116,13 +123,33 @@ pub(super) fn amend(state: &mut State, scope: &Scope, id: JobId, change: Amend) 
     }
 }
 
-pub(super) fn pause(state: &mut State, tenant: &Tenant, name: &QueueName, paused: bool) -> u64 {
-    let mut count = 0;
+pub(super) fn pause(state: &mut State, tenant: &Tenant, name: &QueueName, paused: bool, now: Timestamp) -> u64 {
+    let mut ids = Vec::new();
     for queue in state.queues.iter_mut().filter(|q| q.tenant == *tenant && q.name == *name) {
         queue.paused = paused;
-        count += 1;
+        ids.push(queue.id);
     }
-    count
+    for id in &ids {
+        if paused {
+            state.paused_at.entry(*id).or_insert(now);
+        } else if let Some(since) = state.paused_at.remove(id)
+            && state.paced_until.get(id).is_some_and(|until| *until >= since)
+        {
+            respace(state, *id, since, now);
+        }
+    }
+    ids.len() as u64
+}
+
+/// Moves the replays that waited in a paused queue.
+fn respace(state: &mut State, queue: QueueId, since: Timestamp, now: Timestamp) {
+    let is_meant = |job: &&Job| job.queue_id == queue && job.state == JobState::Queued && job.replays > 0;
+    let waiting: Vec<(JobId, Timestamp)> =
+        state.live.values().filter(is_meant).map(|job| (job.id, job.due_at)).filter(|(_, at)| *at >= since).collect();
+    for (id, due_at) in respaced(&waiting, now) {
+        let job = state.live.get(&id).expect("a waiting job is live").clone();
+        state.put(Job { due_at, ..job });
+    }
 }
 
 pub(super) fn put_token(state: &mut State, token: &Token) {

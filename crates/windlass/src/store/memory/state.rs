@@ -40,6 +40,10 @@ pub(super) struct State {
     pub alerts: BTreeMap<(String, String), Alert>,
     pub audits: Vec<Audit>,
     pub counts: Vec<(Timestamp, QueueId, Kind, Tally)>,
+    /// Since when queues are paused.
+    pub paused_at: HashMap<QueueId, Timestamp>,
+    /// Until when replays with a rate are due.
+    pub paced_until: HashMap<QueueId, Timestamp>,
 }
 
 /// A setting and when its node was last seen.
@@ -97,6 +101,8 @@ impl State {
             alerts: BTreeMap::new(),
             audits: Vec::new(),
             counts: Vec::new(),
+            paused_at: HashMap::new(),
+            paced_until: HashMap::new(),
         }
     }
 

@@ -143,7 +143,7 @@ impl Registry for PostgresStore {
         names::find_or_add_queue(&self.inner, tenant, name, executor).await.map(|queue| (*queue).clone())
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
-        registry::pause_queue(&self.inner, tenant, name, paused).await.map(|count| self.ringing(count))
+        operations::pause_queue(&self.inner, tenant, name, paused).await.map(|count| self.ringing(count))
     }
     async fn installation(&self) -> Result<String> {
         registry::installation(&self.inner).await

@@ -18,7 +18,7 @@ use futures_util::join;
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use windlass_core::Timestamp;
-use windlass_core::job::{QueueName, Tenant};
+use windlass_core::job::Tenant;
 
 /// How often, and how far apart, a worker's lock is tried: the server needs a moment to notice that its holder has
 /// gone.
@@ -27,16 +27,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn queues(store: &Inner) -> Result<Vec<Queue>, StoreError> {
     store.read(Sql::Queues, &[]).await?.iter().map(rows::queue).collect()
-}
-
-pub(super) async fn pause_queue(
-    store: &Inner,
-    tenant: &Tenant,
-    name: &QueueName,
-    paused: bool,
-) -> Result<u64, StoreError> {
-    let rows = store.write(Sql::QueuePause, &[&tenant.as_str(), &name.as_str(), &paused]).await?;
-    Ok(rows.len() as u64)
 }
 
 pub(super) async fn installation(store: &Inner) -> Result<String, StoreError> {

@@ -160,7 +160,7 @@ impl Registry for SqliteStore {
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         let (tenant, name) = (tenant.clone(), name.clone());
-        self.write(move |tx| settings::pause_queue(tx, tenant.as_str(), name.as_str(), paused)).await
+        self.write(move |tx| operations::pause_queue(tx, tenant.as_str(), name.as_str(), paused)).await
     }
     async fn installation(&self) -> Result<String> {
         self.read(Reader::installation).await

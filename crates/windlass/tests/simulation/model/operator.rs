@@ -64,7 +64,7 @@ impl Sim {
                 format!("{:?}", sorted(store.replay(scope, replay).await))
             }
             OperatorAction::Discard => {
-                let discard = Discard { ids, reason: "known".into(), by: "ann".into() };
+                let discard = Discard { ids, reason: "known".into(), by: "ann".into(), what: String::new() };
                 format!("{:?}", sorted(store.discard(scope, discard).await))
             }
             OperatorAction::Amend => {

@@ -4,16 +4,18 @@ use crate::job::{Job, NewJob};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
-use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::{commit, enqueue, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::arrays;
+use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::upkeep::partitions::{self, Class};
-use crate::store::replay::ACTION;
-use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, Replayed, Scope, StoreError};
+use crate::store::replay::{ACTION, respaced};
+use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, Replayed, Scope, Spacing, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::join;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use windlass_core::job::{QueueName, Tenant};
 use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict};
 use windlass_core::{JobId, Next, State, Timestamp};
 
@@ -111,6 +113,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
     let now = store.now_on(on).await?;
     let (mut requeued, mut sooner) = (Requeued::default(), RunNow::default());
     let mut tallies = Tallies::default();
+    let mut paced = BTreeSet::new();
     let mut results = Vec::with_capacity(replay.ids.len());
     for id in &replay.ids {
         let Some(job) = found.get(*id) else {
@@ -130,6 +133,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
             ReplayVerdict::Requeue(allowance) => {
                 requeued.push(*id, &allowance);
                 tallies.add(job.queue_id, &job.kind, Tally { replayed: 1, ..Tally::default() });
+                paced.insert(job.queue_id.0);
                 // The same id again finds it waiting.
                 (job.state, job.due_at) = (State::Queued, allowance.due_at);
                 Replayed::Queued
@@ -139,6 +143,10 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
     if !requeued.id.is_empty() {
         on.query(Sql::Replay, &requeued.params()).await?;
         enqueue::tally(store, on, &tallies).await?;
+        if replay.spacing != Spacing::NONE {
+            let until = requeued.due_at.iter().max().copied();
+            on.query(Sql::QueuePace, &[&paced.into_iter().collect::<Vec<i64>>(), &until]).await?;
+        }
         let count = requeued.id.len();
         note(on, now, &replay.by, ACTION, count, &replay.detail(count as u64, now)).await?;
     }
@@ -179,6 +187,49 @@ arrays!(
     }
 );
 
+/// Pauses or resumes every queue of a name. Replays that waited in it stay as far apart as they were.
+pub(in crate::store::postgres) async fn pause_queue(
+    store: &Inner,
+    tenant: &Tenant,
+    name: &QueueName,
+    paused: bool,
+) -> Result<u64, StoreError> {
+    let count = again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, count) = join!(lent.begin(), pause_queue_on(store, On::Own(&lent), tenant, name, paused));
+        lent.conclude(begun, count).await
+    })
+    .await?;
+    store.frontier.forget();
+    Ok(count)
+}
+
+async fn pause_queue_on(
+    store: &Inner,
+    on: On<'_>,
+    tenant: &Tenant,
+    name: &QueueName,
+    paused: bool,
+) -> Result<u64, StoreError> {
+    if !paused {
+        let mut waiting = Vec::new();
+        for row in on.query(Sql::QueuePaced, &[&tenant.as_str(), &name.as_str()]).await? {
+            let c = Columns::new(&row);
+            waiting.push((JobId(c.get("id")?), c.moment("due_at")?));
+        }
+        let mut later = RunNow::default();
+        for (id, due_at) in respaced(&waiting, store.now_on(on).await?) {
+            later.id.push(id.0);
+            later.due_at.push(due_at.as_millis());
+        }
+        if !later.id.is_empty() {
+            on.query(Sql::RunNow, &later.params()).await?;
+        }
+    }
+    let params: Params<'_> = &[&store.fixed(), &tenant.as_str(), &name.as_str(), &paused];
+    Ok(on.query(Sql::QueuePause, params).await?.len() as u64)
+}
+
 pub(in crate::store::postgres) async fn discard(
     store: &Inner,
     scope: &Scope,
@@ -215,7 +266,7 @@ async fn discard_on(store: &Inner, on: On<'_>, scope: &Scope, discard: &Discard)
     }
     if !ids.is_empty() {
         on.query(Sql::Discard, &[&now.as_millis(), &ids, &discard.reason]).await?;
-        note(on, now, &discard.by, "discard", ids.len(), &discard.reason).await?;
+        note(on, now, &discard.by, "discard", ids.len(), &discard.detail()).await?;
     }
     Ok(results)
 }

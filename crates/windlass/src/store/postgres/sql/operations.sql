@@ -80,3 +80,15 @@ UPDATE {schema}.jobs
 SET priority = $2::smallint, due_at = $3::bigint
 WHERE id = $1::bigint AND state <> 'running'
 RETURNING id
+
+-- name: queue_pace
+-- Replays with a rate: these queues have ones that last until then.
+UPDATE {schema}.queues SET paced_until = greatest(paced_until, $2::bigint) WHERE id = ANY ($1::bigint[])
+
+-- name: queue_paced
+-- Replayed jobs that waited in a paused queue, if a replay with a rate was under way.
+SELECT j.id, j.due_at
+FROM {schema}.queues q JOIN {schema}.jobs j ON j.queue_id = q.id
+WHERE q.tenant = $1::text AND q.name = $2::text AND q.paused AND q.paced_until >= q.paused_at
+  AND j.replays > 0 AND j.state = 'queued' AND j.due_at >= q.paused_at
+FOR UPDATE OF j

@@ -16,7 +16,9 @@ ON CONFLICT (tenant, name, executor) DO NOTHING
 
 -- name: queue_pause
 -- Every queue of this name in the tenant.
-UPDATE {schema}.queues SET paused = $3::boolean WHERE tenant = $1::text AND name = $2::text
+UPDATE {schema}.queues
+SET paused = $4::boolean, paused_at = CASE WHEN $4::boolean THEN coalesce(paused_at, {now}) END
+WHERE tenant = $2::text AND name = $3::text
 RETURNING id
 
 -- name: depths

@@ -70,6 +70,7 @@ statements! {
         "operations" {
             LiveLock = "live_lock", ArchivedLock = "archived_lock", RequestCancel = "request_cancel", RunNow = "run_now",
             Replay = "replay", Discard = "discard", Amend = "amend",
+            QueuePace = "queue_pace", QueuePaced = "queue_paced",
         }
         "jobs" {
             JobLive = "job_live", JobArchived = "job_archived", IsLive = "is_live", Keyed = "keyed",

@@ -1,18 +1,18 @@
 //! What operators do: cancel, replay, discard, amend. Core says what each does to a job; this applies it.
 
 use crate::job::QueueId;
-use crate::store::replay::ACTION;
+use crate::store::replay::{ACTION, respaced};
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::expire;
 use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
-use crate::store::sqlite::reads::columns::standing;
+use crate::store::sqlite::reads::columns::{due, standing};
 use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::reads::settings::audit;
 use crate::store::{
-    Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, StoreError,
+    Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, Spacing, StoreError,
 };
 use crate::tally::Tally;
 use rusqlite::{OptionalExtension, params};
@@ -87,6 +87,9 @@ pub(in crate::store::sqlite) fn replay(
     for id in &replay.ids {
         let result = replay_one(tx, scope, *id, replay.only, replay.due_at(count, tx.now))?;
         count += u64::from(result == Replayed::Queued);
+        if result == Replayed::Queued && replay.spacing != Spacing::NONE {
+            tx.conn.prepare_cached(sql!("operations.sql", "queue_pace"))?.execute([id.0])?;
+        }
         replayed.push(result);
     }
     tx.rings = true;
@@ -158,7 +161,7 @@ pub(in crate::store::sqlite) fn discard(
         };
         discarded.push(result);
     }
-    note(tx, &discard.by, "discard", count, &discard.reason)?;
+    note(tx, &discard.by, "discard", count, &discard.detail())?;
     Ok(discarded)
 }
 
@@ -211,6 +214,30 @@ pub(in crate::store::sqlite) fn leave(tx: &mut Tx<'_>, id: JobId) -> Result<(), 
         tx.waiting(lane, -1);
     }
     Ok(())
+}
+
+/// Pauses or resumes every queue of a name. Replays that waited in it stay as far apart as they were.
+pub(in crate::store::sqlite) fn pause_queue(
+    tx: &mut Tx<'_>,
+    tenant: &str,
+    name: &str,
+    paused: bool,
+) -> Result<u64, StoreError> {
+    if !paused {
+        let mut select = tx.conn.prepare_cached(sql!("operations.sql", "queue_paced"))?;
+        let waiting = rows::all(select.query(params![tenant, name])?, |row| {
+            Ok((JobId(row.get(due::id)?), Timestamp::from_millis(row.get(due::due_at)?)))
+        })?;
+        for (id, due_at) in respaced(&waiting, tx.now) {
+            moving(tx, id, |tx| {
+                let mut update = tx.conn.prepare_cached(sql!("operations.sql", "run_now"))?;
+                Ok(update.execute(params![id.0, due_at.as_millis()])?)
+            })?;
+        }
+    }
+    tx.rings = true;
+    let now = tx.now.as_millis();
+    Ok(tx.conn.prepare_cached(sql!("queues.sql", "queue_pause"))?.execute(params![tenant, name, paused, now])? as u64)
 }
 
 /// Adds an audit entry, unless nothing changed.

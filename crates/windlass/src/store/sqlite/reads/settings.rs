@@ -79,11 +79,6 @@ pub(in crate::store::sqlite) fn stored_setting(row: &Row<'_>) -> Result<Setting>
     })
 }
 
-pub(in crate::store::sqlite) fn pause_queue(tx: &mut Tx<'_>, tenant: &str, name: &str, paused: bool) -> Result<u64> {
-    tx.rings = true;
-    Ok(tx.conn.prepare_cached(sql!("queues.sql", "queue_pause"))?.execute(params![tenant, name, paused])? as u64)
-}
-
 pub(in crate::store::sqlite) fn put_token(tx: &mut Tx<'_>, token: &Token) -> Result<()> {
     tx.conn.prepare_cached(sql!("registry.sql", "token_put"))?.execute(params![
         token.id,

@@ -42,3 +42,17 @@ RETURNING lane
 -- A job stops waiting, or is about to wait in another place than its row says.
 DELETE FROM windlass_waiting WHERE (lane, due_at, id) = (SELECT lane, due_at, id FROM windlass_live WHERE id = ?1)
 RETURNING lane
+
+-- name: queue_pace
+-- A replay with a rate: its queue has one that lasts until this job is due.
+UPDATE windlass_queues SET paced_until = max(coalesce(paced_until, 0), (SELECT due_at FROM windlass_live WHERE id = ?1))
+WHERE id = (SELECT lane / 20 FROM windlass_live WHERE id = ?1)
+
+-- name: queue_paced
+-- Replayed jobs that waited in a paused queue, if a replay with a rate was under way.
+SELECT w.id, w.due_at
+FROM windlass_queues q
+CROSS JOIN windlass_waiting w ON w.lane BETWEEN q.id * 20 AND q.id * 20 + 19 AND w.due_at >= q.paused_at
+CROSS JOIN windlass_live l ON l.id = w.id
+WHERE q.tenant = ?1 AND q.name = ?2 AND q.paused = 1 AND q.paced_until >= q.paused_at
+  AND l.replays > 0 AND l.is_retrying = 0

@@ -13,7 +13,7 @@ SELECT id FROM windlass_queues WHERE tenant = ?1 AND name = ?2 AND executor = ?3
 INSERT INTO windlass_queues (tenant, name, executor, created_at) VALUES (?1, ?2, ?3, ?4)
 
 -- name: queue_pause
-UPDATE windlass_queues SET paused = ?3 WHERE tenant = ?1 AND name = ?2
+UPDATE windlass_queues SET paused = ?3, paused_at = iif(?3, coalesce(paused_at, ?4), NULL) WHERE tenant = ?1 AND name = ?2
 
 -- name: lanes_waiting
 SELECT lane, waiting FROM windlass_lanes WHERE waiting > 0

@@ -77,8 +77,8 @@ BEGIN
     IF enqueue.queue IS NULL OR enqueue.queue !~ '^[a-z0-9][a-z0-9._-]{0,63}$' THEN
         RAISE EXCEPTION 'queue `%` is not a name; names match [a-z0-9][a-z0-9._-]{0,63}', left(enqueue.queue, 80) USING ERRCODE = '22023';
     END IF;
-    IF enqueue.tenant IS NULL OR enqueue.tenant !~ '^[a-z0-9][a-z0-9._-]{0,63}$' THEN
-        RAISE EXCEPTION 'tenant `%` is not a name; names match [a-z0-9][a-z0-9._-]{0,63}', left(enqueue.tenant, 80) USING ERRCODE = '22023';
+    IF enqueue.tenant IS NULL OR enqueue.tenant !~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$' THEN
+        RAISE EXCEPTION 'tenant `%` is not a name; names match [A-Za-z0-9][A-Za-z0-9._-]{0,63}', left(enqueue.tenant, 80) USING ERRCODE = '22023';
     END IF;
     IF enqueue.payload IS NULL THEN
         RAISE EXCEPTION 'payload is NULL; pass JSON, such as ''{}''' USING ERRCODE = '22023';

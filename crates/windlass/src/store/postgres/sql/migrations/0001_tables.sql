@@ -4,11 +4,14 @@ CREATE SEQUENCE {schema}.ids AS bigint;
 
 CREATE TABLE {schema}.queues (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    tenant     text NOT NULL CHECK (tenant ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
+    tenant     text NOT NULL CHECK (tenant ~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$'),
     name       text NOT NULL CHECK (name ~ '^[a-z0-9][a-z0-9._-]{0,63}$'),
     executor   text NOT NULL CHECK (executor IN ('worker', 'http')),
     paused     boolean NOT NULL DEFAULT false,
     created_at bigint NOT NULL,
+    -- Since when it is paused; until when replays with a rate are due.
+    paused_at   bigint,
+    paced_until bigint,
     UNIQUE (tenant, name, executor)
 );
 

@@ -16,6 +16,9 @@ CREATE TABLE windlass_queues (
     executor TEXT NOT NULL CHECK (executor IN ('worker', 'http')),
     paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
     created_at INTEGER NOT NULL,
+    -- Since when it is paused; until when replays with a rate are due.
+    paused_at INTEGER,
+    paced_until INTEGER,
     UNIQUE (tenant, name, executor)
 ) STRICT;
 CREATE INDEX windlass_queues_paused ON windlass_queues (id) WHERE paused = 1;
