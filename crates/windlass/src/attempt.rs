@@ -7,7 +7,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 use windlass_core::{JobId, Millis, Timestamp};
 
@@ -34,8 +34,8 @@ pub struct Attempt(pub(crate) Arc<Ticket>);
 /// A claimed job and what this process knows about its attempt.
 pub(crate) struct Ticket {
     pub job: ClaimedJob,
-    /// Cancelled when the handler should stop: a cancel was requested, the lease was lost, or the worker stops.
-    pub stop: CancellationToken,
+    /// See [`Ticket::stop`].
+    stop: OnceLock<CancellationToken>,
     /// A cancel of the job was requested while it ran.
     pub cancel_requested: AtomicBool,
     note: Mutex<Option<String>>,
@@ -65,13 +65,19 @@ impl Ticket {
     pub(crate) fn new(job: ClaimedJob, shared: Arc<Shared>) -> Arc<Self> {
         let cancel_requested = AtomicBool::new(job.cancel_requested);
         let (note, started_at) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { job, stop: CancellationToken::new(), cancel_requested, note, started_at, shared })
+        Arc::new(Self { job, stop: OnceLock::new(), cancel_requested, note, started_at, shared })
+    }
+
+    /// Cancelled when the handler should stop: a cancel was requested, the lease was lost, or the worker stops. Created
+    /// on first use, because most handlers end before anyone asks.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        self.stop.get_or_init(CancellationToken::new)
     }
 
     /// Records that a cancel was requested, for the decision, and asks the handler to stop.
     pub(crate) fn request_cancel(&self) {
         self.cancel_requested.store(true, Ordering::Release);
-        self.stop.cancel();
+        self.stop().cancel();
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -190,18 +196,18 @@ impl Attempt {
     /// and the grace time is over. What the handler then returns is recorded if the attempt still counts.
     #[must_use]
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.0.stop
+        self.0.stop()
     }
 
     /// Waits until the attempt should stop.
     pub async fn cancelled(&self) {
-        self.0.stop.cancelled().await;
+        self.0.stop().cancelled().await;
     }
 
     /// Whether the attempt should stop.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.stop.is_cancelled()
+        self.0.stop.get().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// Stores a text with the attempt, for operators. The last one counts.

@@ -116,7 +116,7 @@ impl HeldLeases {
         let tickets: Vec<Arc<Ticket>> = entry.open.values().cloned().collect();
         drop(inner);
         for ticket in &tickets {
-            ticket.stop.cancel();
+            ticket.stop().cancel();
         }
         tickets.len()
     }
@@ -138,7 +138,7 @@ impl HeldLeases {
         let tickets: Vec<Arc<Ticket>> = inner.leases.values().flat_map(|entry| entry.open.values()).cloned().collect();
         drop(inner);
         for ticket in tickets {
-            ticket.stop.cancel();
+            ticket.stop().cancel();
         }
     }
 

@@ -2,6 +2,8 @@
 //! is left. A thousand quick jobs need only a few tasks, and an idle worker needs none.
 
 use super::execute::run_held;
+use super::pace::Pace;
+use crate::clock::Clock;
 use crate::event::Reporter;
 use crate::executor::Execute;
 use crate::leases::fair_share::Room;
@@ -12,10 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-/// The most jobs that one group holds ahead of its free slots: as many as no-op handlers finish in a few hundredths of
-/// a second.
-pub(crate) const MAX_AHEAD: u32 = 4000;
+use windlass_core::Millis;
 
 /// What every slot of a worker needs.
 #[derive(Debug)]
@@ -25,6 +24,7 @@ pub(crate) struct DispatchContext {
     /// Drops the handlers that still run.
     pub abort: CancellationToken,
     pub tracker: TaskTracker,
+    pub clock: Clock,
 }
 
 /// Queues that share an executor and a number of slots.
@@ -41,15 +41,11 @@ struct Inner {
     /// Held jobs that wait for a slot.
     backlog: VecDeque<Held>,
     slot_tasks: u32,
+    pace: Pace,
     /// How many jobs to hold ahead of free slots, so that no slot is idle while a claim is under way.
     ahead: u32,
-}
-
-/// Whether a claim returned all it asked for, so that there may be more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Demand {
-    Met,
-    More,
+    /// Attempts that slots have taken so far.
+    taken: u64,
 }
 
 impl Group {
@@ -57,30 +53,29 @@ impl Group {
         Arc::new(Self { run, concurrency, context, inner: Mutex::default(), finished: AtomicU64::new(0) })
     }
 
-    pub(crate) fn room(&self) -> Room {
-        let inner = self.lock();
+    /// How many jobs can be taken now, by the pace of the slots so far and the time of the last claim. Releases held jobs
+    /// that would wait too long for a slot.
+    pub(crate) fn room(&self, claim_took: Millis) -> Room {
+        let mut inner = self.lock();
+        let (slot_tasks, finished) = (inner.slot_tasks, self.finished.load(Ordering::Relaxed));
+        inner.pace.measure(slot_tasks, finished, self.context.clock.monotonic());
+        let hold = inner.pace.hold(self.concurrency, claim_took);
+        inner.ahead = hold.ahead;
+        // Slots that are about to take a job.
+        let starting = u64::from(slot_tasks).saturating_sub(inner.taken - finished);
+        let most = usize::try_from(hold.most.saturating_add(starting)).unwrap_or(usize::MAX);
+        let excess = if inner.backlog.len() > most { inner.backlog.split_off(most) } else { VecDeque::new() };
         let waiting = inner.backlog.len() as u32;
         let ahead = if waiting <= inner.ahead / 2 { inner.ahead - waiting } else { 0 };
-        Room { slots: self.concurrency.saturating_sub(inner.slot_tasks + waiting), ahead }
+        let room = Room { slots: self.concurrency.saturating_sub(slot_tasks + waiting), ahead };
+        drop(inner);
+        // Dropping the guards releases the jobs.
+        drop(excess);
+        room
     }
 
     pub(crate) fn running(&self) -> u32 {
         self.lock().slot_tasks
-    }
-
-    /// Attempts finished so far.
-    pub(crate) fn finished(&self) -> u64 {
-        self.finished.load(Ordering::Relaxed)
-    }
-
-    /// Adjusts how many jobs to hold ahead, from how many were finished while a claim was under way. If all held jobs
-    /// were finished and the store has more, slots were idle and commits were small: then the number is doubled.
-    pub(crate) fn adapt(&self, finished: u64, demand: Demand) {
-        let wanted = u32::try_from(finished.saturating_mul(2)).unwrap_or(MAX_AHEAD);
-        let mut inner = self.lock();
-        let was_short = demand == Demand::More && finished > 0 && inner.backlog.is_empty();
-        let kept = if was_short { inner.ahead * 2 } else { inner.ahead / 4 * 3 };
-        inner.ahead = wanted.max(kept).min(MAX_AHEAD);
     }
 
     /// Takes held jobs and starts slots for them, up to the group's concurrency.
@@ -89,7 +84,8 @@ impl Group {
             let mut inner = self.lock();
             inner.backlog.extend(held);
             let started = (inner.backlog.len() as u32).min(self.concurrency.saturating_sub(inner.slot_tasks));
-            inner.slot_tasks += started;
+            let slot_tasks = inner.slot_tasks + started;
+            self.change_slots(&mut inner, slot_tasks);
             started
         };
         for _ in 0..started {
@@ -106,10 +102,12 @@ impl Group {
     fn next(&self) -> Option<Held> {
         let mut inner = self.lock();
         let next = inner.backlog.pop_front();
+        inner.taken += u64::from(next.is_some());
         if next.is_none() {
             // Under the same lock as the check for an empty backlog: otherwise a job added in between would wait for
             // this slot.
-            inner.slot_tasks -= 1;
+            let slot_tasks = inner.slot_tasks - 1;
+            self.change_slots(&mut inner, slot_tasks);
         }
         let is_low = inner.backlog.len() as u32 == inner.ahead / 2;
         drop(inner);
@@ -117,6 +115,17 @@ impl Group {
             self.context.held_leases.room.notify_one();
         }
         next
+    }
+
+    fn free_slot(&self) {
+        let mut inner = self.lock();
+        let slot_tasks = inner.slot_tasks - 1;
+        self.change_slots(&mut inner, slot_tasks);
+    }
+
+    fn change_slots(&self, inner: &mut Inner, slot_tasks: u32) {
+        inner.pace.count(inner.slot_tasks, self.context.clock.monotonic());
+        inner.slot_tasks = slot_tasks;
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -153,7 +162,7 @@ impl Drop for SlotTask {
     /// If a handler panics when it is dropped, its task ends too. The slot must still be freed.
     fn drop(&mut self) {
         if let Some(group) = self.0.take() {
-            group.lock().slot_tasks -= 1;
+            group.free_slot();
             group.deliver(Vec::new());
             group.context.held_leases.room.notify_one();
         }

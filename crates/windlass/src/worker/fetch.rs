@@ -1,7 +1,8 @@
 //! Fetch: waits for work, claims up to the free slots (and a little ahead under load), and passes the jobs to the
 //! slots.
 
-use super::dispatch::{Demand, Group, MAX_AHEAD};
+use super::dispatch::Group;
+use super::pace::MAX_AHEAD;
 use super::subscription::Subscription;
 use crate::attempt::Shared;
 use crate::client::windlass::Windlass;
@@ -32,6 +33,8 @@ pub(crate) struct Fetch {
     pub done: DoneSender,
     pub fair_share: FairShare,
     pub waker: Waker,
+    /// How long the last claim took.
+    pub claim_took: Millis,
     /// Claims of unknown outcome for which the store has found no jobs so far.
     pub doubts: Vec<Doubt>,
     pub stop: CancellationToken,
@@ -142,20 +145,17 @@ impl Fetch {
         if self.held_leases.open() > slots as usize + MAX_UNCOMMITTED {
             return Ok(None);
         }
-        let rooms: Vec<Room> = self.groups.iter().map(|group| group.room()).collect();
+        let rooms: Vec<Room> = self.groups.iter().map(|group| group.room(self.claim_took)).collect();
         let shares = self.fair_share.plan(&rooms);
         if shares.is_empty() {
             return Ok(None);
         }
-        let finished: Vec<u64> = self.groups.iter().map(|group| group.finished()).collect();
         let limit = shares.iter().map(|share| share.slots + share.ahead).sum::<u32>().min(MAX_CLAIM);
         let suspects = if has_suspect { 0 } else { MAX_SUSPECTS };
+        let began = self.windlass().clock().monotonic();
         let claimed = self.claim(shares.clone(), limit, suspects).await?;
+        self.claim_took = self.windlass().clock().monotonic() - began;
         self.fair_share.learn(&shares, limit, &claimed);
-        let demand = if claimed.jobs.len() as u32 == limit { Demand::More } else { Demand::Met };
-        for (group, before) in self.groups.iter().zip(finished) {
-            group.adapt(group.finished() - before, demand);
-        }
         let count = claimed.jobs.len();
         self.deliver(claimed.jobs);
         Ok(Some(count))

@@ -6,6 +6,7 @@ mod dispatch;
 mod execute;
 mod fetch;
 mod identity;
+mod pace;
 pub(crate) mod panic;
 mod renew;
 mod run;

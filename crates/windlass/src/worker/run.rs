@@ -87,6 +87,7 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
         held_leases: held_leases.clone(),
         abort: abort.clone(),
         tracker: slot_tasks.clone(),
+        clock: windlass.clock().clone(),
     };
     let groups =
         groups(&worker.subscriptions, std::mem::take(&mut worker.handlers), worker.http.as_ref(), &Arc::new(context))?;
@@ -145,6 +146,7 @@ impl Running {
             done,
             fair_share: FairShare::default(),
             waker: windlass.store().wake().subscribe(),
+            claim_took: Millis::ZERO,
             doubts: Vec::new(),
             stop: self.stop_fetch.clone(),
         };

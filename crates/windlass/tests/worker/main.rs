@@ -6,6 +6,7 @@ mod families;
 mod faults;
 mod handlers;
 mod lines;
+mod pace;
 mod remote;
 mod stopping;
 mod world;
