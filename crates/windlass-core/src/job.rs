@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
 
 /// The number of a job or schedule. Assigned by the store, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +28,7 @@ macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal, $form:literal, $also:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $type(std::sync::Arc<str>);
+        pub struct $type(Arc<str>);
 
         impl $type {
             /// Checks a text and makes it a name.
@@ -82,17 +83,20 @@ name!(
     Kind, "kind", "[A-Za-z0-9][A-Za-z0-9._:-]{0,63}", |b: u8| b.is_ascii_uppercase() || b == b':'
 );
 
+/// Shared by all jobs that name no tenant or no queue.
+static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| "default".into());
+
 impl Default for Tenant {
     /// The tenant of callers that name none: `default`.
     fn default() -> Self {
-        Self("default".into())
+        Self(DEFAULT.clone())
     }
 }
 
 impl Default for QueueName {
     /// The queue of jobs that name none: `default`.
     fn default() -> Self {
-        Self("default".into())
+        Self(DEFAULT.clone())
     }
 }
 

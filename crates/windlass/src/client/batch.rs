@@ -2,7 +2,7 @@
 
 use crate::client::catalogue::Catalogue;
 use crate::client::draft::{DraftError, WebhookDraft};
-use crate::client::enqueue::{Enqueue, EnqueueError, id_of, named_queue, named_tenant};
+use crate::client::enqueue::{Enqueue, EnqueueError, Template, id_of, named_queue, named_tenant};
 use crate::client::retry::{IntoRetry, Retry};
 use crate::client::windlass::Windlass;
 use crate::executor::handlers::JobKind;
@@ -47,7 +47,8 @@ impl Windlass {
     /// # }
     /// ```
     pub fn enqueue_many<J: JobKind>(&self, jobs: impl IntoIterator<Item = J>) -> EnqueueMany<'_> {
-        self.enqueue_all(jobs.into_iter().map(|job| self.enqueue(job)))
+        let (template, mut buffer) = (Template::of::<J>(), Vec::new());
+        self.enqueue_all(jobs.into_iter().map(|job| template.enqueue(self, &job, &mut buffer)))
     }
 
     /// Many jobs of any kinds, each with its own options, in one commit.

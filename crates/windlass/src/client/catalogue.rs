@@ -3,6 +3,7 @@
 //! default.
 
 use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
+use crate::client::effective::{EffectivePolicies, Levels};
 use crate::client::retry::Retry;
 use crate::job::{NewJob, Webhook};
 use crate::store::SettingKey;
@@ -26,6 +27,7 @@ pub struct Catalogue {
     webhooks: HashMap<Tenant, WebhookDraft>,
     default_policy: Option<Partial>,
     give_up_on: Option<Vec<Pattern>>,
+    merged: EffectivePolicies,
 }
 
 impl Catalogue {
@@ -186,14 +188,15 @@ impl Catalogue {
             None => (Executor::Worker, Role::Handler),
         };
         let queue = draft.queue.unwrap_or_default();
-        let policy = self
-            .effective(&draft.tenant, &queue, &draft.kind, role, &draft.retry)
-            .map_err(|e| DraftError::new(join("retry", &e.field), e.message))?;
+        let levels = Levels { tenant: draft.tenant.clone(), queue, kind: draft.kind.clone(), role, own: draft.retry };
+        let merge = || self.effective(&levels.tenant, &levels.queue, &levels.kind, role, &levels.own);
+        let policy =
+            self.merged.get(&levels, merge).map_err(|e| DraftError::new(join("retry", &e.field), e.message))?;
         let webhook = draft.webhook.as_ref().or_else(|| self.webhooks.get(&draft.tenant));
         let webhook = webhook.map(|w| self.complete_webhook(w, &draft.tenant)).transpose()?;
         Ok(NewJob {
             tenant: draft.tenant,
-            queue,
+            queue: levels.queue,
             executor,
             priority: draft.priority,
             run_at: draft.run_at,
@@ -205,7 +208,7 @@ impl Catalogue {
             webhook: webhook.map(Arc::new),
             schedule: draft.schedule,
             traceparent: draft.traceparent.map(Into::into),
-            ..NewJob::new(draft.kind, draft.payload, Arc::new(policy))
+            ..NewJob::new(draft.kind, draft.payload, policy)
         })
     }
 

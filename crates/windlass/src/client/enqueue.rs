@@ -67,12 +67,7 @@ impl Windlass {
     /// ```
     #[allow(clippy::needless_pass_by_value)] // The caller gives the job away: `enqueue(SendEmail { to })`.
     pub fn enqueue<J: JobKind>(&self, job: J) -> Enqueue<'_> {
-        let mut enqueue = self.enqueue_payload(J::KIND, serde_json::to_string(&job).map(Payload::from));
-        enqueue.retry = J::RETRY.map(|line| Retry::Line(line.into()));
-        match J::QUEUE {
-            Some(queue) => enqueue.queue(queue),
-            None => enqueue,
-        }
+        Template::of::<J>().enqueue(self, &job, &mut Vec::new())
     }
 
     /// A job of any kind with any JSON payload.
@@ -86,13 +81,7 @@ impl Windlass {
     /// # }
     /// ```
     pub fn enqueue_kind(&self, kind: &str, payload: &serde_json::Value) -> Enqueue<'_> {
-        self.enqueue_payload(kind, Ok(payload.to_string().into()))
-    }
-
-    fn enqueue_payload(&self, kind: &str, payload: Result<Payload, serde_json::Error>) -> Enqueue<'_> {
-        let kind = Kind::new(kind).map_err(|e| DraftError::new("kind", e.to_string()));
-        let payload = payload.map_err(|e| DraftError::new("payload", format!("is not JSON: {e}")));
-        let draft = kind.and_then(|kind| payload.map(|payload| Draft::new(kind, payload)));
+        let draft = named_kind(kind).map(|kind| Draft::new(kind, payload.to_string()));
         Enqueue { windlass: self, draft, retry: None }
     }
 
@@ -124,6 +113,39 @@ impl Windlass {
             }
         }
         Ok(stored)
+    }
+}
+
+/// What all jobs of one type share.
+pub(super) struct Template {
+    kind: Result<Kind, DraftError>,
+    queue: Result<Option<QueueName>, DraftError>,
+    retry: Option<Retry>,
+}
+
+impl Template {
+    pub(super) fn of<J: JobKind>() -> Self {
+        Self {
+            kind: named_kind(J::KIND),
+            queue: J::QUEUE.map(named_queue).transpose(),
+            retry: J::RETRY.map(|line| Retry::Line(line.into())),
+        }
+    }
+
+    /// A job with this payload. `buffer` is used to write its text.
+    pub(super) fn enqueue<'a, J: JobKind>(&self, windlass: &'a Windlass, job: &J, buffer: &mut Vec<u8>) -> Enqueue<'a> {
+        let draft = self.draft(job, buffer);
+        Enqueue { windlass, draft, retry: self.retry.clone() }
+    }
+
+    fn draft<J: JobKind>(&self, job: &J, buffer: &mut Vec<u8>) -> Result<Draft, DraftError> {
+        let kind = self.kind.clone()?;
+        buffer.clear();
+        let wrong = |why: String| DraftError::new("payload", format!("is not JSON: {why}"));
+        serde_json::to_writer(&mut *buffer, job).map_err(|error| wrong(error.to_string()))?;
+        let text = str::from_utf8(buffer).map_err(|error| wrong(error.to_string()))?;
+        let queue = self.queue.clone()?;
+        Ok(Draft { queue, ..Draft::new(kind, Payload::from(text)) })
     }
 }
 
@@ -281,6 +303,10 @@ pub(crate) fn id_of(enqueued: Enqueued) -> Result<JobId, EnqueueError> {
         Enqueued::Refused(why) => Err(EnqueueError::Refused(why)),
         Enqueued::NotStored => Err(EnqueueError::NotStored),
     }
+}
+
+fn named_kind(name: &str) -> Result<Kind, DraftError> {
+    Kind::new(name).map_err(|error| DraftError::new("kind", error.to_string()))
 }
 
 pub(super) fn named_queue(name: &str) -> Result<QueueName, DraftError> {

@@ -8,11 +8,14 @@ use crate::leases::store_contact::StoreContact;
 use crate::random::Random;
 use crate::store::{SettingKey, Spared, Store, StoreError};
 use crate::worker::HeldLeases;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use windlass_core::Millis;
 
 /// How old a snapshot of the settings may be when a job is completed from it.
 const CATALOGUE_AGE: Millis = Millis::from_secs(1);
+/// One caller renews a snapshot of this age; the others use it meanwhile.
+const RENEW_AGE: Millis = Millis::new(500);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -24,6 +27,10 @@ pub(crate) struct Inner {
     catalogue: Mutex<Option<Snapshot>>,
     /// The store's id, once it has been read.
     installation: OnceLock<Arc<str>>,
+    /// Whether a caller is renewing the snapshot.
+    is_renewing: AtomicBool,
+    /// How often this process has changed the settings.
+    changes: AtomicU64,
     /// The default policy of this program's jobs.
     default_policy: OnceLock<Retry>,
     /// The jobs that workers of this process hold, so that a cancel reaches their handlers at once.
@@ -56,6 +63,8 @@ impl Inner {
             store_contact: StoreContact::default(),
             catalogue: Mutex::default(),
             installation: OnceLock::new(),
+            is_renewing: AtomicBool::new(false),
+            changes: AtomicU64::new(0),
             default_policy: OnceLock::new(),
             held_leases: Mutex::default(),
         }
@@ -66,20 +75,31 @@ impl Inner {
     }
 
     pub(super) async fn catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
-        if let Some(catalogue) = self.fresh_catalogue() {
-            return Ok(catalogue);
+        let Some((age, held)) = self.held_catalogue() else { return self.renew_catalogue().await };
+        if age < RENEW_AGE {
+            return Ok(held);
         }
-        let now = self.clock().monotonic();
+        let Some(_renewing) = Renewing::begin(&self.is_renewing) else { return Ok(held) };
+        // If the settings cannot be read now, the ones held are still valid.
+        Ok(self.renew_catalogue().await.unwrap_or(held))
+    }
+
+    async fn renew_catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
+        let (now, changes) = (self.clock().monotonic(), self.changes.load(Ordering::Acquire));
         let settings = self.store.settings().await?;
         let catalogue = Arc::new(Catalogue::load(&settings).or_default_policy(self.default_policy.get()));
-        *lock(&self.catalogue) = Some(Snapshot { catalogue: catalogue.clone(), read_at: now });
+        let mut snapshot = lock(&self.catalogue);
+        // A change made while the settings were read may be missing in them.
+        if changes == self.changes.load(Ordering::Acquire) {
+            *snapshot = Some(Snapshot { catalogue: catalogue.clone(), read_at: now });
+        }
         Ok(catalogue)
     }
 
     /// The same for callers that cannot await, such as code inside a transaction of a blocking driver.
     #[cfg(feature = "sqlite")]
     pub(crate) fn catalogue_now(&self) -> Result<Arc<Catalogue>, StoreError> {
-        if let Some(catalogue) = self.fresh_catalogue() {
+        if let Some((_, catalogue)) = self.held_catalogue() {
             return Ok(catalogue);
         }
         // A separate thread may block, even if the caller runs inside a task.
@@ -91,16 +111,18 @@ impl Inner {
             .unwrap_or_else(|_| Err(StoreError::unavailable("reading the settings panicked")))
     }
 
-    fn fresh_catalogue(&self) -> Option<Arc<Catalogue>> {
+    /// The snapshot and its age, if it is not too old.
+    fn held_catalogue(&self) -> Option<(Millis, Arc<Catalogue>)> {
         let now = self.clock().monotonic();
-        let snapshot = lock(&self.catalogue).clone().filter(|snapshot| now - snapshot.read_at < CATALOGUE_AGE);
-        snapshot.map(|snapshot| snapshot.catalogue)
+        let snapshot = lock(&self.catalogue).clone();
+        let aged = snapshot.map(|snapshot| (now - snapshot.read_at, snapshot.catalogue));
+        aged.filter(|(age, _)| *age < CATALOGUE_AGE)
     }
 
     pub(super) fn set_default_policy(&self, policy: Retry) {
         // Set once, by the builder, before the caller has the client.
         let _ = self.default_policy.set(policy);
-        *lock(&self.catalogue) = None;
+        self.forget_catalogue();
     }
 
     pub(super) async fn installation(&self) -> Result<Arc<str>, StoreError> {
@@ -111,16 +133,17 @@ impl Inner {
         Ok(self.installation.get_or_init(|| id).clone())
     }
 
-    /// Forgets the snapshot of the settings, so that jobs enqueued here from now on follow what was stored.
-    pub(super) fn forget_catalogue(&self) {
-        *lock(&self.catalogue) = None;
-    }
-
     /// Sets or removes a setting; jobs enqueued here from now on follow it.
     pub(super) async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<(), StoreError> {
         let result = self.store.put_setting(key, value).await;
-        *lock(&self.catalogue) = None;
+        self.forget_catalogue();
         result
+    }
+
+    fn forget_catalogue(&self) {
+        let mut snapshot = lock(&self.catalogue);
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        *snapshot = None;
     }
 
     #[allow(dead_code)] // Without any database there is nothing to join.
@@ -150,6 +173,22 @@ impl Inner {
 
     pub(crate) fn held_leases(&self) -> Vec<Arc<HeldLeases>> {
         lock(&self.held_leases).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Lets another caller renew the snapshot when dropped, even if this one is cancelled.
+struct Renewing<'a>(&'a AtomicBool);
+
+impl<'a> Renewing<'a> {
+    /// `None` if another caller renews it.
+    fn begin(flag: &'a AtomicBool) -> Option<Self> {
+        (!flag.swap(true, Ordering::AcqRel)).then_some(Self(flag))
+    }
+}
+
+impl Drop for Renewing<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod bulk;
 pub(crate) mod catalogue;
 pub(crate) mod dead_letters;
 pub(crate) mod draft;
+mod effective;
 pub(crate) mod enqueue;
 pub(crate) mod fleet;
 pub(crate) mod inner;
