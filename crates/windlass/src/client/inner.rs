@@ -140,7 +140,8 @@ impl Inner {
         result
     }
 
-    fn forget_catalogue(&self) {
+    /// Jobs enqueued here from now on follow what is stored.
+    pub(super) fn forget_catalogue(&self) {
         let mut snapshot = lock(&self.catalogue);
         self.changes.fetch_add(1, Ordering::AcqRel);
         *snapshot = None;

@@ -13,7 +13,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{HeaderMap, LOCATION};
+use hyper::header::{HeaderMap, HeaderValue, LOCATION};
+use serde::Serialize;
+use utoipa::ToSchema;
+use windlass::Job;
 use windlass::client::{Atomicity, Enqueued};
 use windlass::protocol::{NewJob, QueueId};
 use windlass_core::JobId;
@@ -25,12 +28,16 @@ const TRACEPARENT_LENGTH: usize = 55;
 /// Store one job.
 ///
 /// The job is durable when the request is answered. A body with `schedule` (a cron line) creates a schedule instead.
+/// With `Prefer: return=minimal` the answer has only the job's id and state.
 #[utoipa::path(post, path = "/api/v1/jobs", operation_id = "enqueueJob", tag = "jobs",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Like `idempotencyKey` in the body")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "Like `idempotencyKey` in the body"),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal`: answer only the id and the state"),
+    ),
     request_body = JobBody,
     responses(
-        (status = 201, description = "Stored", body = JobView),
-        (status = 200, description = "The idempotency key already belongs to this job", body = JobView),
+        (status = 201, description = "Stored", body = StoredJob),
+        (status = 200, description = "The idempotency key already belongs to this job", body = StoredJob),
         (status = 409, description = "The key belongs to a job of another kind or payload", body = ProblemBody),
         (status = 422, description = "Wrong fields", body = ProblemBody),
     ))]
@@ -61,7 +68,51 @@ pub(crate) async fn enqueue(
     match made {
         Made::Schedule(None) | Made::Job(None) => Err(Problem::new(Kind::Invalid, "the body is wrong")),
         Made::Schedule(Some(new)) => schedules::add(&app, &caller, new).await,
-        Made::Job(Some(job)) => store(&app, &caller, job).await,
+        Made::Job(Some(job)) => store(&app, &caller, job, Echo::of(&headers)).await,
+    }
+}
+
+/// A stored job: the whole job, or only its id and state if the caller prefers that or may not read jobs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum StoredJob {
+    Whole(Box<JobView>),
+    Minimal(MinimalJob),
+}
+
+/// The answer to `Prefer: return=minimal`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MinimalJob {
+    id: i64,
+    /// queued, running, retrying, succeeded, failed or cancelled
+    state: &'static str,
+}
+
+/// How much of the job an answer repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    Whole,
+    Minimal,
+}
+
+impl Echo {
+    /// By the header `Prefer` (RFC 7240). Unknown preferences are ignored, as the standard asks for.
+    fn of(headers: &HeaderMap) -> Self {
+        let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
+        let is_minimal = |preference: &str| preference.trim().eq_ignore_ascii_case("return=minimal");
+        let mut preferences = values.flat_map(|value| value.split([',', ';']));
+        if preferences.any(is_minimal) { Self::Minimal } else { Self::Whole }
+    }
+
+    fn answer(self, caller: &Caller, status: StatusCode, job: &Job) -> Response {
+        match self {
+            Self::Whole => (status, super::answer(caller, job)).into_response(),
+            Self::Minimal => {
+                let job = MinimalJob { id: job.id.0, state: job.state.as_str() };
+                let applied = [("preference-applied", "return=minimal")];
+                (status, applied, Json(job)).into_response()
+            }
+        }
     }
 }
 
@@ -84,16 +135,18 @@ fn read_job(
     Ok(draft.and_then(|draft| draft::complete(fields, catalogue, draft)))
 }
 
-async fn store(app: &App, caller: &Caller, job: NewJob) -> Result<Response, Problem> {
+async fn store(app: &App, caller: &Caller, job: NewJob, echo: Echo) -> Result<Response, Problem> {
     let stored = app.windlass().enqueue_jobs(vec![job.clone()], Atomicity::Each).await?;
     match stored.into_iter().next() {
         Some(Enqueued::Created { id, created_at, due_at }) => {
-            let stored = job.stored(id, QueueId(0), created_at, due_at);
-            let location = format!("/api/v1/jobs/{id}");
-            Ok((StatusCode::CREATED, [(LOCATION, location)], super::answer(caller, &stored)).into_response())
+            let mut response = echo.answer(caller, StatusCode::CREATED, &job.stored(id, QueueId(0), created_at, due_at));
+            if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/jobs/{id}")) {
+                response.headers_mut().insert(LOCATION, location);
+            }
+            Ok(response)
         }
         Some(Enqueued::Existing(id)) => match app.windlass().jobs().within(&caller.tenants()).get(id).await? {
-            Some(found) => Ok(super::answer(caller, &found)),
+            Some(found) => Ok(echo.answer(caller, StatusCode::OK, &found)),
             // Its queue keeps no finished jobs, so the answer has only the id.
             None => Ok(Json(serde_json::json!({ "id": id.0 })).into_response()),
         },

@@ -210,3 +210,23 @@ async fn history_lists_each_attempt() {
     let fresh = world.enqueue("email").await;
     assert_eq!(world.get(&format!("/api/v1/jobs/{fresh}/history")).await.is(200)["items"], json!([]));
 }
+
+#[tokio::test]
+async fn a_caller_may_prefer_an_answer_without_the_job() {
+    let world = World::new();
+    let body = r#"{"kind":"email","payload":{"to":"ann"},"idempotencyKey":"k1"}"#;
+    let send =
+        async |prefer: &'static str| world.send(Method::POST, "/api/v1/jobs", Some(body), &[("prefer", prefer)]).await;
+    let first = send("respond-async, Return=Minimal; wait=10").await;
+    assert_eq!(first.headers["preference-applied"], "return=minimal");
+    let location = first.headers["location"].to_str().unwrap().to_owned();
+    let first = first.is(201);
+    assert_eq!(first, json!({"id": first["id"], "state": "queued"}));
+    assert_eq!(location, format!("/api/v1/jobs/{}", first["id"]));
+    // The same job again: 200, in the same form.
+    assert_eq!(send("return=minimal").await.is(200), first);
+    // Without the preference, or with another one, the answer is the whole job.
+    let whole = send("return=representation").await;
+    assert!(!whole.headers.contains_key("preference-applied"));
+    assert_eq!(whole.is(200)["payload"], json!({"to": "ann"}));
+}
