@@ -1,5 +1,5 @@
-//! The cost of a run: time, processor time and bytes written, of this process and of the Postgres server, and the peak
-//! memory of this process.
+//! The cost of a run: time, processor time and bytes written, of this process and of the Postgres server, the syncs of
+//! the server's log, and the peak memory of this process.
 
 use super::pace::Pace;
 use anyhow::Result;
@@ -30,8 +30,15 @@ pub(crate) struct Meter {
     gauge: Gauge,
     own: u64,
     written: u64,
-    server: HashMap<i32, u64>,
+    server: ServerReading,
+}
+
+/// Processor time of each of the server's processes, the position of its log, and how often it was synced.
+#[derive(Debug, Default)]
+struct ServerReading {
+    processes: HashMap<i32, u64>,
     log: i64,
+    syncs: i64,
 }
 
 /// The difference between two readings.
@@ -44,8 +51,21 @@ pub(crate) struct Cost {
     pub(crate) server_cpu_seconds: f64,
     /// Bytes this process sent to the disk, or the server to its write-ahead log.
     pub(crate) written: u64,
+    /// How often the server synced its log.
+    pub(crate) syncs: u64,
     /// The peak memory of this process.
     pub(crate) peak_bytes: u64,
+}
+
+impl Cost {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.seconds += other.seconds;
+        self.cpu_seconds += other.cpu_seconds;
+        self.server_cpu_seconds += other.server_cpu_seconds;
+        self.written += other.written;
+        self.syncs += other.syncs;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+    }
 }
 
 /// Linux counts processor time in hundredths of a second.
@@ -53,6 +73,11 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 const PROCESSES: &str = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
 const LOG: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
+/// Until Postgres 17, and from 18 on.
+const SYNCS: [&str; 2] = [
+    "SELECT wal_sync::bigint FROM pg_stat_wal",
+    "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'",
+];
 
 impl Gauge {
     /// A gauge that also reads the Postgres server at `url`.
@@ -71,18 +96,30 @@ impl Gauge {
     pub(crate) async fn start(&self) -> Result<Meter> {
         // Resets the peak memory, if the system allows it.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
-        let (server, log) = self.read_server().await?;
+        let server = self.read_server().await?;
         let (own, written) = (ticks("self"), written());
-        Ok(Meter { watch: Stopwatch::start(), gauge: self.clone(), own, written, server, log })
+        Ok(Meter { watch: Stopwatch::start(), gauge: self.clone(), own, written, server })
     }
 
-    /// Processor time of each of the server's processes, and the position of its log.
-    async fn read_server(&self) -> Result<(HashMap<i32, u64>, i64)> {
-        let Some(server) = &self.server else { return Ok((HashMap::new(), 0)) };
+    async fn read_server(&self) -> Result<ServerReading> {
+        let Some(server) = &self.server else { return Ok(ServerReading::default()) };
         let processes = server.client.query(PROCESSES, &[]).await?;
         let pids = processes.iter().map(|row| row.get::<_, i32>(0)).filter(|pid| is_postgres(*pid));
+        let processes = pids.map(|pid| (pid, ticks(&pid.to_string()))).collect();
         let log = server.client.query_one(LOG, &[]).await?.get(0);
-        Ok((pids.map(|pid| (pid, ticks(&pid.to_string()))).collect(), log))
+        Ok(ServerReading { processes, log, syncs: server.syncs().await })
+    }
+}
+
+impl Server {
+    /// Zero if this server does not count them.
+    async fn syncs(&self) -> i64 {
+        for statement in SYNCS {
+            if let Ok(row) = self.client.query_one(statement, &[]).await {
+                return row.get(0);
+            }
+        }
+        0
     }
 }
 
@@ -90,14 +127,16 @@ impl Meter {
     pub(crate) async fn read(&self) -> Result<Cost> {
         let seconds = self.watch.elapsed().as_secs_f64();
         let own = ticks("self").saturating_sub(self.own);
-        let (server, log) = self.gauge.read_server().await?;
-        let passed = |(pid, now): (&i32, &u64)| now.saturating_sub(self.server.get(pid).copied().unwrap_or(0));
-        let server: u64 = server.iter().map(passed).sum();
+        let server = self.gauge.read_server().await?;
+        let before = |pid| self.server.processes.get(pid).copied().unwrap_or(0);
+        let passed: u64 = server.processes.iter().map(|(pid, now)| now.saturating_sub(before(pid))).sum();
+        let grown = |now: i64, before: i64| now.saturating_sub(before).max(0) as u64;
         Ok(Cost {
             seconds,
             cpu_seconds: own as f64 / TICKS_PER_SECOND,
-            server_cpu_seconds: server as f64 / TICKS_PER_SECOND,
-            written: written().saturating_sub(self.written) + log.saturating_sub(self.log).max(0) as u64,
+            server_cpu_seconds: passed as f64 / TICKS_PER_SECOND,
+            written: written().saturating_sub(self.written) + grown(server.log, self.server.log),
+            syncs: grown(server.syncs, self.server.syncs),
             peak_bytes: peak(),
         })
     }

@@ -2,6 +2,7 @@
 
 use super::cost::{Cost, Gauge};
 use super::pace::Pace;
+use super::raw::Step;
 use super::{Load, report::Figure};
 use anyhow::Result;
 use std::sync::Arc;
@@ -45,25 +46,7 @@ pub(crate) async fn cycle(
     let drained = drain(store, queue, load.jobs, batch, callers, gauge).await?;
     let figure =
         |what: &str, cost| Figure::rate(format!("{what}, batches of {batch}, callers: {callers}"), load.jobs, cost);
-    Ok([figure("store insert", filled), figure("store drain", drained)])
-}
-
-/// Enqueues one job per call, by `callers` at once; group commit is for this load.
-pub(crate) async fn enqueue_singly(
-    store: &Arc<dyn Store>,
-    load: Load,
-    callers: usize,
-    gauge: &Gauge,
-) -> Result<Figure> {
-    let meter = gauge.start().await?;
-    fill(store, load, 1, callers, RunAt::Now, &gauge.pace).await?;
-    Ok(Figure::rate(format!("enqueue one by one, callers: {callers}"), load.jobs, meter.read().await?))
-}
-
-/// Drains the jobs that a scenario left waiting.
-pub(super) async fn empty(store: &Arc<dyn Store>, jobs: usize, gauge: &Gauge) -> Result<()> {
-    let queue = store.register_queue(&Tenant::default(), &QueueName::new(QUEUE)?, Executor::Worker).await?.id;
-    drain(store, queue, jobs, 1000, 1, gauge).await.map(|_| ())
+    Ok([figure("store insert", filled).of_step(Step::Bulk), figure("store drain", drained).of_step(Step::Drain)])
 }
 
 /// Enqueues jobs for tomorrow: they must not slow down claims.

@@ -1,135 +1,242 @@
-//! The API on loopback: the real accept loop and routes, and callers with persistent connections. Every answer means
-//! that the job is on disk.
+//! The HTTP API on loopback: the real accept loop and routes, and callers with persistent connections, which share the
+//! processors with the server. Every answer means that the job is on disk.
 
 use super::cost::Gauge;
-use super::{Load, report::Figure};
+use super::enqueue::{self, CALLERS, singly};
+use super::load::{BATCH, Load};
+use super::report::Figure;
 use crate::http::{self, Access, App};
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
-use hyper::header::CONTENT_TYPE;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{CONTENT_TYPE, HOST};
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::low_level::clock::Stopwatch;
-use windlass::low_level::stores::Store;
 
-const CONNECTIONS: usize = 64;
 /// The server's default limit of connections.
 const MAX_CONNECTIONS: usize = 1024;
-const BATCH: usize = 1000;
-/// Jobs a remote worker claims at a time.
+/// Jobs a remote worker claims at a time, and how many of them work.
 const LEASED: usize = 100;
+const WORKERS: usize = 4;
+/// How long requests arrive at half the load.
+const HALF_LOAD_FOR: Duration = Duration::from_secs(3);
 
-type Caller = Client<HttpConnector, Full<Bytes>>;
+/// How much of the job an answer repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Whole,
+    Minimal,
+}
 
-/// Single enqueues, batches, and a remote worker's cycles. Returns rates, and the latency of single enqueues.
-pub(crate) async fn api(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
+/// Single enqueues next to the library's, latency at half the load, batches, and remote workers.
+pub(super) async fn api(windlass: &Windlass, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
     let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
-    let base = format!("http://{}/api/v1", listener.local_addr()?);
-    let windlass = Windlass::from_store(store.clone());
+    let address = listener.local_addr()?;
     let app = App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off);
     let stop = CancellationToken::new();
-    let grace = Duration::from_secs(5);
     let serve = http::connection::listen::serve(
         listener,
         http::router(app),
         windlass.clock().clone(),
         MAX_CONNECTIONS,
         stop.clone(),
-        grace,
+        Duration::from_secs(5),
     );
     let server = tokio::spawn(serve);
-    let figures = measure(&base, load, gauge).await;
+    let figures = measure(windlass, address, load, gauge).await;
     stop.cancel();
     server.await?;
     figures
 }
 
-async fn measure(base: &str, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
-    let caller = Client::builder(TokioExecutor::new()).build_http();
-    let singles = Load { jobs: load.jobs.min(20_000), ..load };
-    let mut figures = one_by_one(&caller, base, singles, gauge).await?;
-    figures.push(in_batches(&caller, base, load, gauge).await?);
-    figures.push(work(&caller, base, singles.jobs + load.jobs, gauge).await?);
+async fn measure(windlass: &Windlass, address: SocketAddr, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
+    let mut figures = Vec::new();
+    let (mut stored, mut fastest) = (0, 0.0);
+    for connections in CALLERS {
+        let library = singly(windlass, load, connections, gauge).await?;
+        for answer in [Answer::Whole, Answer::Minimal] {
+            let figure = one_by_one(address, load, connections, answer, gauge).await?;
+            stored += figure.jobs;
+            fastest = figure.per_second();
+            figures.push(figure.of(&library));
+        }
+    }
+    let half = at_half_load(address, load, fastest / 2.0, gauge).await?;
+    let batches = in_batches(address, load, gauge).await?;
+    stored += half.jobs + batches.jobs;
+    figures.extend([half, batches]);
+    figures.push(work(address, stored, gauge).await?);
     Ok(figures)
 }
 
-async fn one_by_one(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
-    let left = Arc::new(AtomicUsize::new(load.jobs));
-    let body = format!(r#"{{"kind":"bench","queue":"api","payload":{}}}"#, load.text());
+fn job(load: Load) -> String {
+    format!(r#"{{"kind":"bench","queue":"api","payload":{}}}"#, load.text())
+}
+
+async fn one_by_one(
+    address: SocketAddr,
+    load: Load,
+    connections: usize,
+    answer: Answer,
+    gauge: &Gauge,
+) -> Result<Figure> {
+    let jobs = enqueue::jobs(load, connections);
+    let left = Arc::new(AtomicUsize::new(jobs));
+    let body = Bytes::from(job(load));
+    let mut callers = connect(address, connections).await?;
     let meter = gauge.start().await?;
-    let mut callers = JoinSet::new();
-    for _ in 0..CONNECTIONS {
-        let (caller, left, body, pace) = (caller.clone(), left.clone(), body.clone(), gauge.pace.clone());
-        let url = format!("{base}/jobs");
-        callers.spawn(async move {
-            let mut waits = Vec::new();
+    let mut tasks = JoinSet::new();
+    for mut caller in callers.drain(..) {
+        let (left, body, pace) = (left.clone(), body.clone(), gauge.pace.clone());
+        tasks.spawn(async move {
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
-                let watch = Stopwatch::start();
-                post(&caller, &url, body.clone()).await?;
+                caller.post("/api/v1/jobs", body.clone(), answer).await?;
                 pace.moved(1);
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    let form = match answer {
+        Answer::Whole => "",
+        Answer::Minimal => ", return=minimal",
+    };
+    Ok(Figure::rate(format!("HTTP enqueue, connections: {connections}{form}"), jobs, meter.read().await?))
+}
+
+/// Latencies while requests arrive at a fixed rate, whether or not earlier ones were answered.
+async fn at_half_load(address: SocketAddr, load: Load, per_second: f64, gauge: &Gauge) -> Result<Figure> {
+    let connections = CALLERS[CALLERS.len() - 1];
+    let every = Duration::from_secs_f64(connections as f64 / per_second.max(1.0));
+    let body = Bytes::from(job(load));
+    let mut callers = connect(address, connections).await?;
+    let meter = gauge.start().await?;
+    let mut tasks = JoinSet::new();
+    for (place, mut caller) in callers.drain(..).enumerate() {
+        let body = body.clone();
+        tasks.spawn(async move {
+            let began = Stopwatch::start();
+            let mut waits = Vec::new();
+            let mut due = every.mul_f64(place as f64 / connections as f64);
+            while due < HALF_LOAD_FOR {
+                tokio::time::sleep(due.saturating_sub(began.elapsed())).await;
+                let watch = Stopwatch::start();
+                caller.post("/api/v1/jobs", body.clone(), Answer::Minimal).await?;
                 waits.push(watch.elapsed().as_secs_f64() * 1000.0);
+                due += every;
             }
             anyhow::Ok(waits)
         });
     }
-    let mut waits = Vec::with_capacity(load.jobs);
-    while let Some(done) = callers.join_next().await {
+    let mut waits = Vec::new();
+    while let Some(done) = tasks.join_next().await {
         waits.extend(done??);
     }
-    let cost = meter.read().await?;
-    let what = format!("API enqueue one by one, {CONNECTIONS} connections");
-    let answers = Figure::latency(format!("{what}: answers"), load.jobs, cost, waits);
-    Ok(vec![Figure::rate(what, load.jobs, cost), answers])
+    let what = format!("HTTP enqueue at half the load, connections: {connections}");
+    Ok(Figure::latency(what, waits.len(), meter.read().await?, waits))
 }
 
-async fn in_batches(caller: &Caller, base: &str, load: Load, gauge: &Gauge) -> Result<Figure> {
-    let job = format!(r#"{{"kind":"bench","queue":"api","payload":{}}}"#, load.text());
-    let url = format!("{base}/jobs/batch");
+async fn in_batches(address: SocketAddr, load: Load, gauge: &Gauge) -> Result<Figure> {
+    let job = job(load);
+    let mut caller = Caller::connect(address).await?;
     let meter = gauge.start().await?;
     for start in (0..load.jobs).step_by(BATCH) {
-        let jobs = vec![job.as_str(); BATCH.min(load.jobs - start)].join(",");
-        post(caller, &url, format!(r#"{{"jobs":[{jobs}],"atomic":false}}"#)).await?;
-        gauge.pace.moved(BATCH.min(load.jobs - start));
+        let count = BATCH.min(load.jobs - start);
+        let body = format!(r#"{{"jobs":[{}],"atomic":false}}"#, vec![job.as_str(); count].join(","));
+        caller.post("/api/v1/jobs/batch", body.into(), Answer::Minimal).await?;
+        gauge.pace.moved(count);
     }
-    Ok(Figure::rate(format!("API enqueue, batches of {BATCH}"), load.jobs, meter.read().await?))
+    Ok(Figure::rate(format!("HTTP enqueue, {BATCH} a call"), load.jobs, meter.read().await?))
 }
 
-/// A remote worker: leases and completes jobs until none are left.
-async fn work(caller: &Caller, base: &str, jobs: usize, gauge: &Gauge) -> Result<Figure> {
-    let (lease, complete) = (format!("{base}/leases"), format!("{base}/leases/complete"));
-    let subscription =
-        json!({"worker": "bench", "queues": ["api"], "max": LEASED, "waitMs": 0, "leaseMs": 30_000}).to_string();
+/// Remote workers: lease and complete jobs until none are left.
+async fn work(address: SocketAddr, jobs: usize, gauge: &Gauge) -> Result<Figure> {
+    let left = Arc::new(AtomicUsize::new(jobs));
+    let mut callers = connect(address, WORKERS).await?;
     let meter = gauge.start().await?;
-    let mut done = 0;
-    while done < jobs {
-        let answer: Value = serde_json::from_slice(&post(caller, &lease, subscription.clone()).await?)?;
-        let leased = answer["jobs"].as_array().context("the answer lists jobs")?;
-        ensure!(!leased.is_empty(), "{jobs} jobs were enqueued, but {done} came back");
-        let results: Vec<Value> =
-            leased.iter().map(|j| json!({"id": j["id"], "attempt": j["attempt"], "lease": j["lease"]})).collect();
-        done += results.len();
-        gauge.pace.moved(results.len());
-        post(caller, &complete, json!({"worker": "bench", "results": results}).to_string()).await?;
+    let mut tasks = JoinSet::new();
+    for (number, mut caller) in callers.drain(..).enumerate() {
+        let (left, pace) = (left.clone(), gauge.pace.clone());
+        tasks.spawn(async move {
+            let worker = format!("bench-{number}");
+            while left.load(Ordering::Relaxed) > 0 {
+                let done = lease_and_complete(&mut caller, &worker).await?;
+                pace.moved(done);
+                let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| Some(n.saturating_sub(done)));
+            }
+            anyhow::Ok(())
+        });
     }
-    Ok(Figure::rate(format!("API remote worker, {LEASED} leases at a time"), jobs, meter.read().await?))
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    let what = format!("HTTP lease + complete, {LEASED} at a time, {WORKERS} connections");
+    Ok(Figure::rate(what, jobs, meter.read().await?))
 }
 
-async fn post(caller: &Caller, url: &str, body: String) -> Result<Bytes> {
-    let request = Request::post(url).header(CONTENT_TYPE, "application/json").body(Full::new(Bytes::from(body)))?;
-    let answer = caller.request(request).await?;
-    let status = answer.status();
-    let body = answer.into_body().collect().await?.to_bytes();
-    ensure!(status.is_success(), "{url} answered {status}: {}", String::from_utf8_lossy(&body));
-    Ok(body)
+async fn lease_and_complete(caller: &mut Caller, worker: &str) -> Result<usize> {
+    let ask = json!({"worker": worker, "queues": ["api"], "max": LEASED, "waitMs": 0, "leaseMs": 30_000}).to_string();
+    let answer = caller.post("/api/v1/leases", ask.into(), Answer::Whole).await?;
+    let answer: Value = serde_json::from_slice(&answer)?;
+    let leased = answer["jobs"].as_array().context("the answer lists jobs")?;
+    if leased.is_empty() {
+        return Ok(0);
+    }
+    let results: Vec<Value> =
+        leased.iter().map(|j| json!({"id": j["id"], "attempt": j["attempt"], "lease": j["lease"]})).collect();
+    let results = json!({"worker": worker, "results": results}).to_string();
+    caller.post("/api/v1/leases/complete", results.into(), Answer::Minimal).await?;
+    Ok(leased.len())
+}
+
+/// One connection.
+struct Caller {
+    sender: SendRequest<Full<Bytes>>,
+    host: String,
+}
+
+async fn connect(address: SocketAddr, count: usize) -> Result<Vec<Caller>> {
+    let mut callers = Vec::with_capacity(count);
+    for _ in 0..count {
+        callers.push(Caller::connect(address).await?);
+    }
+    Ok(callers)
+}
+
+impl Caller {
+    async fn connect(address: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        // Ends when the sender is dropped.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(Self { sender, host: address.to_string() })
+    }
+
+    async fn post(&mut self, path: &str, body: Bytes, answer: Answer) -> Result<Bytes> {
+        let mut request = Request::post(path).header(HOST, &self.host).header(CONTENT_TYPE, "application/json");
+        if answer == Answer::Minimal {
+            request = request.header("prefer", "return=minimal");
+        }
+        self.sender.ready().await?;
+        let answer = self.sender.send_request(request.body(Full::new(body))?).await?;
+        let status = answer.status();
+        let body = answer.into_body().collect().await?.to_bytes();
+        ensure!(status.is_success(), "{path} answered {status}: {}", String::from_utf8_lossy(&body));
+        Ok(body)
+    }
 }

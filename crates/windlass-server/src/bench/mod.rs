@@ -1,44 +1,41 @@
 //! Benchmarks: this build on this machine, next to the same database without Windlass. Every figure is shown with
 //! the raw ceiling of the same run, because machines differ and are noisy.
 
-mod api;
-mod ceiling;
+mod calls;
 mod cost;
 mod cycle;
+mod enqueue;
+mod growth;
 mod horizon;
 mod http;
+mod load;
 mod pace;
+mod pickup;
 mod plot;
+mod queues;
+mod raw;
 mod report;
+mod summary;
 mod target;
 mod work;
 
+pub(crate) use load::Load;
 pub(crate) use pace::Pace;
+pub(crate) use raw::statements;
 pub(crate) use report::Report;
+pub(crate) use summary::summary;
 pub(crate) use target::Target;
+pub(crate) use windlass::low_level::worker::DEFAULT_CONCURRENCY;
 
 use anyhow::{Result, bail};
-use ceiling::Ceiling;
 use cost::Gauge;
+use raw::Raw;
 use report::Figure;
 use std::sync::Arc;
+use windlass::Windlass;
 use windlass::core::Millis;
 use windlass::low_level::stores::Store;
-
-/// How many jobs, and how large.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
-    pub(crate) jobs: usize,
-    /// Bytes of payload per job.
-    pub(crate) payload: usize,
-}
-
-impl Load {
-    /// A JSON text of about the requested size.
-    pub(crate) fn text(self) -> String {
-        format!("{{\"p\":\"{}\"}}", "x".repeat(self.payload.saturating_sub(8)))
-    }
-}
+use work::Bed;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -49,55 +46,66 @@ pub(crate) struct Plan {
     pub(crate) scenarios: Vec<Scenario>,
     /// Jobs waiting for tomorrow, archived, or in the backlog, in the scenarios about those.
     pub(crate) deep: usize,
+    /// The backlog of the scenario `growth`.
+    pub(crate) growth: usize,
     /// How long the scenario `horizon` lasts.
     pub(crate) horizon_for: Millis,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scenario {
-    /// The store by itself, in batches of 1, 10, 100 and 1000 by 1, 2 and 4 callers.
-    Store,
-    /// One job per call by 1, 16 and 64 callers, and in bulk.
+    /// Only the bare database: inserts on 1 and 16 connections, bulk insert, claim + delete.
+    Raw,
+    /// One job per call by 1, 16 and 64 callers.
     Enqueue,
-    /// No-op handlers drain a backlog.
+    /// 1000 jobs per call, then no-op handlers drain them.
     Drain,
-    /// Producers and workers at the same time.
-    Sustained,
+    /// Every job fails once and is retried at once.
+    #[value(alias = "storm")]
+    Retries,
     /// How soon a single job on an idle queue starts.
     Pickup,
-    /// Every job fails once and is retried at once.
-    Storm,
+    /// A drain of 1, 10 and 100 queues.
+    Queues,
+    /// How evenly 100 queues are served.
+    Fairness,
+    /// Payloads of 4 KB next to those of `--payload`.
+    Payload,
+    /// Producers and workers at the same time.
+    Sustained,
+    /// The HTTP API on loopback: single enqueues, batches, remote workers.
+    #[value(alias = "api")]
+    Http,
+    /// Jobs that call a URL.
+    Calls,
+    /// Processor time of a worker on 100 idle queues.
+    Idle,
+    /// The first jobs of a backlog of `--growth`.
+    Growth,
+    /// The store by itself, in batches of 1, 10, 100 and 1000 by 1, 2 and 4 callers.
+    Store,
     /// Drain, then again with `--deep` jobs waiting for tomorrow.
     Future,
     /// Drain, then again with `--deep` jobs in the archive.
     Archived,
     /// Drain a backlog of 10,000 jobs, and one of `--deep`.
     Backlog,
-    /// Jobs that call a URL.
-    Http,
-    /// The API on loopback: single enqueues, batches, a remote worker.
-    Api,
-    /// Processor time of a worker on 100 idle queues.
-    Idle,
     /// Postgres: claims at 2,000 jobs/s while an open transaction keeps the server from cleaning up.
     Horizon,
 }
 
-/// Batches of the ceiling.
-const CEILING_BATCH: usize = 1000;
 const IDLE_FOR: Millis = Millis::from_secs(10);
 /// The size of a small backlog.
 const SHALLOW: usize = 10_000;
-/// Callers, or plain connections, that enqueue one job at a time.
-const SINGLE_CALLERS: [usize; 3] = [1, 16, 64];
 
-/// Runs the plan. Calls `begin` with the name of the next scenario, and counts jobs in `pace`. The ceiling is measured
+/// Runs the plan. Calls `begin` with the name of the next scenario, and counts jobs in `pace`. The ceilings are measured
 /// before and after, because the speed of a machine may change during the run.
 pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, pace: Pace, begin: impl Fn(&str)) -> Result<Report> {
     if plan.scenarios.contains(&Scenario::Horizon) && target.url().is_none() {
         bail!("the scenario `horizon` is about Postgres: give --store postgres://…");
     }
-    let store = target.open().await?;
+    let windlass = target.open().await?;
+    let store = windlass::low_level::store(&windlass);
     if !force {
         target::refuse_used(&*store).await?;
     }
@@ -105,32 +113,28 @@ pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, pace: Pace, b
         Some(url) => Gauge::of_server(url, pace).await?,
         None => Gauge::own(pace),
     };
-    begin("raw ceiling of the database");
-    let before = ceiling::ceiling(target, plan.load, CEILING_BATCH).await?;
+    begin("raw ceilings of the database");
+    let before = raw::measure(target, plan.load, &gauge).await?;
     let mut figures = Vec::new();
     for scenario in &plan.scenarios {
         begin(&format!("{scenario:?}").to_lowercase());
-        let run = Run { target, store: &store, plan, gauge: &gauge };
+        let run = Run { target, windlass: &windlass, store: &store, plan, gauge: &gauge };
         figures.extend(run.measure(*scenario).await?);
     }
-    begin("raw ceiling again");
-    let after = ceiling::ceiling(target, plan.load, CEILING_BATCH).await?;
+    begin("raw ceilings again");
+    let raw: Raw = before.and(raw::measure(target, plan.load, &gauge).await?);
     let health = store.health().await?;
     let durability = if health.warnings.is_empty() { "fsync on".into() } else { health.warnings.join("; ") };
-    drop(store);
+    drop((windlass, store));
     target.clear().await?;
-    Ok(Report {
-        store: format!("{} on {}", target.name(), health.engine),
-        durability,
-        payload: plan.load.payload,
-        ceiling: Ceiling::between(before, after),
-        figures,
-    })
+    let store = format!("{} on {}", target.name(), health.engine);
+    Ok(Report { store, durability, payload: plan.load.payload, raw, figures })
 }
 
 /// What a scenario needs.
 struct Run<'a> {
     target: &'a Target,
+    windlass: &'a Windlass,
     store: &'a Arc<dyn Store>,
     plan: &'a Plan,
     gauge: &'a Gauge,
@@ -138,15 +142,23 @@ struct Run<'a> {
 
 impl Run<'_> {
     async fn measure(&self, scenario: Scenario) -> Result<Vec<Figure>> {
-        let (store, gauge) = (self.store, self.gauge);
-        let (load, concurrency) = (self.plan.load, self.plan.concurrency);
+        let (store, gauge, load) = (self.store, self.gauge, self.plan.load);
+        let bed = self.bed(load);
         Ok(match scenario {
-            Scenario::Store => self.store().await?,
+            Scenario::Raw => Vec::new(),
             Scenario::Enqueue => self.enqueue().await?,
-            Scenario::Drain => work::drain(store, load, concurrency, gauge).await?.to_vec(),
-            Scenario::Sustained => vec![work::sustained(store, load, concurrency, gauge).await?],
-            Scenario::Pickup => vec![work::pickup(store, load, gauge).await?],
-            Scenario::Storm => vec![work::storm(store, load, concurrency, gauge).await?],
+            Scenario::Drain => work::drain(bed).await?.to_vec(),
+            Scenario::Retries => work::retries(bed).await?,
+            Scenario::Pickup => vec![pickup::pickup(bed).await?],
+            Scenario::Queues => queues::queues(bed).await?,
+            Scenario::Fairness => vec![queues::fairness(bed).await?],
+            Scenario::Payload => work::payload(bed).await?,
+            Scenario::Sustained => vec![work::sustained(bed).await?],
+            Scenario::Http => self.http().await?,
+            Scenario::Calls => vec![calls::calls(store, Load { jobs: load.jobs.min(20_000), ..load }, gauge).await?],
+            Scenario::Idle => vec![work::idle(bed, IDLE_FOR).await?],
+            Scenario::Growth => self.growth().await?,
+            Scenario::Store => self.store().await?,
             Scenario::Future => {
                 let before = self.drain(load, "drain before the future load").await?;
                 let waiting = cycle::future_load(store, self.deep(), gauge).await?;
@@ -167,9 +179,6 @@ impl Run<'_> {
                 }
                 figures
             }
-            Scenario::Http => vec![http::calls(store, Load { jobs: load.jobs.min(20_000), ..load }, gauge).await?],
-            Scenario::Api => api::api(store, load, gauge).await?,
-            Scenario::Idle => vec![work::idle(store, IDLE_FOR, gauge).await?],
             Scenario::Horizon => {
                 let url = self.target.url().unwrap_or_default();
                 horizon::claims(store, url, load, self.plan.horizon_for, gauge).await?
@@ -177,13 +186,27 @@ impl Run<'_> {
         })
     }
 
+    fn bed(&self, load: Load) -> Bed<'_> {
+        Bed { windlass: self.windlass, load, concurrency: self.plan.concurrency, gauge: self.gauge }
+    }
+
     fn deep(&self) -> Load {
         Load { jobs: self.plan.deep, ..self.plan.load }
     }
 
     async fn drain(&self, load: Load, what: &str) -> Result<Figure> {
-        let [_, drained] = work::drain(self.store, load, self.plan.concurrency, self.gauge).await?;
+        let [_, drained] = work::drain(self.bed(load)).await?;
         Ok(Figure { what: what.to_owned(), ..drained })
+    }
+
+    /// In a store of its own, because most of the backlog is left over.
+    async fn growth(&self) -> Result<Vec<Figure>> {
+        let target = self.target.another();
+        let windlass = target.open().await?;
+        let figures = growth::growth(Bed { windlass: &windlass, ..self.bed(self.plan.load) }, self.plan.growth).await;
+        drop(windlass);
+        target.clear().await?;
+        figures
     }
 
     async fn store(&self) -> Result<Vec<Figure>> {
@@ -201,14 +224,22 @@ impl Run<'_> {
 
     async fn enqueue(&self) -> Result<Vec<Figure>> {
         let mut figures = Vec::new();
-        for callers in SINGLE_CALLERS {
-            let load = Load { jobs: self.plan.load.jobs.min(callers * 300), ..self.plan.load };
-            figures.push(cycle::enqueue_singly(self.store, load, callers, self.gauge).await?);
-            cycle::empty(self.store, load.jobs, self.gauge).await?;
-            if let Some(url) = self.target.url() {
-                figures.push(ceiling::postgres::singles(url, load, callers, self.gauge).await?);
-            }
+        for callers in enqueue::CALLERS {
+            figures.push(enqueue::singly(self.windlass, self.plan.load, callers, self.gauge).await?);
         }
+        self.empty(figures.iter().map(|figure| figure.jobs).sum()).await?;
         Ok(figures)
+    }
+
+    async fn http(&self) -> Result<Vec<Figure>> {
+        let figures = http::api(self.windlass, self.plan.load, self.gauge).await?;
+        // The library's own enqueues, which the figures are compared to.
+        self.empty(enqueue::CALLERS.iter().map(|callers| enqueue::jobs(self.plan.load, *callers)).sum()).await?;
+        Ok(figures)
+    }
+
+    /// Runs the jobs that a scenario left waiting: the next one must not.
+    async fn empty(&self, jobs: usize) -> Result<()> {
+        self.bed(self.plan.load).run(String::new(), jobs).await.map(|_| ())
     }
 }

@@ -1,6 +1,6 @@
-//! The rates of a run and the ceiling as bars, in an SVG.
+//! The rates of a run and the raw ceilings as bars, in an SVG.
 
-use super::report::Report;
+use super::report::{Figure, Ratio, Report};
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 960.0;
@@ -18,11 +18,9 @@ text { font: 12px system-ui, sans-serif; fill: #1f2933 } .title { font-weight: 6
 
 /// A whole SVG document. Latencies have no bar: they are not rates.
 pub(super) fn draw(report: &Report) -> String {
-    let ceiling = ("raw ceiling, drained", report.ceiling.drain, "ceiling");
-    let rates = report.figures.iter().filter(|figure| figure.latency.is_none() && figure.jobs > 0);
-    let bars: Vec<(&str, f64, &str)> =
-        std::iter::once(ceiling).chain(rates.map(|f| (f.what.as_str(), f.per_second(), "bar"))).collect();
-    let longest = bars.iter().map(|bar| bar.1).fold(1.0, f64::max);
+    let rates = report.all().filter(|figure| figure.latency.is_none() && figure.jobs > 0);
+    let bars: Vec<(&Figure, Option<Ratio>)> = rates.map(|figure| (figure, report.ratio(figure))).collect();
+    let longest = bars.iter().map(|(figure, _)| figure.per_second()).fold(1.0, f64::max);
     let height = TOP + ROW * bars.len() as f64 + 12.0;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -33,16 +31,18 @@ pub(super) fn draw(report: &Report) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(svg, "<text x=\"12\" y=\"24\" class=\"title\">Jobs per second</text>");
     let _ = writeln!(svg, "<text x=\"12\" y=\"44\" class=\"small\">{}</text>", escaped(&about));
-    for (row, (name, rate, class)) in bars.iter().enumerate() {
+    for (row, (figure, ratio)) in bars.iter().enumerate() {
+        let (name, rate) = (&figure.what, figure.per_second());
+        let class = if ratio.is_some() { "bar" } else { "ceiling" };
+        let ratio = ratio.as_ref().map_or_else(String::new, |ratio| format!(" ({:.2})", ratio.ratio));
         let y = TOP + ROW * row as f64;
         let width = rate / longest * (WIDTH - LEFT - RIGHT);
         let (middle, end) = (y + 14.0, LEFT + width + 6.0);
-        let ratio = rate / report.ceiling.drain;
         let _ = writeln!(
             svg,
             "<text x=\"{}\" y=\"{middle}\" class=\"name\">{}</text>\
              <rect x=\"{LEFT}\" y=\"{y}\" width=\"{width:.1}\" height=\"18\" class=\"{class}\"/>\
-             <text x=\"{end:.1}\" y=\"{middle}\">{rate:.0} ({ratio:.2})</text>",
+             <text x=\"{end:.1}\" y=\"{middle}\">{rate:.0}{ratio}</text>",
             LEFT - 8.0,
             escaped(name),
         );

@@ -1,9 +1,11 @@
-//! SQLite's ceiling: prepared row loops in transactions, WAL, synchronous=FULL.
+//! SQLite's ceilings: prepared row loops in transactions, WAL, synchronous=FULL.
 
-use super::super::Load;
-use super::Ceiling;
+use super::super::cost::Gauge;
+use super::super::load::Load;
+use super::super::report::Figure;
+use super::{BATCH, INSERTS, Raw, Step, titled};
 use anyhow::Result;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use windlass::low_level::clock::Stopwatch;
 
 const SCHEMA: &str = "
@@ -11,18 +13,33 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 CREATE TABLE jobs (
     id INTEGER PRIMARY KEY AUTOINCREMENT, queue_id INTEGER, kind TEXT, payload TEXT, priority INTEGER, state TEXT,
-    policy_id INTEGER, attempt INTEGER, failures INTEGER, lease_id INTEGER, created_at INTEGER, due_at INTEGER,
-    claimed_at INTEGER);
-CREATE INDEX claim ON jobs (queue_id, priority DESC, due_at, id) WHERE state <> 'running';
-CREATE TABLE archive (
-    id INTEGER PRIMARY KEY, queue_id INTEGER, kind TEXT, payload TEXT, priority INTEGER, state TEXT, policy_id INTEGER,
-    attempt INTEGER, failures INTEGER, created_at INTEGER, due_at INTEGER, finished_at INTEGER);
-CREATE TABLE attempts (
-    job_id INTEGER, number INTEGER, status TEXT, lease_id INTEGER, started_at INTEGER, finished_at INTEGER, worker TEXT,
-    PRIMARY KEY (job_id, number)) WITHOUT ROWID;";
+    attempt INTEGER, created_at INTEGER, due_at INTEGER);
+CREATE INDEX claim ON jobs (queue_id, priority DESC, due_at, id) WHERE state <> 'running'";
 
-pub(crate) fn measure(path: &str, load: Load, batch: usize) -> Result<Ceiling> {
-    let measured = run(path, load, batch);
+const INSERT: &str = "
+INSERT INTO jobs (queue_id, kind, payload, priority, state, attempt, created_at, due_at)
+VALUES (1, 'bench', ?1, 0, 'queued', 0, 1, 1)";
+
+const SELECT: &str = "
+SELECT id, payload FROM jobs WHERE queue_id = 1 AND priority = 0 AND due_at <= 2 AND state <> 'running'
+ORDER BY due_at, id LIMIT ?1";
+
+const TAKE: &str = "UPDATE jobs SET state = 'running', attempt = attempt + 1 WHERE id = ?1";
+
+const DELETE: &str = "DELETE FROM jobs WHERE id = ?1 AND state = 'running'";
+
+pub(super) fn statements() -> String {
+    titled(&[
+        ("table", SCHEMA),
+        ("raw insert: one row per commit; raw bulk insert: 1000 rows per commit", INSERT),
+        ("raw claim + delete: in one commit read 1000 …", SELECT),
+        ("… and take each; …", TAKE),
+        ("… in the next commit delete each", DELETE),
+    ])
+}
+
+pub(super) async fn measure(path: &str, load: Load, gauge: &Gauge) -> Result<Raw> {
+    let measured = run(path, load, gauge).await;
     for suffix in ["", "-wal", "-shm"] {
         // A missing file is fine.
         let _ = std::fs::remove_file(format!("{path}{suffix}"));
@@ -30,32 +47,39 @@ pub(crate) fn measure(path: &str, load: Load, batch: usize) -> Result<Ceiling> {
     measured
 }
 
-fn run(path: &str, load: Load, batch: usize) -> Result<Ceiling> {
+async fn run(path: &str, load: Load, gauge: &Gauge) -> Result<Raw> {
     let mut connection = Connection::open(path)?;
     connection.execute_batch(SCHEMA)?;
-    let payload = load.text();
-    let watch = Stopwatch::start();
-    for start in (0..load.jobs).step_by(batch) {
-        insert(&mut connection, &payload, batch.min(load.jobs - start))?;
+    let (mut raw, payload) = (Raw::default(), load.text());
+    let singles = load.jobs.min(INSERTS);
+    let meter = gauge.start().await?;
+    for _ in 0..singles {
+        let watch = Stopwatch::start();
+        insert(&mut connection, &payload, 1)?;
+        raw.latencies.push(watch.elapsed().as_secs_f64() * 1000.0);
     }
-    let insert = load.jobs as f64 / watch.elapsed().as_secs_f64();
-    let watch = Stopwatch::start();
+    raw.add(Step::Insert, Figure::rate(String::new(), singles, meter.read().await?));
+    connection.execute_batch("DELETE FROM jobs")?;
+    let meter = gauge.start().await?;
+    for start in (0..load.jobs).step_by(BATCH) {
+        insert(&mut connection, &payload, BATCH.min(load.jobs - start))?;
+    }
+    raw.add(Step::Bulk, Figure::rate(String::new(), load.jobs, meter.read().await?));
+    let meter = gauge.start().await?;
     let mut done = 0;
     while done < load.jobs {
-        let claimed = claim(&mut connection, batch)?;
-        finish(&mut connection, &claimed)?;
+        let claimed = claim(&mut connection)?;
+        delete(&mut connection, &claimed)?;
         done += claimed.len();
     }
-    Ok(Ceiling { insert, drain: load.jobs as f64 / watch.elapsed().as_secs_f64() })
+    raw.add(Step::Drain, Figure::rate(String::new(), load.jobs, meter.read().await?));
+    Ok(raw)
 }
 
 fn insert(connection: &mut Connection, payload: &str, count: usize) -> Result<()> {
     let transaction = connection.transaction()?;
     {
-        let mut statement = transaction.prepare_cached(
-            "INSERT INTO jobs (queue_id, kind, payload, priority, state, policy_id, attempt, failures, created_at, due_at)
-             VALUES (1, 'bench', ?1, 0, 'queued', 1, 0, 0, 1, 1)",
-        )?;
+        let mut statement = transaction.prepare_cached(INSERT)?;
         for _ in 0..count {
             statement.execute([payload])?;
         }
@@ -63,42 +87,29 @@ fn insert(connection: &mut Connection, payload: &str, count: usize) -> Result<()
     Ok(transaction.commit()?)
 }
 
-fn claim(connection: &mut Connection, batch: usize) -> Result<Vec<(i64, String)>> {
+fn claim(connection: &mut Connection) -> Result<Vec<(i64, String)>> {
     let transaction = connection.transaction()?;
     let claimed;
     {
-        let mut select = transaction.prepare_cached(
-            "SELECT id, payload FROM jobs WHERE queue_id = 1 AND priority = 0 AND due_at <= 2 AND state <> 'running'
-             ORDER BY due_at, id LIMIT ?1",
-        )?;
+        let mut select = transaction.prepare_cached(SELECT)?;
         claimed = select
-            .query_map([batch as i64], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .query_map([BATCH as i64], |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<Result<Vec<(i64, String)>, _>>()?;
-        let mut update = transaction.prepare_cached(
-            "UPDATE jobs SET state = 'running', attempt = attempt + 1, lease_id = 7, claimed_at = 2 WHERE id = ?1",
-        )?;
+        let mut take = transaction.prepare_cached(TAKE)?;
         for (id, _) in &claimed {
-            update.execute([id])?;
+            take.execute([id])?;
         }
     }
     transaction.commit()?;
     Ok(claimed)
 }
 
-fn finish(connection: &mut Connection, claimed: &[(i64, String)]) -> Result<()> {
+fn delete(connection: &mut Connection, claimed: &[(i64, String)]) -> Result<()> {
     let transaction = connection.transaction()?;
     {
-        let mut archive = transaction.prepare_cached(
-            "INSERT INTO archive SELECT id, queue_id, kind, payload, priority, 'succeeded', policy_id, attempt, failures,
-             created_at, due_at, 3 FROM jobs WHERE id = ?1 AND attempt = 1 AND lease_id = 7 AND state = 'running'",
-        )?;
-        let mut delete = transaction.prepare_cached("DELETE FROM jobs WHERE id = ?1")?;
-        let mut attempt =
-            transaction.prepare_cached("INSERT INTO attempts VALUES (?1, 1, 'SUCCESS', 7, 2, 3, 'bench')")?;
+        let mut statement = transaction.prepare_cached(DELETE)?;
         for (id, _) in claimed {
-            archive.execute(params![id])?;
-            delete.execute(params![id])?;
-            attempt.execute(params![id])?;
+            statement.execute([id])?;
         }
     }
     Ok(transaction.commit()?)

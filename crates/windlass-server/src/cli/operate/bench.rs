@@ -1,6 +1,6 @@
 //! `windlass bench`: measures this build on this machine.
 
-use crate::bench::{self, Load, Pace, Plan, Scenario, Target};
+use crate::bench::{self, DEFAULT_CONCURRENCY, Load, Pace, Plan, Scenario, Target};
 use crate::cli::Error;
 use crate::cli::terminal::words::grouped;
 use clap::ValueEnum as _;
@@ -16,10 +16,12 @@ use windlass::core::Millis;
 Examples:
   windlass bench                                     a temporary SQLite file in this directory
   windlass bench --store postgres://localhost/test   in its own schema, dropped afterwards
-  windlass bench --scenario drain --scenario storm --jobs 200000 --json
+  windlass bench --scenario drain --scenario retries --jobs 200000 --json
+  windlass bench --show-sql                          the statements of the raw ceilings
+  windlass bench --summary run1.json run2.json       medians of several runs, as Markdown
 
-Every figure stands next to the raw ceiling: the same life of a job (insert, claim, finish with ledger and \
-archive) by the plain driver on the same database, in the same run. Machines are noisy: compare ratios, not runs.
+Every figure stands next to a raw ceiling of the same run: the same database with a plain driver and without \
+Windlass. The settings are the library's defaults. Machines are noisy: compare ratios, not runs.
 
 Exit codes: 0 done, 1 failed, 2 bad input.")]
 pub(crate) struct Args {
@@ -33,16 +35,19 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", default_value = "100", value_parser = clap::value_parser!(u32).range(0..=262_144))]
     payload: u32,
     /// How many handlers run at once.
-    #[arg(long, value_name = "N", default_value = "500", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
     /// Waiting or archived jobs in the scenarios `future`, `archived` and `backlog`.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     deep: u32,
+    /// The backlog of the scenario `growth`.
+    #[arg(long, value_name = "N", default_value = "2000000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    growth: u32,
     /// How long the scenario `horizon` lasts.
     #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = clap::value_parser!(u32).range(30..=3_600))]
     horizon_for: u32,
-    /// What to measure; may be repeated [default: all but the long ones: `store`, `future`, `archived`, `backlog`,
-    /// `horizon`].
+    /// What to measure; may be repeated [default: all but the long ones: `growth`, `store`, `future`, `archived`,
+    /// `backlog`, `horizon`].
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<Scenario>,
     /// Measure in a store that already holds jobs.
@@ -51,18 +56,34 @@ pub(crate) struct Args {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Print the statements of the raw ceilings and measure nothing.
+    #[arg(long)]
+    show_sql: bool,
+    /// A name for this build in the JSON and in summaries.
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+    /// Print the medians of reports that `--json` printed, and measure nothing.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "show_sql"])]
+    summary: Vec<PathBuf>,
     /// Also write the rates to a file as SVG.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<String, Error> {
+    if !args.summary.is_empty() {
+        return bench::summary(&args.summary).map_err(|error| Error::BadInput(format!("{error:#}")));
+    }
     let target = Target::parse(&args.store).map_err(|error| Error::BadInput(error.to_string()))?;
+    if args.show_sql {
+        return Ok(bench::statements(&target));
+    }
     let plan = Plan {
         load: Load { jobs: args.jobs as usize, payload: args.payload as usize },
         concurrency: args.concurrency,
         scenarios: args.chosen(),
         deep: args.deep as usize,
+        growth: args.growth as usize,
         horizon_for: Millis::from_secs(args.horizon_for.into()),
     };
     let pace = Pace::default();
@@ -81,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<String, Error> {
         let written = std::fs::write(path, report.svg());
         written.map_err(|error| anyhow::anyhow!("--svg: cannot write {}: {error}", path.display()))?;
     }
-    Ok(if args.json { format!("{:#}\n", report.json()) } else { report.table() })
+    Ok(if args.json { format!("{:#}\n", report.json(args.label.as_deref())) } else { report.table() })
 }
 
 impl Args {
@@ -89,7 +110,15 @@ impl Args {
         if !self.scenarios.is_empty() {
             return self.scenarios.clone();
         }
-        let long = [Scenario::Store, Scenario::Future, Scenario::Archived, Scenario::Backlog, Scenario::Horizon];
+        let long = [
+            Scenario::Raw,
+            Scenario::Growth,
+            Scenario::Store,
+            Scenario::Future,
+            Scenario::Archived,
+            Scenario::Backlog,
+            Scenario::Horizon,
+        ];
         Scenario::value_variants().iter().copied().filter(|s| !long.contains(s)).collect()
     }
 }

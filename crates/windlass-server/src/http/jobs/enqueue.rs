@@ -88,6 +88,12 @@ pub(crate) struct MinimalJob {
     state: &'static str,
 }
 
+impl From<&Job> for MinimalJob {
+    fn from(job: &Job) -> Self {
+        Self { id: job.id.0, state: job.state.as_str() }
+    }
+}
+
 /// How much of the job an answer repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Echo {
@@ -108,9 +114,8 @@ impl Echo {
         match self {
             Self::Whole => (status, super::answer(caller, job)).into_response(),
             Self::Minimal => {
-                let job = MinimalJob { id: job.id.0, state: job.state.as_str() };
                 let applied = [("preference-applied", "return=minimal")];
-                (status, applied, Json(job)).into_response()
+                (status, applied, Json(MinimalJob::from(job))).into_response()
             }
         }
     }
@@ -139,7 +144,8 @@ async fn store(app: &App, caller: &Caller, job: NewJob, echo: Echo) -> Result<Re
     let stored = app.windlass().enqueue_jobs(vec![job.clone()], Atomicity::Each).await?;
     match stored.into_iter().next() {
         Some(Enqueued::Created { id, created_at, due_at }) => {
-            let mut response = echo.answer(caller, StatusCode::CREATED, &job.stored(id, QueueId(0), created_at, due_at));
+            let mut response =
+                echo.answer(caller, StatusCode::CREATED, &job.stored(id, QueueId(0), created_at, due_at));
             if let Ok(location) = HeaderValue::from_str(&format!("/api/v1/jobs/{id}")) {
                 response.headers_mut().insert(LOCATION, location);
             }

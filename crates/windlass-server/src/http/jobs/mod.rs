@@ -13,8 +13,8 @@ use super::output::view::JobView;
 use axum::Json;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
+use enqueue::{MinimalJob, StoredJob};
 use hyper::http::request::Parts;
-use serde_json::json;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass::Job;
@@ -48,10 +48,12 @@ impl FromRequestParts<App> for Id {
 
 /// The answer to a change of a job. A caller who may not read jobs learns what became of it and nothing else.
 fn answer(caller: &Caller, job: &Job) -> Response {
-    if caller.may(Scope::Read) {
-        return Json(JobView::from(job)).into_response();
-    }
-    Json(json!({ "id": job.id.0, "state": job.state.as_str() })).into_response()
+    let answer = if caller.may(Scope::Read) {
+        StoredJob::Whole(Box::new(JobView::from(job)))
+    } else {
+        StoredJob::Minimal(MinimalJob::from(job))
+    };
+    Json(answer).into_response()
 }
 
 /// An item of a batch that was not stored, and why.

@@ -1,7 +1,8 @@
 //! What operators do: cancel, replay, discard, amend; tokens and alerts.
 
 use super::super::{
-    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, Spacing, Token,
+    AlertChange, Amend, Amended, Audit, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope, Spacing,
+    Token,
 };
 use super::state::State;
 use super::{commit, enqueue};

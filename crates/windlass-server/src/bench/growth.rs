@@ -1,0 +1,26 @@
+//! Growth: the first jobs of a very long backlog, compared to a short one.
+
+use super::load::Load;
+use super::report::Figure;
+use super::work::{Bed, POLICY, default_queue, drain};
+use anyhow::Result;
+use windlass::core::Millis;
+
+/// After the load, the database may be busy for a while with its own cleanup; this is not counted.
+const REST: Millis = Millis::from_secs(15);
+/// A shorter backlog leaves nothing to clean up.
+const SMALL: usize = 100_000;
+
+/// Drains a backlog of `load.jobs`, then as many of a backlog of `backlog`: half at once, half after a pause.
+pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> {
+    let [_, short] = drain(bed).await?;
+    let deep = Bed { load: Load { jobs: backlog.max(bed.load.jobs), ..bed.load }, ..bed };
+    let loaded = deep.fill(&default_queue(), POLICY).await?;
+    let loaded = Figure { what: format!("enqueue a backlog of {}", deep.load.jobs), ..loaded };
+    let half = (bed.load.jobs / 2).max(1);
+    let at_once = bed.run(format!("first {half} of it, at once"), half).await?;
+    let pause = if deep.load.jobs < SMALL { Millis::ZERO } else { REST };
+    tokio::time::sleep(pause.to_std()).await;
+    let later = bed.run(format!("next {half} of it, after {pause}"), half).await?;
+    Ok(vec![loaded, at_once.of(&short), later.of(&short)])
+}
