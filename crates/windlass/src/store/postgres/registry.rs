@@ -18,7 +18,7 @@ use futures_util::join;
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use windlass_core::Timestamp;
-use windlass_core::job::Tenant;
+use windlass_core::job::{QueueName, Tenant};
 
 /// How often, and how far apart, a worker's lock is tried: the server needs a moment to notice that its holder has
 /// gone.
