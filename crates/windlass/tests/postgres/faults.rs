@@ -14,6 +14,15 @@ async fn put(w: &World) -> Result<Vec<Enqueued>, StoreError> {
     w.store.enqueue(vec![job()], Atomicity::Each).await
 }
 
+/// A job that is stored by a transaction of several statements; plain ones need just one.
+fn timed() -> NewJob {
+    NewJob { timeout: Some(Millis::from_secs(60)), ..job() }
+}
+
+async fn put_timed(w: &World) -> Result<Vec<Enqueued>, StoreError> {
+    w.store.enqueue(vec![timed()], Atomicity::Each).await
+}
+
 const STORED: &str = "SELECT count(*) FROM {s}.jobs";
 
 #[tokio::test]
@@ -36,13 +45,13 @@ async fn a_store_whose_backends_were_killed_recovers() {
 async fn a_commit_that_was_cut_off_is_unknown_and_did_not_happen_if_the_server_never_got_it() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::BeforeServer).await;
     let w = World::at(&proxy.url).await;
-    put(&w).await.unwrap();
+    put_timed(&w).await.unwrap();
     proxy.arm();
-    let error = put(&w).await.unwrap_err();
+    let error = put_timed(&w).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
     assert!(proxy.has_cut());
     assert_eq!(w.count(STORED).await, 1);
-    put(&w).await.unwrap();
+    put_timed(&w).await.unwrap();
     assert_eq!(w.count(STORED).await, 2);
     w.end().await;
 }
@@ -51,9 +60,9 @@ async fn a_commit_that_was_cut_off_is_unknown_and_did_not_happen_if_the_server_n
 async fn a_commit_whose_answer_was_cut_off_is_unknown_although_it_happened() {
     let proxy = Proxy::start(&url(), "COMMIT", Cut::AfterServer).await;
     let w = World::at(&proxy.url).await;
-    put(&w).await.unwrap();
+    put_timed(&w).await.unwrap();
     proxy.arm();
-    let error = put(&w).await.unwrap_err();
+    let error = put_timed(&w).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
     assert_eq!(w.count(STORED).await, 2, "never repeated blindly");
     w.end().await;
@@ -65,12 +74,29 @@ async fn a_connection_cut_before_the_commit_is_tried_again_and_nothing_is_stored
     let w = World::at(&proxy.url).await;
     put(&w).await.unwrap();
     proxy.arm();
-    let marked = NewJob { payload: r#""cut-me-here""#.into(), ..job() };
+    let marked = NewJob { payload: r#""cut-me-here""#.into(), ..timed() };
     let stored = w.store.enqueue(vec![marked], Atomicity::Each).await.unwrap();
     assert!(proxy.has_cut());
     assert!(w.store.job(&Scope::All, stored[0].id().unwrap()).await.unwrap().is_some());
     assert_eq!(w.count(STORED).await, 2);
     w.end().await;
+}
+
+#[tokio::test]
+async fn a_plain_enqueue_that_was_cut_off_is_unknown_whether_or_not_it_happened() {
+    for (cut, stored) in [(Cut::BeforeServer, 1), (Cut::AfterServer, 2)] {
+        let proxy = Proxy::start(&url(), "cut-me-here", cut).await;
+        let w = World::at(&proxy.url).await;
+        put(&w).await.unwrap();
+        proxy.arm();
+        let marked = NewJob { payload: r#""cut-me-here""#.into(), ..job() };
+        let error = w.store.enqueue(vec![marked], Atomicity::Each).await.unwrap_err();
+        assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+        assert!(proxy.has_cut());
+        assert_eq!(w.count(STORED).await, stored, "never repeated blindly");
+        put(&w).await.unwrap();
+        w.end().await;
+    }
 }
 
 #[tokio::test]
@@ -169,8 +195,10 @@ async fn a_commit_with_the_warning_of_a_cancelled_replication_wait_is_unknown() 
         CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON {s}.jobs DEFERRABLE INITIALLY DEFERRED
             FOR EACH ROW EXECUTE FUNCTION {s}.warn()";
     w.client.batch_execute(&trigger.replace("{s}", &w.schema)).await.unwrap();
-    let error = put(&w).await.unwrap_err();
-    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    for put in [put(&w).await, put_timed(&w).await] {
+        let error = put.unwrap_err();
+        assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+    }
     w.client.batch_execute(&format!("DROP TRIGGER warn ON {}.jobs", w.schema)).await.unwrap();
     put(&w).await.unwrap();
     w.end().await;

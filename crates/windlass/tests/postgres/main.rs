@@ -1,4 +1,4 @@
-//! What only Postgres has: heap-only claims, the SQL function and views, callers' transactions, cut connections.
+//! What only Postgres has: jobs written once, the SQL function and views, callers' transactions, cut connections.
 
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used)] // A test may panic.

@@ -51,16 +51,21 @@ async fn rows_that_the_types_cannot_hold_are_refused() {
     w.store.enqueue(vec![job()], Atomicity::Each).await.unwrap();
     for wrong in [
         "UPDATE {s}.jobs SET priority = 3",
-        "UPDATE {s}.jobs SET state = 'ready'",
-        "UPDATE {s}.jobs SET state = 'running'",
-        "UPDATE {s}.jobs SET lease_id = 1",
-        "UPDATE {s}.jobs SET attempt = -1",
-        "UPDATE {s}.jobs SET crashes = -1",
+        "UPDATE {s}.jobs SET timeout_ms = -1",
+        "UPDATE {s}.waiting SET priority = 3",
+        "UPDATE {s}.waiting SET attempt = -1",
+        "UPDATE {s}.waiting SET crashes = -1",
+        "INSERT INTO {s}.attempts (job_id, number) VALUES (1, 1)",
+        "INSERT INTO {s}.attempts (job_id, number) VALUES (1, -1)",
+        "INSERT INTO {s}.attempts (job_id, number, state, ended_at) VALUES (1, 0, 'ready', 0)",
+        "INSERT INTO {s}.attempts (job_id, number, state, ended_at) VALUES (1, 0, 'failed', 0)",
+        "INSERT INTO {s}.attempts (job_id, number, state) VALUES (1, 0, 'cancelled')",
+        "INSERT INTO {s}.attempts (job_id, number, state, ended_at, discarded_at) VALUES (1, 0, 'cancelled', 0, 0)",
         "UPDATE {s}.queues SET executor = 'thread'",
         "UPDATE {s}.queues SET name = 'No Name'",
         "INSERT INTO {s}.settings (scope, tenant, name, node, value, origin, set_at, seen_at) VALUES ('world', '*', 'x', '', '{}', '', 0, 0)",
         "INSERT INTO {s}.tallies (span_ms, start, queue_id, kind) VALUES (7, 0, 1, 'email')",
-        "INSERT INTO {s}.leases (id, worker, expires_at, length_ms, job_ids) VALUES (1, 'w', 0, -1, '{}')",
+        "INSERT INTO {s}.lease_ends (id, expires_at, length_ms) VALUES (1, 0, -1)",
     ] {
         let error = w.client.batch_execute(&wrong.replace("{s}", &w.schema)).await.unwrap_err();
         assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{wrong}: {error}");

@@ -39,7 +39,7 @@ async fn depth(store: &PostgresStore) -> (u64, u64, u64) {
 /// The same, counted.
 async fn counted(w: &World) -> (u64, u64, u64) {
     let now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-    let count = async |which: &str| w.count(&format!("SELECT count(*) FROM {{s}}.jobs WHERE {which}")).await as u64;
+    let count = async |which: &str| w.count(&format!("SELECT count(*) FROM {{s}}.live WHERE {which}")).await as u64;
     let due = count(&format!("state <> 'running' AND due_at <= {now}")).await;
     let later = count(&format!("state <> 'running' AND due_at > {now}")).await;
     (due, later, count("state = 'running'").await)

@@ -1,6 +1,6 @@
-//! Postgres: one schema for a fleet. Hot statements are set statements over arrays; claims are heap-only updates; the
-//! archive is partitioned. Works behind a pooler in transaction mode: qualified names, transaction-level locks and
-//! settings only.
+//! Postgres: one schema for a fleet. A job is written once; a claim removes its narrow row from `waiting`, and the end
+//! of an attempt is one row of `attempts`. Hot statements are set statements over arrays. Works behind a pooler in
+//! transaction mode: qualified names, transaction-level locks and settings only.
 
 mod api;
 mod connection;
@@ -34,7 +34,6 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 use upkeep::fold::{Last, Unfolded};
-use upkeep::partitions::Partitions;
 use upkeep::retention::Remembered;
 use windlass_core::Timestamp;
 
@@ -66,7 +65,6 @@ struct Inner {
     names: Names,
     frontier: Frontier,
     remembered: Remembered,
-    partitions: Partitions,
     unfolded: Unfolded,
     /// When this node last counted what is live.
     recounted: Last,
@@ -97,7 +95,6 @@ impl PostgresStore {
             names: Names::default(),
             frontier: Frontier::default(),
             remembered: Remembered::default(),
-            partitions: Partitions::default(),
             unfolded: Unfolded::default(),
             recounted: Last::default(),
         });
@@ -159,7 +156,6 @@ impl PostgresStore {
     }
 
     async fn commit_on(&self, on: On<'_>, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
-        upkeep::partitions::ensure_partitions(&self.inner, commit::classes(&commits)).await?;
         let numbers = commit::follow_up_numbers(&self.inner, &commits).await?;
         commit::apply(&self.inner, on, &commits, &numbers, &ended).await
     }

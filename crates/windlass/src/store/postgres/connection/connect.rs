@@ -2,7 +2,7 @@
 
 use crate::store::StoreError;
 use crate::store::postgres::connection::fault::{away, before};
-use crate::store::postgres::connection::pooler::Prepared;
+use crate::store::postgres::connection::pooler::{Prepared, is_direct};
 use crate::store::postgres::connection::tls::{Tls, tls_for};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -57,9 +57,10 @@ impl Connector {
         Ok(Self { config, tls, prepared })
     }
 
-    /// Whether statements may be prepared on this connection.
-    pub(in crate::store::postgres) async fn prepares(&self, link: &Link) -> Result<bool, StoreError> {
-        self.prepared.is_on(&link.client).await.map_err(before)
+    /// Whether a connection goes straight to the server, and whether statements may be prepared on it.
+    pub(in crate::store::postgres) async fn prepares(&self, link: &Link) -> Result<(bool, bool), StoreError> {
+        let is_direct = is_direct(&link.client).await.map_err(before)?;
+        Ok((is_direct, self.prepared.is_on(is_direct)))
     }
 
     /// Opens a connection. Notifications go to `notified`, if given.

@@ -10,6 +10,8 @@ pub(in crate::store::postgres) enum Phase {
     Before,
     /// COMMIT had been sent: it may have happened.
     Commit,
+    /// A statement that commits by itself had been sent. If the server refused it, nothing happened.
+    Alone,
 }
 
 /// How often a transaction that did not happen is tried before its caller gets the error.
@@ -29,6 +31,9 @@ impl std::error::Error for DriverError {}
 
 pub(in crate::store::postgres) fn classify(error: tokio_postgres::Error, phase: Phase) -> StoreError {
     if phase == Phase::Commit {
+        return StoreError::unknown(DriverError(error));
+    }
+    if phase == Phase::Alone && !error.code().is_some_and(is_refused) {
         return StoreError::unknown(DriverError(error));
     }
     match error.code().and_then(|code| classify_code(code.code(), &message(&error))) {
@@ -61,6 +66,14 @@ pub(in crate::store::postgres) fn classify_code(code: &str, message: &str) -> Op
         Some("22" | "23" | "54") => Some(StoreError::Invalid(message.to_owned())),
         _ => None,
     }
+}
+
+/// Whether the server reports that it did not run a statement: bad data, conflicts, limits, a lock, or the time are up.
+/// A server that stops may say so after the commit.
+fn is_refused(code: &SqlState) -> bool {
+    let is_known =
+        matches!(code.code().get(..2), Some("0A" | "22" | "23" | "25" | "26" | "40" | "42" | "53" | "54" | "55"));
+    (is_known && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN) || *code == SqlState::QUERY_CANCELED
 }
 
 /// Nothing happened, and trying again may help.

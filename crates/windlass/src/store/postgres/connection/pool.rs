@@ -35,6 +35,8 @@ struct Conn {
     link: Link,
     /// `None` where statements cannot be prepared: then their text is sent with the parameters, in one message.
     prepared: Option<Mutex<Vec<Option<Statement>>>>,
+    /// No pooler is in between: the session is ours, and has our settings.
+    is_direct: bool,
 }
 
 /// A borrowed connection. It is closed if it is dropped while a transaction is open.
@@ -73,8 +75,11 @@ impl Pool {
             }
         }
         let link = self.connector.connect(None).await?;
-        let prepares = self.connector.prepares(&link).await?;
-        Ok(lent(Conn { link, prepared: prepares.then(|| Mutex::new(vec![None; Sql::ALL.len()])) }))
+        let (is_direct, prepares) = self.connector.prepares(&link).await?;
+        if is_direct {
+            link.client.batch_execute(self.texts.script(Script::Session)).await.map_err(before)?;
+        }
+        Ok(lent(Conn { link, prepared: prepares.then(|| Mutex::new(vec![None; Sql::ALL.len()])), is_direct }))
     }
 
     fn take_idle(&self) -> Option<Conn> {
@@ -126,7 +131,38 @@ impl Lent {
     /// after it, and if it fails they fail.
     pub(in crate::store::postgres) async fn begin(&self) -> Result<(), StoreError> {
         self.is_open.store(true, Ordering::Release);
-        self.client().batch_execute(self.pool.texts.script(Script::Begin)).await.map_err(before)
+        let text = if self.conn().is_direct { "BEGIN" } else { self.pool.texts.script(Script::Begin) };
+        self.client().batch_execute(text).await.map_err(before)
+    }
+
+    /// Opens a transaction for a statement whose best plan depends on its parameters.
+    pub(in crate::store::postgres) async fn begin_reading(&self) -> Result<(), StoreError> {
+        self.is_open.store(true, Ordering::Release);
+        self.client().batch_execute(self.pool.texts.script(Script::BeginReading)).await.map_err(before)
+    }
+
+    /// Whether a statement of its own has the settings of our transactions.
+    pub(in crate::store::postgres) fn is_direct(&self) -> bool {
+        self.conn().is_direct
+    }
+
+    /// Runs a statement that commits by itself. After it was sent, an error may mean that the outcome is unknown.
+    pub(in crate::store::postgres) async fn run_alone(
+        &self,
+        sql: Sql,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
+        let Some(prepared) = &self.conn().prepared else {
+            return Err(StoreError::unavailable("statements are not prepared on this connection"));
+        };
+        let statement = self.statement(prepared, sql).await.map_err(before)?;
+        let warned = &self.conn().link.warned;
+        warned.store(false, Ordering::Release);
+        let rows = self.client().query(&statement, params).await.map_err(|error| classify(error, Phase::Alone))?;
+        if warned.load(Ordering::Acquire) {
+            return Err(replication_cancelled());
+        }
+        Ok(rows.into_iter().map(Row::Ours).collect())
     }
 
     pub(in crate::store::postgres) async fn query(&self, sql: Sql, params: Params<'_>) -> Result<Vec<Row>, StoreError> {
@@ -159,7 +195,7 @@ impl Lent {
         warned.store(false, Ordering::Release);
         self.client().batch_execute("COMMIT").await.map_err(|error| classify(error, Phase::Commit))?;
         if warned.load(Ordering::Acquire) {
-            return Err(StoreError::unknown("the wait for synchronous replication was cancelled"));
+            return Err(replication_cancelled());
         }
         self.is_open.store(false, Ordering::Release);
         Ok(())
@@ -171,6 +207,10 @@ impl Lent {
             self.is_open.store(false, Ordering::Release);
         }
     }
+}
+
+fn replication_cancelled() -> StoreError {
+    StoreError::unknown("the wait for synchronous replication was cancelled")
 }
 
 /// Where statements run: in a transaction of the store's own, or in the caller's.

@@ -30,19 +30,19 @@ impl Prepared {
         }
     }
 
-    /// Whether statements may be prepared on this connection.
-    pub(in crate::store::postgres) async fn is_on(self, client: &Client) -> Result<bool, Error> {
+    /// Whether statements may be prepared, on a connection that goes straight to the server or not.
+    pub(in crate::store::postgres) const fn is_on(self, is_direct: bool) -> bool {
         match self {
-            Self::On => Ok(true),
-            Self::Off => Ok(false),
-            Self::Auto => is_direct(client).await,
+            Self::On => true,
+            Self::Off => false,
+            Self::Auto => is_direct,
         }
     }
 }
 
 /// The key that a server gives with a connection, for cancelling, names the process that serves it. A pooler gives keys
 /// of its own, because that process changes.
-async fn is_direct(client: &Client) -> Result<bool, Error> {
+pub(in crate::store::postgres) async fn is_direct(client: &Client) -> Result<bool, Error> {
     let (answering, named) = (backend(client).await?, named_in_key(client).await);
     Ok(answering.is_some() && answering == named)
 }

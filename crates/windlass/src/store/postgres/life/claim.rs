@@ -1,4 +1,4 @@
-//! Claim: due jobs go to `running` under new leases, in one statement.
+//! Claim: due jobs leave `waiting` and run under new leases, in one statement.
 
 use crate::job::ClaimedJob;
 use crate::store::json::webhook_to_text;
@@ -64,6 +64,9 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, start: &Start) -> Re
     }
     let rows = in_order(rows)?;
     let jobs = names::claimed_in(store, on, &rows).await?;
+    if !jobs.is_empty() {
+        store.unfolded.wrote(claim.shares.len() as u64);
+    }
     freeze_policies(store, on, &rows, &jobs).await?;
     let next_due = next_due(on, claim, &jobs, now).await?;
     Ok(Claimed { jobs, next_due })

@@ -2,21 +2,22 @@
 
 use crate::job::{Job, LeaseId, NewJob};
 use crate::store::postgres::Inner;
+use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
 use crate::store::postgres::life::enqueue;
+use crate::store::postgres::life::fence::{Fence, Held};
+use crate::store::postgres::life::moves::{self, Moved};
 use crate::store::postgres::life::names::{self, Numbers};
-use crate::store::postgres::life::transitions::{Ending, Finishes, Successes, Waits};
+use crate::store::postgres::life::transitions::Endings;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::at;
 use crate::store::postgres::statements::columns::Columns;
-use crate::store::postgres::statements::row::Row;
-use crate::store::postgres::upkeep::partitions::{self, Class};
 use crate::store::postgres::upkeep::retention;
 use crate::store::{Commit, Committed, Keep, StoreError};
 use crate::tally::{Tallies, Tally};
-use futures_util::future::{try_join3, try_join4};
+use futures_util::future::{try_join, try_join5};
 use futures_util::join;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use windlass_core::{JobId, Next, State};
 
 pub(in crate::store::postgres) async fn commit(
@@ -24,11 +25,10 @@ pub(in crate::store::postgres) async fn commit(
     commits: &[Commit],
     ended: &[LeaseId],
 ) -> Result<Vec<Committed>, StoreError> {
-    partitions::finishing(store, || commit_once(store, commits, ended)).await
+    again(|| commit_once(store, commits, ended)).await
 }
 
 async fn commit_once(store: &Inner, commits: &[Commit], ended: &[LeaseId]) -> Result<Vec<Committed>, StoreError> {
-    partitions::ensure_partitions(store, classes(commits)).await?;
     let numbers = follow_up_numbers(store, commits).await?;
     let lent = store.pool.get().await?;
     let (begun, applied) = join!(lent.begin(), apply(store, On::Own(&lent), commits, &numbers, ended));
@@ -58,8 +58,9 @@ pub(in crate::store::postgres) async fn apply(
         firsts.push(next);
         next += commit.follow_ups.len();
     }
+    let fence = Fence::lock(on, commits).await?;
     for round in rounds(commits) {
-        let batch = Batch { commits, numbers, firsts: &firsts, round: &round };
+        let batch = Batch { commits, numbers, firsts: &firsts, round: &round, fence: &fence };
         apply_round(store, on, &batch, &mut results).await?;
     }
     // A job that must be decided again still runs under its lease: without it, nobody would notice that its worker
@@ -79,13 +80,13 @@ async fn apply_round(
     batch: &Batch<'_>,
     results: &mut [Option<Committed>],
 ) -> Result<(), StoreError> {
-    let (finished, waiting) = move_jobs(store, on, batch).await?;
+    let moved = moves::end_attempts(store, on, batch).await?;
     let mut tallies = Tallies::default();
     let mut follow_ups = FollowUps::default();
     let mut unmoved = Vec::new();
     for place in batch.round {
         let commit = &batch.commits[*place];
-        if !finished.contains_key(&commit.job.0) && !waiting.contains(&commit.job.0) {
+        if !moved.ids.contains(&commit.job.0) {
             unmoved.push(*place);
             continue;
         }
@@ -95,12 +96,12 @@ async fn apply_round(
         }
         results[*place] = Some(Committed::Applied(Vec::new()));
     }
-    let schedules: Vec<i64> = finished.values().copied().flatten().collect();
-    let ((), stored, (), outcomes) = try_join4(
+    let ((), (), stored, (), outcomes) = try_join5(
+        moves::wait_again(on, batch, &moved),
         enqueue::tally(store, on, &tallies),
         follow_ups.store(store, on),
-        end_one_shots(on, &schedules),
-        outcomes(on, batch.commits, &unmoved),
+        after_finish(store, on, batch, &moved),
+        outcomes(on, batch, &unmoved),
     )
     .await?;
     for (place, id) in stored {
@@ -114,107 +115,50 @@ async fn apply_round(
     Ok(())
 }
 
-/// Runs the statements that move jobs: the ids that finished, with their schedules, and those that wait.
-async fn move_jobs(
-    store: &Inner,
-    on: On<'_>,
-    batch: &Batch<'_>,
-) -> Result<(HashMap<i64, Option<i64>>, HashSet<i64>), StoreError> {
-    let retentions = retention::retentions(store, on, batch.finishing().map(|commit| commit.queue.0)).await?;
-    let reported = earlier_errors(store, on, batch).await?;
-    let mut finishes = Finishes::default();
-    let mut successes = Successes::default();
-    let mut waits = Waits::default();
-    // In id order: all transactions lock the same rows in the same order.
-    let mut sorted: Vec<&Commit> = batch.round.iter().map(|place| &batch.commits[*place]).collect();
-    sorted.sort_by_key(|commit| commit.job);
-    for commit in sorted {
-        match commit.transition.next {
-            Next::Wait { state, due_at, delay } => waits.push(commit, state, due_at, delay),
-            next @ (Next::Succeeded | Next::Failed(_) | Next::Cancelled) => {
-                let known = &retentions[&commit.queue.0];
-                if commit.is_plain() && known.1.succeeded != Keep::Drop {
-                    successes.push(commit);
-                    continue;
-                }
-                let own = (commit.error_class.as_deref(), commit.error.as_deref());
-                let earlier = reported.get(&commit.job).map(|(class, error)| (class.as_deref(), error.as_deref()));
-                finishes.end(&Ending {
-                    id: commit.job,
-                    attempt: commit.attempt,
-                    lease: Some(commit.lease),
-                    stands: commit.stands_despite_cancel(),
-                    next,
-                    failures: commit.transition.failures,
-                    crashes: commit.transition.crashes,
-                    keep: known.1.of(next.state()),
-                    error: if own.0.is_some() { own } else { earlier.unwrap_or(own) },
-                    kind: &commit.kind,
-                    queue: &known.0,
-                });
-                finishes.with_attempt(commit);
-            }
-        }
+/// One-shot schedules end with their run; jobs that are not kept are deleted.
+async fn after_finish(store: &Inner, on: On<'_>, batch: &Batch<'_>, moved: &Moved) -> Result<(), StoreError> {
+    if batch.fence.has_spent {
+        let is_moved = |commit: &&Commit| moved.ids.contains(&commit.job.0);
+        let ids: Vec<i64> = batch.finishing().filter(is_moved).map(|commit| commit.job.0).collect();
+        end_one_shots(on, &ids).await?;
     }
-    let (mut finished, succeeded, waiting) =
-        try_join3(run_finishes(store, on, &finishes), run_successes(store, on, &successes), run_waits(on, &waits))
-            .await?;
-    finished.extend(succeeded);
-    Ok((finished, waiting))
+    forget(store, on, &moved.dropped, &moved.dropped_dead).await
 }
 
-async fn run_finishes(
-    store: &Inner,
-    on: On<'_>,
-    finishes: &Finishes<'_>,
-) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    if finishes.id.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let now = store.fixed();
-    finished(&on.query(Sql::Finish, &at(&now, finishes.params())).await?)
-}
-
-async fn run_successes(
-    store: &Inner,
-    on: On<'_>,
-    successes: &Successes<'_>,
-) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    if successes.id.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let now = store.fixed();
-    finished(&on.query(Sql::Succeed, &at(&now, successes.params())).await?)
-}
-
-/// What earlier attempts recorded, for the rare dead letter whose last attempt recorded nothing.
-async fn earlier_errors(
-    store: &Inner,
-    on: On<'_>,
-    batch: &Batch<'_>,
-) -> Result<HashMap<JobId, (Option<String>, Option<String>)>, StoreError> {
-    let silent = |commit: &&Commit| matches!(commit.transition.next, Next::Failed(_)) && commit.error_class.is_none();
-    let ids: Vec<i64> = batch.finishing().filter(silent).map(|commit| commit.job.0).collect();
+/// Deletes finished jobs that are not kept. `dead` has the queue of each that failed.
+async fn forget(store: &Inner, on: On<'_>, ids: &[i64], dead: &[i64]) -> Result<(), StoreError> {
     if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let rows = on.query(Sql::LiveLock, &[&ids]).await?;
-    let jobs = names::jobs_in(store, on, &rows).await?;
-    Ok(jobs.into_iter().map(|job| (job.id, (job.error_class, job.error))).collect())
-}
-
-async fn end_one_shots(on: On<'_>, schedules: &[i64]) -> Result<(), StoreError> {
-    if schedules.is_empty() {
         return Ok(());
     }
-    on.query(Sql::OneShotsEnd, &[&schedules]).await.map(drop)
+    on.query(Sql::Forget, &[&ids]).await?;
+    count_undead(store, on, dead).await
 }
 
-async fn outcomes(on: On<'_>, commits: &[Commit], places: &[usize]) -> Result<Vec<Committed>, StoreError> {
+/// Counts dead letters that are none any more, by the queue of each.
+pub(in crate::store::postgres) async fn count_undead(
+    store: &Inner,
+    on: On<'_>,
+    queues: &[i64],
+) -> Result<(), StoreError> {
+    if queues.is_empty() {
+        return Ok(());
+    }
+    on.query(Sql::CountUndead, &[&store.fixed(), &queues]).await.map(drop)
+}
+
+/// Deletes spent one-shot schedules whose run is among these jobs.
+async fn end_one_shots(on: On<'_>, jobs: &[i64]) -> Result<(), StoreError> {
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    on.query(Sql::OneShotsEnd, &[&jobs]).await.map(drop)
+}
+
+async fn outcomes(on: On<'_>, batch: &Batch<'_>, places: &[usize]) -> Result<Vec<Committed>, StoreError> {
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let all = || places.iter().map(|place| &commits[*place]);
+    let all = || places.iter().map(|place| &batch.commits[*place]);
     let ids: Vec<i64> = all().map(|commit| commit.job.0).collect();
     let attempts: Vec<i32> = all().map(|commit| commit.attempt as i32).collect();
     let leases: Vec<i64> = all().map(|commit| commit.lease.0).collect();
@@ -223,12 +167,14 @@ async fn outcomes(on: On<'_>, commits: &[Commit], places: &[usize]) -> Result<Ve
     let mut outcomes = vec![Committed::Stale; places.len()];
     for row in &rows {
         let c = Columns::new(row);
-        let place: i64 = c.get("place")?;
-        let (is_cancel, is_repeated): (bool, bool) = (c.get("cancel")?, c.get("repeated")?);
-        outcomes[place as usize - 1] = match (is_cancel, is_repeated) {
-            (true, _) => Committed::CancelRequested,
-            (false, true) => Committed::Repeated,
-            (false, false) => Committed::Stale,
+        let nth = c.get::<i64>("place")? as usize - 1;
+        let (is_recorded, is_repeated): (bool, bool) = (c.get("is_recorded")?, c.get("is_repeated")?);
+        let is_held = batch.fence.held(&batch.commits[places[nth]]).is_some();
+        outcomes[nth] = match (is_recorded, is_repeated) {
+            (true, true) => Committed::Repeated,
+            // The lease holds the attempt, and it has not ended: only a cancel keeps a commit from being applied.
+            (false, _) if is_held => Committed::CancelRequested,
+            (true | false, _) => Committed::Stale,
         };
     }
     Ok(outcomes)
@@ -242,77 +188,54 @@ pub(in crate::store::postgres) async fn end_waiting(
     deliveries: &[NewJob],
     numbers: &[Numbers],
 ) -> Result<(), StoreError> {
+    if endings.is_empty() {
+        return Ok(());
+    }
     let retentions = retention::retentions(store, on, endings.iter().map(|(job, _)| job.queue_id.0)).await?;
-    let mut finishes = Finishes::default();
+    let mut rows = Endings::default();
     let mut tallies = Tallies::default();
+    let (mut dropped, mut dead) = (Vec::new(), Vec::new());
     for (job, next) in endings {
-        finishes.end(&Ending {
-            id: job.id,
-            attempt: job.attempt,
-            lease: None,
-            stands: true,
-            next: *next,
-            failures: job.failures,
-            crashes: job.crashes,
-            keep: retentions[&job.queue_id.0].1.of(next.state()),
-            error: (job.error_class.as_deref(), job.error.as_deref()),
-            kind: &job.kind,
-            queue: &job.queue,
-        });
-        finishes.without_attempt();
+        rows.push(job, *next);
         let failed = i64::from(next.state() == State::Failed);
         tallies.add(job.queue_id, &job.kind, Tally { failed, cancelled: 1 - failed, ..Tally::default() });
+        if retentions[&job.queue_id.0].1.of(next.state()) == Keep::Drop {
+            dropped.push(job.id.0);
+            dead.extend((failed > 0).then_some(job.queue_id.0));
+        }
     }
-    let schedules: Vec<i64> = endings.iter().filter_map(|(job, _)| job.schedule).map(|id| id.0).collect();
+    let runs: Vec<i64> = endings.iter().filter(|(job, _)| job.schedule.is_some()).map(|(job, _)| job.id.0).collect();
     let places: Vec<usize> = (0..deliveries.len()).collect();
-    run_finishes(store, on, &finishes).await?;
-    try_join4(
-        enqueue::tally(store, on, &tallies),
-        enqueue::insert(store, on, deliveries, numbers, &places),
-        end_one_shots(on, &schedules),
-        async { Ok(()) },
-    )
-    .await
-    .map(drop)
-}
-
-/// Ids that finished, with their schedules.
-fn finished(rows: &[Row]) -> Result<HashMap<i64, Option<i64>>, StoreError> {
-    let pair = |row| {
-        let c = Columns::new(row);
-        Ok((c.get("id")?, c.get("schedule_id")?))
-    };
-    rows.iter().map(pair).collect()
-}
-
-async fn run_waits(on: On<'_>, waits: &Waits<'_>) -> Result<HashSet<i64>, StoreError> {
-    if waits.id.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let rows = on.query(Sql::Wait, &waits.params()).await?;
-    rows.iter().map(|row| Columns::new(row).get("id")).collect()
-}
-
-/// The archive's parts that these commits need.
-pub(in crate::store::postgres) fn classes(commits: &[Commit]) -> impl Iterator<Item = Class> + use<> {
-    let is_needed =
-        |class: &Class| commits.iter().any(|commit| Class::of(commit.transition.next.state()) == Some(*class));
-    let needed: Vec<Class> = Class::ALL.into_iter().filter(is_needed).collect();
-    needed.into_iter()
+    on.query(Sql::EndWaiting, &at(&store.fixed(), rows.params())).await?;
+    end_one_shots(on, &runs).await?;
+    forget(store, on, &dropped, &dead).await?;
+    let stored = enqueue::insert(store, on, deliveries, numbers, &places);
+    try_join(enqueue::tally(store, on, &tallies), stored).await.map(drop)
 }
 
 /// Commits that run in one set of statements.
-struct Batch<'a> {
+pub(super) struct Batch<'a> {
     commits: &'a [Commit],
     numbers: &'a [Numbers],
     /// Where each commit's follow-ups begin in `numbers`.
     firsts: &'a [usize],
     round: &'a [usize],
+    fence: &'a Fence,
 }
 
 impl Batch<'_> {
-    fn finishing(&self) -> impl Iterator<Item = &Commit> {
+    pub(super) fn finishing(&self) -> impl Iterator<Item = &Commit> {
         self.round.iter().map(|place| &self.commits[*place]).filter(|c| c.transition.next.wait().is_none())
+    }
+
+    /// The commits whose lease holds their attempt, unless a cancel was requested that they do not honour. In id order:
+    /// all transactions insert in the same order.
+    pub(super) fn held(&self) -> impl Iterator<Item = (&Commit, Held)> {
+        let held = |commit| self.fence.held(commit).map(|held| (commit, held));
+        let mut all: Vec<(&Commit, Held)> = self.round.iter().filter_map(|place| held(&self.commits[*place])).collect();
+        all.retain(|(commit, held)| commit.stands_despite_cancel() || !held.is_cancelled);
+        all.sort_by_key(|(commit, _)| commit.job);
+        all.into_iter()
     }
 }
 

@@ -4,12 +4,13 @@ use crate::job::{NewJob, QueueId, RunAt};
 use crate::store::json::{call_to_text, webhook_to_text};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
-use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::connection::pool::{Lent, On, Params};
 use crate::store::postgres::life::keys::{self, Plan};
 use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::{arrays, at};
 use crate::store::postgres::statements::columns::Columns;
+use crate::store::postgres::statements::row::Row;
 use crate::store::{Atomicity, Enqueued, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::future::try_join;
@@ -41,11 +42,7 @@ arrays!(
 
 impl<'a> NewRows<'a> {
     fn push(&mut self, job: &'a NewJob, numbers: Numbers) {
-        let (run_at, delay) = match job.run_at {
-            RunAt::Now => (None, Some(0)),
-            RunAt::At(moment) => (Some(moment.as_millis()), None),
-            RunAt::After(span) => (None, Some(span.get() as i64)),
-        };
+        let (run_at, delay) = due(job.run_at);
         self.queue.push(numbers.queue);
         self.run_at.push(run_at);
         self.delay.push(delay);
@@ -102,11 +99,81 @@ pub(in crate::store::postgres) async fn enqueue(
 async fn enqueue_once(store: &Inner, jobs: &[NewJob], atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
     let numbers = names::numbers(store, jobs).await?;
     let lent = store.pool.get().await?;
+    if lent.is_direct() && lent.prepares() && are_alike(jobs, &numbers) {
+        let stored = enqueue_alike(store, &lent, jobs, numbers[0]).await?;
+        if matches!(jobs[0].run_at, RunAt::At(_)) {
+            store.frontier.forget();
+        }
+        return Ok(stored.into_iter().map(Enqueued::from).collect());
+    }
     let (begun, stored) = join!(lent.begin(), enqueue_on(store, On::Own(&lent), jobs, &numbers, atomicity));
     let stored = lent.conclude(begun, stored).await?;
     if jobs.iter().any(|job| matches!(job.run_at, RunAt::At(_))) {
         store.frontier.forget();
     }
+    Ok(stored)
+}
+
+/// Whether jobs differ in nothing but their payload, and have none of the rarer fields.
+fn are_alike(jobs: &[NewJob], numbers: &[Numbers]) -> bool {
+    let (first, number) = (&jobs[0], numbers[0]);
+    let is_plain = |job: &NewJob| {
+        job.idempotency.is_none()
+            && job.start_by.is_none()
+            && job.timeout.is_none()
+            && job.schedule.is_none()
+            && job.parent.is_none()
+            && job.http.is_none()
+            && job.webhook.is_none()
+            && job.traceparent.is_none()
+    };
+    let is_same = |job: &NewJob| {
+        job.kind == first.kind
+            && job.priority == first.priority
+            && job.delivery == first.delivery
+            && job.run_at == first.run_at
+    };
+    jobs.iter().all(|job| is_plain(job) && is_same(job)) && numbers.iter().all(|other| *other == number)
+}
+
+/// Stores jobs that are alike by one statement that commits by itself.
+async fn enqueue_alike(
+    store: &Inner,
+    lent: &Lent,
+    jobs: &[NewJob],
+    numbers: Numbers,
+) -> Result<Vec<Stored>, StoreError> {
+    let first = &jobs[0];
+    let (run_at, delay) = due(first.run_at);
+    let payloads: Vec<&str> = jobs.iter().map(|job| &*job.payload).collect();
+    let rank = first.priority.rank();
+    let is_once = first.delivery == Delivery::AtMostOnce;
+    let kind = first.kind.as_str();
+    let now = store.fixed();
+    let params: Params<'_> =
+        &[&now, &numbers.queue, &run_at, &delay, &numbers.policy, &rank, &is_once, &kind, &payloads];
+    let rows = lent.run_alone(Sql::EnqueueAlike, params).await?;
+    store.unfolded.wrote(1);
+    stored_in(&rows)
+}
+
+/// A job's own time, or how long after now it is due.
+fn due(run_at: RunAt) -> (Option<i64>, Option<i64>) {
+    match run_at {
+        RunAt::Now => (None, Some(0)),
+        RunAt::At(moment) => (Some(moment.as_millis()), None),
+        RunAt::After(span) => (None, Some(span.get() as i64)),
+    }
+}
+
+/// What a statement stored. Ids grow in the order of the arrays; rows come back in any order.
+fn stored_in(rows: &[Row]) -> Result<Vec<Stored>, StoreError> {
+    let read = |row| {
+        let c = Columns::new(row);
+        Ok(Stored { id: JobId(c.get("id")?), created_at: c.moment("created_at")?, due_at: c.moment("due_at")? })
+    };
+    let mut stored: Vec<Stored> = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    stored.sort_by_key(|stored| stored.id);
     Ok(stored)
 }
 
@@ -197,17 +264,7 @@ pub(in crate::store::postgres) async fn insert(
     let now = store.fixed();
     let params = at(&now, rows.params());
     let (inserted, ()) = try_join(on.query(Sql::Enqueue, &params), tally(store, on, &tallies)).await?;
-    let mut stored = Vec::with_capacity(inserted.len());
-    for row in &inserted {
-        let c = Columns::new(row);
-        stored.push(Stored {
-            id: JobId(c.get("id")?),
-            created_at: c.moment("created_at")?,
-            due_at: c.moment("due_at")?,
-        });
-    }
-    // Ids grow in the order of the arrays; rows come back in any order.
-    stored.sort_by_key(|stored| stored.id);
+    let stored = stored_in(&inserted)?;
     keys::put(on, jobs, places, &stored).await?;
     Ok(stored)
 }

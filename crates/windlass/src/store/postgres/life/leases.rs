@@ -9,7 +9,6 @@ use crate::store::postgres::life::{commit, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
-use crate::store::postgres::upkeep::partitions::{self, Class};
 use crate::store::{Commit, Reap, Renewed, StoreError, Transitioned};
 use futures_util::join;
 use std::collections::HashMap;
@@ -58,8 +57,7 @@ pub(in crate::store::postgres) async fn reap(
     limit: u32,
 ) -> Result<Vec<Transitioned>, StoreError> {
     let asked = store.clock.monotonic();
-    partitions::finishing(store, || async {
-        partitions::ensure_partitions(store, Class::ALL).await?;
+    again(|| async {
         let lent = store.pool.get().await?;
         let (begun, transitioned) = join!(lent.begin(), reap_on(store, On::Own(&lent), reap, limit, asked));
         lent.conclude(begun, transitioned).await
@@ -99,21 +97,17 @@ async fn reap_on(
 }
 
 /// The jobs still running under these leases, with the commits that record the loss: lease by lease, in the order of
-/// the claim.
+/// the claim. The leases are locked, so no commit ends an attempt meanwhile.
 async fn lost(store: &Inner, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(ClaimedJob, Commit)>, StoreError> {
-    let ids: Vec<i64> = leases.iter().flat_map(|lease| lease.jobs.iter().copied()).collect();
-    let lease_ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
-    let rows = on.query(Sql::ReapJobs, &[&ids, &lease_ids]).await?;
+    let ids: Vec<i64> = leases.iter().map(|lease| lease.id).collect();
+    let rows = on.query(Sql::Held, &[&ids]).await?;
     let jobs = names::claimed_in(store, on, &rows).await?;
-    let mut running: HashMap<i64, ClaimedJob> = jobs.into_iter().map(|job| (job.id.0, job)).collect();
-    let mut lost = Vec::new();
-    for lease in leases {
-        for id in &lease.jobs {
-            let is_held = running.get(id).is_some_and(|job| job.lease.0 == lease.id);
-            if is_held && let Some(job) = running.remove(id) {
-                let commit = transition::lost(&job, &lease.worker, lease.now, store.random.roll());
-                lost.push((job, commit));
-            }
+    let by_id: HashMap<i64, &LeaseRow> = leases.iter().map(|lease| (lease.id, lease)).collect();
+    let mut lost = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        if let Some(lease) = by_id.get(&job.lease.0) {
+            let commit = transition::lost(&job, &lease.worker, lease.now, store.random.roll());
+            lost.push((job, commit));
         }
     }
     Ok(lost)
@@ -123,7 +117,6 @@ async fn lost(store: &Inner, on: On<'_>, leases: &[LeaseRow]) -> Result<Vec<(Cla
 struct LeaseRow {
     id: i64,
     worker: String,
-    jobs: Vec<i64>,
     now: Timestamp,
     length: Millis,
 }
@@ -134,7 +127,6 @@ impl LeaseRow {
         Ok(Self {
             id: c.get("id")?,
             worker: c.get("worker")?,
-            jobs: c.get("job_ids")?,
             now: c.moment("now")?,
             length: Millis::new(c.large_count("length_ms")?),
         })

@@ -3,9 +3,11 @@
 pub(super) mod claim;
 pub(super) mod commit;
 pub(super) mod enqueue;
+pub(super) mod fence;
 pub(super) mod frontier;
 pub(super) mod keys;
 pub(super) mod leases;
+pub(super) mod moves;
 pub(super) mod names;
 pub(super) mod operations;
 pub(super) mod schedules;

@@ -71,7 +71,7 @@ impl Names {
 }
 
 /// The numbers a new job's row needs.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store::postgres) struct Numbers {
     pub(in crate::store::postgres) queue: i64,
     pub(in crate::store::postgres) policy: i64,

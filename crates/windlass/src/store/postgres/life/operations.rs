@@ -8,8 +8,8 @@ use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::{commit, enqueue, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::arrays;
-use crate::store::postgres::statements::columns::Columns;
-use crate::store::postgres::upkeep::partitions::{self, Class};
+use crate::store::postgres::statements::columns::{Columns, JobColumn};
+use crate::store::postgres::statements::row::Row;
 use crate::store::replay::{ACTION, respaced};
 use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, Replayed, Scope, Spacing, StoreError};
 use crate::tally::{Tallies, Tally};
@@ -19,28 +19,75 @@ use windlass_core::job::{QueueName, Tenant};
 use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict};
 use windlass_core::{JobId, Next, State, Timestamp};
 
+/// How often the locks of jobs are taken again because the jobs moved meanwhile.
+const LOCK_ROUNDS: u32 = 20;
+
 /// Jobs among some ids, live and archived, those in scope: locked by this transaction.
-struct Found(HashMap<JobId, Job>);
+struct Found {
+    jobs: HashMap<JobId, Job>,
+    /// The leases of those that run.
+    leases: HashMap<JobId, i64>,
+}
 
 impl Found {
     fn get(&mut self, id: JobId) -> Option<&mut Job> {
-        self.0.get_mut(&id)
+        self.jobs.get_mut(&id)
     }
 }
 
-/// Locks the jobs of these ids, live ones first, then archived ones: in id order.
+/// Locks the jobs of these ids where they are: waiting, under a lease or finished; in id order. A job that moves before
+/// its lock is held is locked again at its new place.
 async fn lock_jobs(store: &Inner, on: On<'_>, scope: &Scope, ids: &[JobId]) -> Result<Found, StoreError> {
-    let mut ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
-    let rows = on.query(Sql::LiveLock, &[&ids]).await?;
-    let mut jobs = names::jobs_in(store, on, &rows).await?;
-    let known: HashSet<i64> = jobs.iter().map(|job| job.id.0).collect();
-    // Jobs that are locked as live cannot move to the archive.
-    ids.retain(|id| !known.contains(id));
-    if !ids.is_empty() {
-        let rows = on.query(Sql::ArchivedLock, &[&ids]).await?;
-        jobs.extend(names::jobs_in(store, on, &rows).await?);
+    let mut missing: Vec<i64> = ids.iter().map(|id| id.0).collect();
+    let mut found = Found { jobs: HashMap::new(), leases: HashMap::new() };
+    let mut locked = Locked::default();
+    for _ in 0..LOCK_ROUNDS {
+        locked.add(on, &missing).await?;
+        let mut rows = on.query(Sql::JobFound, &[&missing]).await?;
+        rows.extend(on.query(Sql::JobRunning, &[&missing]).await?);
+        for (row, job) in rows.iter().zip(names::jobs_in(store, on, &rows).await?) {
+            let lease: Option<i64> = Columns::new(row).get(JobColumn::LeaseId)?;
+            if locked.holds(&job, lease) {
+                found.leases.extend(lease.map(|lease| (job.id, lease)));
+                found.jobs.insert(job.id, job);
+            }
+        }
+        missing.retain(|id| !found.jobs.contains_key(&JobId(*id)));
+        if missing.is_empty() || rows.is_empty() {
+            found.jobs.retain(|_, job| scope.covers(&job.tenant));
+            return Ok(found);
+        }
     }
-    Ok(Found(jobs.into_iter().filter(|job| scope.covers(&job.tenant)).map(|job| (job.id, job)).collect()))
+    Err(StoreError::unavailable("these jobs move too fast to be locked"))
+}
+
+/// What this transaction has locked.
+#[derive(Default)]
+struct Locked {
+    waiting: HashSet<i64>,
+    leases: HashSet<i64>,
+    archived: HashSet<i64>,
+}
+
+impl Locked {
+    async fn add(&mut self, on: On<'_>, ids: &[i64]) -> Result<(), StoreError> {
+        self.waiting.extend(column(&on.query(Sql::WaitingLock, &[&ids]).await?, "id")?);
+        self.leases.extend(column(&on.query(Sql::RunningLock, &[&ids]).await?, "id")?);
+        self.archived.extend(column(&on.query(Sql::ArchivedLock, &[&ids]).await?, "job_id")?);
+        Ok(())
+    }
+
+    fn holds(&self, job: &Job, lease: Option<i64>) -> bool {
+        match job.state {
+            State::Queued | State::Retrying => self.waiting.contains(&job.id.0),
+            State::Running => lease.is_some_and(|lease| self.leases.contains(&lease)),
+            State::Succeeded | State::Failed | State::Cancelled => self.archived.contains(&job.id.0),
+        }
+    }
+}
+
+fn column(rows: &[Row], name: &'static str) -> Result<Vec<i64>, StoreError> {
+    rows.iter().map(|row| Columns::new(row).get(name)).collect()
 }
 
 pub(in crate::store::postgres) async fn cancel(
@@ -48,8 +95,7 @@ pub(in crate::store::postgres) async fn cancel(
     scope: &Scope,
     ids: &[JobId],
 ) -> Result<Vec<Cancelled>, StoreError> {
-    partitions::finishing(store, || async {
-        partitions::ensure_partitions(store, [Class::Done]).await?;
+    again(|| async {
         let lent = store.pool.get().await?;
         let (begun, cancelled) = join!(lent.begin(), cancel_on(store, On::Own(&lent), scope, ids));
         lent.conclude(begun, cancelled).await
@@ -77,7 +123,10 @@ async fn cancel_on(store: &Inner, on: On<'_>, scope: &Scope, ids: &[JobId]) -> R
                 Cancelled::Now
             }
             CancelVerdict::AskToStop => {
-                asked.push(id.0);
+                // The same id again finds it asked.
+                if !std::mem::replace(&mut job.cancel_requested, true) {
+                    asked.push(*id);
+                }
                 Cancelled::Requested
             }
             CancelVerdict::Finished(state) => Cancelled::Finished(state),
@@ -88,7 +137,9 @@ async fn cancel_on(store: &Inner, on: On<'_>, scope: &Scope, ids: &[JobId]) -> R
         commit::end_waiting(store, on, &endings, &deliveries, &numbers).await?;
     }
     if !asked.is_empty() {
-        on.query(Sql::RequestCancel, &[&asked]).await?;
+        let leases: Vec<Option<i64>> = asked.iter().map(|id| found.leases.get(id).copied()).collect();
+        let ids: Vec<i64> = asked.iter().map(|id| id.0).collect();
+        on.query(Sql::RequestCancel, &[&ids, &leases]).await?;
     }
     Ok(results)
 }
@@ -114,6 +165,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
     let (mut requeued, mut sooner) = (Requeued::default(), RunNow::default());
     let mut tallies = Tallies::default();
     let mut paced = BTreeSet::new();
+    let mut undead = Vec::new();
     let mut results = Vec::with_capacity(replay.ids.len());
     for id in &replay.ids {
         let Some(job) = found.get(*id) else {
@@ -134,6 +186,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
                 requeued.push(*id, &allowance);
                 tallies.add(job.queue_id, &job.kind, Tally { replayed: 1, ..Tally::default() });
                 paced.insert(job.queue_id.0);
+                undead.extend(is_dead_letter(job).then_some(job.queue_id.0));
                 // The same id again finds it waiting.
                 (job.state, job.due_at) = (State::Queued, allowance.due_at);
                 Replayed::Queued
@@ -147,6 +200,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
             let until = requeued.due_at.iter().max().copied();
             on.query(Sql::QueuePace, &[&paced.into_iter().collect::<Vec<i64>>(), &until]).await?;
         }
+        commit::count_undead(store, on, &undead).await?;
         let count = requeued.id.len();
         note(on, now, &replay.by, ACTION, count, &replay.detail(count as u64, now)).await?;
     }
@@ -246,7 +300,7 @@ pub(in crate::store::postgres) async fn discard(
 async fn discard_on(store: &Inner, on: On<'_>, scope: &Scope, discard: &Discard) -> Result<Vec<Discarded>, StoreError> {
     let mut found = lock_jobs(store, on, scope, &discard.ids).await?;
     let now = store.now_on(on).await?;
-    let mut ids = Vec::new();
+    let (mut ids, mut undead) = (Vec::new(), Vec::new());
     let mut results = Vec::with_capacity(discard.ids.len());
     for id in &discard.ids {
         let Some(job) = found.get(*id) else {
@@ -256,6 +310,7 @@ async fn discard_on(store: &Inner, on: On<'_>, scope: &Scope, discard: &Discard)
         results.push(match verdict::discard(job.state, job.discarded_at.is_some()) {
             DiscardVerdict::Discard => {
                 ids.push(id.0);
+                undead.push(job.queue_id.0);
                 // The same id again finds it discarded.
                 job.discarded_at = Some(now);
                 Discarded::Done
@@ -266,6 +321,7 @@ async fn discard_on(store: &Inner, on: On<'_>, scope: &Scope, discard: &Discard)
     }
     if !ids.is_empty() {
         on.query(Sql::Discard, &[&now.as_millis(), &ids, &discard.reason]).await?;
+        commit::count_undead(store, on, &undead).await?;
         note(on, now, &discard.by, "discard", ids.len(), &discard.detail()).await?;
     }
     Ok(results)
@@ -299,6 +355,10 @@ async fn amend_on(store: &Inner, on: On<'_>, scope: &Scope, id: JobId, change: A
         }
         AmendVerdict::NotWaiting(state) => Ok(Amended::NotWaiting(state)),
     }
+}
+
+fn is_dead_letter(job: &Job) -> bool {
+    job.state == State::Failed && job.discarded_at.is_none()
 }
 
 /// An audit line.

@@ -1,160 +1,219 @@
 //! Transitions as arrays, as the statements of `commit.sql` take them.
 
 use crate::fingerprint::{fingerprint, normalise};
-use crate::job::LeaseId;
+use crate::job::Job;
+use crate::store::postgres::life::fence::Held;
 use crate::store::postgres::statements::arrays::arrays;
-use crate::store::postgres::upkeep::partitions::Class;
 use crate::store::{Commit, Keep};
 use windlass_core::job::{Kind, QueueName};
-use windlass_core::{JobId, Millis, Next, State, Timestamp};
+use windlass_core::{Millis, Next, State, Timestamp};
 
 arrays!(
-    /// Jobs that finish, as the statement `finish` takes them.
+    /// First attempts of one lease that succeed plainly, as the statement `succeed_first` takes them.
+    Firsts<'a> {
+        id: i64,
+        queue: i64,
+        started_at: i64,
+        finished_at: i64,
+    }
+);
+
+arrays!(
+    /// Attempts of one lease that succeed plainly, as the statement `succeed` takes them.
+    Successes<'a> {
+        id: i64,
+        queue: i64,
+        started_at: i64,
+        finished_at: i64,
+        number: i32,
+        retry: i32,
+        due_at: Option<i64>,
+        first_attempt_at: i64,
+        previous_delay: Option<i64>,
+        replays: Option<i32>,
+        priority: Option<i16>,
+    }
+);
+
+arrays!(
+    /// Attempts that end their jobs, as the statement `finish` takes them.
     Finishes<'a> {
         id: i64,
-        attempt: i32,
-        lease: Option<i64>,
-        stands: bool,
-        class: &'static str,
-        state: &'static str,
-        reason: Option<&'static str>,
-        finished_at: Option<i64>,
-        failures: i32,
-        crashes: i32,
+        lease: i64,
+        claimed_at: i64,
+        started_at: i64,
+        finished_at: i64,
+        number: i32,
+        retry: i32,
+        worker: &'a str,
+        status: &'static str,
+        why: String,
         error_class: Option<&'a str>,
         error: Option<&'a str>,
+        note: Option<&'a str>,
+        state: &'static str,
+        queue: i64,
+        due_at: Option<i64>,
+        first_attempt_at: i64,
+        previous_delay: Option<i64>,
+        failures: i32,
+        crashes: i32,
+        replays: Option<i32>,
+        priority: Option<i16>,
+        cancel_requested: bool,
+        reason: Option<&'static str>,
         result: Option<&'a str>,
         fingerprint: Option<String>,
         message: Option<String>,
         keep: bool,
-        has_attempt: bool,
-        status: Option<&'static str>,
-        retry: Option<i32>,
-        started_at: Option<i64>,
-        worker: Option<&'a str>,
-        why: Option<String>,
-        note: Option<&'a str>,
         trace: Option<&'a str>,
     }
 );
 
 arrays!(
-    /// Jobs that finish with a plain success, as the statement `succeed` takes them.
-    Successes<'a> {
-        id: i64,
-        attempt: i32,
-        lease: i64,
-        retry: i32,
-        started_at: i64,
-        finished_at: i64,
-        worker: &'a str,
-    }
-);
-
-arrays!(
-    /// Jobs that wait for another attempt, as the statement `wait` takes them.
+    /// Attempts after which their jobs wait, as the statement `wait` takes them.
     Waits<'a> {
         id: i64,
-        attempt: i32,
         lease: i64,
-        state: &'static str,
-        due_at: i64,
-        delay: i64,
-        failures: i32,
-        crashes: i32,
-        error_class: Option<&'a str>,
-        error: Option<&'a str>,
-        status: &'static str,
-        retry: i32,
+        claimed_at: i64,
         started_at: i64,
         finished_at: i64,
+        number: i32,
+        retry: i32,
         worker: &'a str,
+        status: &'static str,
         why: String,
+        next_run_at: i64,
+        delay: i64,
+        error_class: Option<&'a str>,
+        error: Option<&'a str>,
         note: Option<&'a str>,
-        /// `None` leaves what the job remembers.
-        remembered_delay: Option<i64>,
         trace: Option<&'a str>,
+        replay: Option<i32>,
     }
 );
 
-/// How a job ends: what `finish` needs, with or without an attempt.
-pub(in crate::store::postgres) struct Ending<'a> {
-    pub(in crate::store::postgres) id: JobId,
-    pub(in crate::store::postgres) attempt: u32,
-    pub(in crate::store::postgres) lease: Option<LeaseId>,
-    pub(in crate::store::postgres) stands: bool,
-    pub(in crate::store::postgres) next: Next,
-    pub(in crate::store::postgres) failures: u32,
-    pub(in crate::store::postgres) crashes: u32,
-    pub(in crate::store::postgres) keep: Keep,
-    /// Class and message of the dead letter.
+arrays!(
+    /// Jobs that wait again, as the statement `wait_again` takes them.
+    Waiting<'a> {
+        id: i64,
+        due_at: i64,
+        /// `None`: as it was stored.
+        priority: Option<i16>,
+        is_retrying: bool,
+        attempt: i32,
+        failures: i32,
+        crashes: i32,
+        replays: Option<i32>,
+        previous_delay: Option<i64>,
+        first_attempt_at: i64,
+    }
+);
+
+arrays!(
+    /// Waiting jobs that end without an attempt, as the statement `end_waiting` takes them.
+    Endings<'a> {
+        id: i64,
+        number: i32,
+        state: &'static str,
+        reason: Option<&'static str>,
+        queue: i64,
+        due_at: i64,
+        first_attempt_at: Option<i64>,
+        previous_delay: i64,
+        failures: i32,
+        crashes: i32,
+        replays: i32,
+        priority: i16,
+        fingerprint: Option<String>,
+        message: Option<String>,
+    }
+);
+
+impl Firsts<'_> {
+    pub(in crate::store::postgres) fn push(&mut self, commit: &Commit) {
+        self.id.push(commit.job.0);
+        self.queue.push(commit.queue.0);
+        self.started_at.push(commit.started_at.as_millis());
+        self.finished_at.push(commit.finished_at.as_millis());
+    }
+}
+
+impl Successes<'_> {
+    pub(in crate::store::postgres) fn push(&mut self, commit: &Commit, held: &Held) {
+        self.id.push(commit.job.0);
+        self.queue.push(commit.queue.0);
+        self.started_at.push(commit.started_at.as_millis());
+        self.finished_at.push(commit.finished_at.as_millis());
+        self.number.push(held.attempt);
+        self.retry.push(commit.retry as i32);
+        self.due_at.push(held.due_at);
+        self.first_attempt_at.push(held.began_at());
+        self.previous_delay.push(held.previous_delay);
+        self.replays.push(held.replays);
+        self.priority.push(held.priority);
+    }
+}
+
+/// What a dead letter is known by: class and message of its error, its kind and its queue.
+pub(in crate::store::postgres) struct Dead<'a> {
     pub(in crate::store::postgres) error: (Option<&'a str>, Option<&'a str>),
     pub(in crate::store::postgres) kind: &'a Kind,
     pub(in crate::store::postgres) queue: &'a QueueName,
 }
 
-impl<'a> Finishes<'a> {
-    pub(in crate::store::postgres) fn end(&mut self, ending: &Ending<'_>) {
-        let state = ending.next.state();
-        let is_failed = state == State::Failed;
-        let (class, message) = (ending.error.0.unwrap_or_default(), ending.error.1.unwrap_or_default());
-        self.id.push(ending.id.0);
-        self.attempt.push(ending.attempt as i32);
-        self.lease.push(ending.lease.map(|lease| lease.0));
-        self.stands.push(ending.stands);
-        self.class.push(Class::of(state).unwrap_or(Class::Done).as_str());
-        self.state.push(state.as_str());
-        self.reason.push(match ending.next {
-            Next::Failed(reason) => Some(reason.as_str()),
-            Next::Succeeded | Next::Cancelled | Next::Wait { .. } => None,
-        });
-        self.failures.push(ending.failures as i32);
-        self.crashes.push(ending.crashes as i32);
-        self.fingerprint.push(is_failed.then(|| fingerprint(class, message, ending.kind, ending.queue)));
-        self.message.push(is_failed.then(|| normalise(message)));
-        self.keep.push(ending.keep != Keep::Drop);
-    }
-
-    pub(in crate::store::postgres) fn with_attempt(&mut self, commit: &'a Commit) {
-        self.finished_at.push(Some(commit.finished_at.as_millis()));
-        self.error_class.push(commit.error_class.as_deref());
-        self.error.push(commit.error.as_deref());
-        self.result.push(commit.result.as_deref());
-        self.has_attempt.push(true);
-        self.status.push(Some(commit.transition.status.as_str()));
-        self.retry.push(Some(commit.retry as i32));
-        self.started_at.push(Some(commit.started_at.as_millis()));
-        self.worker.push(Some(&commit.worker));
-        self.why.push(Some(commit.transition.why.to_string()));
-        self.note.push(commit.note.as_deref());
-        self.trace.push(commit.trace.as_deref());
-    }
-
-    pub(in crate::store::postgres) fn without_attempt(&mut self) {
-        self.finished_at.push(None);
-        self.error_class.push(None);
-        self.error.push(None);
-        self.result.push(None);
-        self.has_attempt.push(false);
-        self.status.push(None);
-        self.retry.push(None);
-        self.started_at.push(None);
-        self.worker.push(None);
-        self.why.push(None);
-        self.note.push(None);
-        self.trace.push(None);
+impl Dead<'_> {
+    /// The fingerprint and message of a job that ends in this state, if it fails.
+    fn marks(&self, state: State) -> (Option<String>, Option<String>) {
+        if state != State::Failed {
+            return (None, None);
+        }
+        let (class, message) = (self.error.0.unwrap_or_default(), self.error.1.unwrap_or_default());
+        (Some(fingerprint(class, message, self.kind, self.queue)), Some(normalise(message)))
     }
 }
 
-impl<'a> Successes<'a> {
-    pub(in crate::store::postgres) fn push(&mut self, commit: &'a Commit) {
+const fn reason(next: Next) -> Option<&'static str> {
+    match next {
+        Next::Failed(reason) => Some(reason.as_str()),
+        Next::Succeeded | Next::Cancelled | Next::Wait { .. } => None,
+    }
+}
+
+impl<'a> Finishes<'a> {
+    pub(in crate::store::postgres) fn push(&mut self, commit: &'a Commit, held: &Held, dead: &Dead<'_>, keep: Keep) {
+        let transition = &commit.transition;
+        let state = transition.next.state();
+        let (fingerprint, message) = dead.marks(state);
         self.id.push(commit.job.0);
-        self.attempt.push(commit.attempt as i32);
         self.lease.push(commit.lease.0);
-        self.retry.push(commit.retry as i32);
+        self.claimed_at.push(held.claimed_at);
         self.started_at.push(commit.started_at.as_millis());
         self.finished_at.push(commit.finished_at.as_millis());
+        self.number.push(held.attempt);
+        self.retry.push(commit.retry as i32);
         self.worker.push(&commit.worker);
+        self.status.push(transition.status.as_str());
+        self.why.push(transition.why.to_string());
+        self.error_class.push(commit.error_class.as_deref());
+        self.error.push(commit.error.as_deref());
+        self.note.push(commit.note.as_deref());
+        self.state.push(state.as_str());
+        self.queue.push(commit.queue.0);
+        self.due_at.push(held.due_at);
+        self.first_attempt_at.push(held.began_at());
+        self.previous_delay.push(held.previous_delay);
+        self.failures.push(transition.failures as i32);
+        self.crashes.push(transition.crashes as i32);
+        self.replays.push(held.replays);
+        self.priority.push(held.priority);
+        self.cancel_requested.push(held.is_cancelled);
+        self.reason.push(reason(transition.next));
+        self.result.push(commit.result.as_deref());
+        self.fingerprint.push(fingerprint);
+        self.message.push(message);
+        self.keep.push(keep != Keep::Drop);
+        self.trace.push(commit.trace.as_deref());
     }
 }
 
@@ -162,29 +221,66 @@ impl<'a> Waits<'a> {
     pub(in crate::store::postgres) fn push(
         &mut self,
         commit: &'a Commit,
-        state: State,
+        held: &Held,
         due_at: Timestamp,
         delay: Millis,
     ) {
         let transition = &commit.transition;
         self.id.push(commit.job.0);
-        self.attempt.push(commit.attempt as i32);
         self.lease.push(commit.lease.0);
-        self.state.push(state.as_str());
-        self.due_at.push(due_at.as_millis());
-        self.delay.push(delay.get() as i64);
-        self.failures.push(transition.failures as i32);
-        self.crashes.push(transition.crashes as i32);
-        self.error_class.push(commit.error_class.as_deref());
-        self.error.push(commit.error.as_deref());
-        self.status.push(transition.status.as_str());
-        self.retry.push(commit.retry as i32);
+        self.claimed_at.push(held.claimed_at);
         self.started_at.push(commit.started_at.as_millis());
         self.finished_at.push(commit.finished_at.as_millis());
+        self.number.push(held.attempt);
+        self.retry.push(commit.retry as i32);
         self.worker.push(&commit.worker);
+        self.status.push(transition.status.as_str());
         self.why.push(transition.why.to_string());
+        self.next_run_at.push(due_at.as_millis());
+        self.delay.push(delay.get() as i64);
+        self.error_class.push(commit.error_class.as_deref());
+        self.error.push(commit.error.as_deref());
         self.note.push(commit.note.as_deref());
         self.trace.push(commit.trace.as_deref());
-        self.remembered_delay.push(transition.next.remembered_delay().map(|delay| delay.get() as i64));
+        self.replay.push(held.replays);
+    }
+}
+
+impl Waiting<'_> {
+    pub(in crate::store::postgres) fn push(&mut self, commit: &Commit, held: &Held, state: State, due_at: Timestamp) {
+        let transition = &commit.transition;
+        let remembered = transition.next.remembered_delay().map(|delay| delay.get() as i64);
+        self.id.push(commit.job.0);
+        self.due_at.push(due_at.as_millis());
+        self.priority.push(held.priority);
+        self.is_retrying.push(state == State::Retrying);
+        self.attempt.push(held.attempt);
+        self.failures.push(transition.failures as i32);
+        self.crashes.push(transition.crashes as i32);
+        self.replays.push(held.replays);
+        self.previous_delay.push(remembered.or(held.previous_delay));
+        self.first_attempt_at.push(held.began_at());
+    }
+}
+
+impl Endings<'_> {
+    pub(in crate::store::postgres) fn push(&mut self, job: &Job, next: Next) {
+        let state = next.state();
+        let error = (job.error_class.as_deref(), job.error.as_deref());
+        let (fingerprint, message) = Dead { error, kind: &job.kind, queue: &job.queue }.marks(state);
+        self.id.push(job.id.0);
+        self.number.push(job.attempt as i32);
+        self.state.push(state.as_str());
+        self.reason.push(reason(next));
+        self.queue.push(job.queue_id.0);
+        self.due_at.push(job.due_at.as_millis());
+        self.first_attempt_at.push(job.first_attempt_at.map(Timestamp::as_millis));
+        self.previous_delay.push(job.previous_delay.get() as i64);
+        self.failures.push(job.failures as i32);
+        self.crashes.push(job.crashes as i32);
+        self.replays.push(job.replays as i32);
+        self.priority.push(job.priority.rank());
+        self.fingerprint.push(fingerprint);
+        self.message.push(message);
     }
 }

@@ -1,4 +1,5 @@
-//! Depths: how full each queue is, without counting what may be large. The number of live jobs is known from tallies.
+//! Depths: how full each queue is, without counting what may be large. The numbers of live jobs, of running ones and of
+//! dead letters are known from tallies.
 //! Of the waiting jobs the smaller part is counted, the due jobs or those for later; the other part is the rest. All in
 //! one snapshot.
 
@@ -28,8 +29,6 @@ struct Known {
     queue: i64,
     live: i64,
     running: i64,
-    /// Running jobs that are due later: the clock was set back.
-    early: i64,
     dead: i64,
     /// Jobs that are due later, and whether there are more than were counted.
     later: i64,
@@ -58,7 +57,6 @@ async fn depths_on(store: &Inner, on: On<'_>, scope: &Scope) -> Result<Vec<Depth
             queue: c.get("queue_id")?,
             live: c.get("live")?,
             running: c.get("running")?,
-            early: c.get("early")?,
             dead: c.get("dead")?,
             later: c.get("later")?,
             is_many: c.get("is_many")?,
@@ -73,11 +71,11 @@ async fn depths_on(store: &Inner, on: On<'_>, scope: &Scope) -> Result<Vec<Depth
 /// known first.
 async fn many_for_later(on: On<'_>, now: i64, queues: &[Known]) -> Result<HashMap<i64, i64>, StoreError> {
     let mut many: HashMap<i64, i64> =
-        queues.iter().filter(|known| known.is_many).map(|known| (known.queue, known.live)).collect();
+        queues.iter().filter(|known| known.is_many).map(|known| (known.queue, known.live - known.running)).collect();
     let (mut later, mut limit) = (HashMap::new(), FEW);
     while !many.is_empty() {
         for (queue, due) in side(on, Sql::DepthDue, now, &many, limit).await? {
-            later.extend(many.remove(&queue).map(|live| (queue, live - due)));
+            later.extend(many.remove(&queue).map(|waiting| (queue, waiting - due)));
         }
         limit = limit.saturating_mul(MORE);
         if !many.is_empty() {
@@ -112,7 +110,7 @@ async fn side(
 impl Known {
     /// `later`: jobs that are due later, if there are many.
     fn depth(&self, later: Option<i64>) -> Depth {
-        let later = (later.unwrap_or(self.later) - self.early).max(0);
+        let later = later.unwrap_or(self.later).max(0);
         let due = (self.live - self.running - later).max(0);
         Depth {
             queue: QueueId(self.queue),

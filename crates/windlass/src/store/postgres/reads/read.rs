@@ -3,7 +3,7 @@
 use crate::job::{Job, LeaseId};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
-use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::names;
 use crate::store::postgres::registry;
 use crate::store::postgres::statements::Sql;
@@ -11,6 +11,7 @@ use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{DeadCount, DeadGroup, Holder, JobFilter, KeyedJob, Order, Page, Queue, Scope, Steps, StoreError};
+use futures_util::join;
 use std::collections::HashSet;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, JobId, State, Timestamp};
@@ -58,8 +59,8 @@ pub(in crate::store::postgres) async fn job(
     let ids = [id.0];
     again(|| async {
         let lent = store.pool.get().await?;
-        // A job that moves between the two reads is found by reading the first table again.
-        for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
+        // A job that stops running between the two reads is found by the first one again.
+        for sql in [Sql::JobFound, Sql::JobRunning, Sql::JobFound] {
             let rows = lent.query(sql, &[&ids.as_slice()]).await?;
             let jobs = names::jobs_in(store, On::Own(&lent), &rows).await?;
             if let Some(job) = jobs.into_iter().next() {
@@ -99,8 +100,8 @@ pub(in crate::store::postgres) async fn jobs_by_id(
         let lent = store.pool.get().await?;
         let mut found: Vec<Job> = Vec::with_capacity(ids.len());
         let mut missing = ids.clone();
-        // As for one job: one that moves between the two reads is found by reading the first table again.
-        for sql in [Sql::JobLive, Sql::JobArchived, Sql::JobLive] {
+        // As for one job.
+        for sql in [Sql::JobFound, Sql::JobRunning, Sql::JobFound] {
             if missing.is_empty() {
                 break;
             }
@@ -156,26 +157,26 @@ pub(in crate::store::postgres) async fn jobs(
     };
     again(|| async {
         let lent = store.pool.get().await?;
-        let rows = lent
-            .query(
-                sql,
-                &[
-                    &after,
-                    &limit,
-                    &wants_live,
-                    &f.states,
-                    &f.queues,
-                    &f.kind,
-                    &f.class,
-                    &f.since,
-                    &f.schedule,
-                    &f.parent,
-                    &filter.dead_letters,
-                    &f.fingerprint,
-                ],
-            )
-            .await?;
-        names::jobs_in(store, On::Own(&lent), &rows).await
+        let params: Params<'_> = &[
+            &after,
+            &limit,
+            &wants_live,
+            &f.states,
+            &f.queues,
+            &f.kind,
+            &f.class,
+            &f.since,
+            &f.schedule,
+            &f.parent,
+            &filter.dead_letters,
+            &f.fingerprint,
+        ];
+        let work = async {
+            let rows = lent.query(sql, params).await?;
+            names::jobs_in(store, On::Own(&lent), &rows).await
+        };
+        let (begun, jobs) = join!(lent.begin_reading(), work);
+        lent.conclude(begun, jobs).await
     })
     .await
 }
@@ -199,8 +200,7 @@ pub(in crate::store::postgres) async fn schedule_attempts(
     schedule: JobId,
     limit: u32,
 ) -> Result<Vec<(JobId, Attempt)>, StoreError> {
-    let params: crate::store::postgres::connection::pool::Params<'_> =
-        &[&schedule.0, &i64::from(limit), &tenant_of(scope)];
+    let params: Params<'_> = &[&schedule.0, &i64::from(limit), &tenant_of(scope)];
     let rows = store.read(Sql::ScheduleAttempts, params).await?;
     rows.iter().rev().map(rows::attempt).collect()
 }
@@ -216,9 +216,13 @@ pub(in crate::store::postgres) async fn dead_groups(
     }
     let f = Filter::new(filter, queues_meant(store, scope, filter).await?);
     let limit = i64::from(limit);
-    let params: crate::store::postgres::connection::pool::Params<'_> =
-        &[&limit, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint];
-    let rows = store.read(Sql::DeadGroups, params).await?;
+    let params: Params<'_> = &[&limit, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint];
+    let rows = again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, rows) = join!(lent.begin_reading(), lent.query(Sql::DeadGroups, params));
+        lent.conclude(begun, rows).await
+    })
+    .await?;
     rows.iter().map(dead_group).collect()
 }
 
@@ -234,7 +238,7 @@ pub(in crate::store::postgres) async fn dead_series(
     let f = Filter::new(filter, queues_meant(store, scope, filter).await?);
     let (from, length) = (steps.from.as_millis(), steps.length.get() as i64);
     let end = from + length * i64::from(steps.count);
-    let params: crate::store::postgres::connection::pool::Params<'_> =
+    let params: Params<'_> =
         &[&from, &f.queues, &f.kind, &f.class, &f.since, &f.schedule, &f.parent, &f.fingerprint, &length, &end];
     let rows = store.read(Sql::DeadSeries, params).await?;
     let count = |row: &Row| {

@@ -1,8 +1,59 @@
+-- name: taken
+-- Part of claims: what is known of a job that waited.
+w.id, w.queue_id, w.due_at, w.priority, w.attempt, w.failures, w.crashes, w.replays, w.previous_delay, w.first_attempt_at
+
+-- name: leasing
+-- Part of claims: the leases of the jobs in `taken`, by the values in `clock`; and the count of what now runs. How the jobs
+-- waited is written down only if one of them had been claimed, changed or replayed before.
+past AS MATERIALIZED (SELECT EXISTS (SELECT FROM taken t WHERE t.attempt IS NOT NULL) AS is_any),
+leased AS (
+    INSERT INTO {schema}.leases (id, claimed_at, worker, job_ids, attempts, failures, crashes, replays, previous_delays,
+                            first_attempts_at, dues_at, priorities)
+    SELECT t.lease_id, clock.now, clock.worker, array_agg(t.id), NULL::integer[], NULL::integer[], NULL::integer[], NULL::integer[],
+           NULL::bigint[], NULL::bigint[], NULL::bigint[], NULL::smallint[]
+    FROM clock, taken t
+    WHERE NOT (SELECT is_any FROM past)
+    GROUP BY t.lease_id, clock.now, clock.worker
+    UNION ALL
+    SELECT t.lease_id, clock.now, clock.worker, array_agg(t.id), array_agg(coalesce(t.attempt, 0) + 1), array_agg(t.failures),
+           array_agg(t.crashes), array_agg(t.replays), array_agg(t.previous_delay), array_agg(t.first_attempt_at), array_agg(t.due_at),
+           array_agg(t.priority)
+    FROM clock, taken t
+    WHERE (SELECT is_any FROM past)
+    GROUP BY t.lease_id, clock.now, clock.worker
+    RETURNING id
+),
+ends AS (
+    INSERT INTO {schema}.lease_ends (id, expires_at, length_ms)
+    SELECT l.id, clock.now + clock.length, clock.length FROM clock, leased l
+),
+counted AS (
+    INSERT INTO {schema}.tally_deltas (at, queue_id, kind, claimed)
+    SELECT clock.now, t.queue_id, '', count(*) FROM clock, taken t GROUP BY clock.now, t.queue_id
+)
+
+-- name: claimed_rows
+-- Part of claims: the jobs in `taken` as they now run.
+SELECT t.rank, t.id, t.queue_id, j.kind, j.payload, t.priority, 'running'::text AS state, j.at_most_once, j.policy_id, j.retry_line,
+       coalesce(t.attempt, 0) + 1 AS attempt, coalesce(t.failures, 0) AS failures, coalesce(t.crashes, 0) AS crashes,
+       coalesce(t.replays, 0) AS replays, j.created_at, t.due_at, coalesce(t.first_attempt_at, clock.now) AS first_attempt_at,
+       clock.now AS claimed_at, coalesce(t.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms, j.idempotency_key,
+       false AS cancel_requested, t.lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent
+FROM clock CROSS JOIN taken t
+JOIN {schema}.jobs j ON j.id = ANY (ARRAY[t.id])
+LEFT JOIN LATERAL (
+    SELECT a.error_class, a.error
+    FROM {schema}.attempts a
+    WHERE a.job_id = ANY (ARRAY[t.id]) AND a.error_class IS NOT NULL
+    ORDER BY a.number DESC
+    LIMIT 1
+) e ON t.attempt > 0
+
 -- name: claim_due
 -- Takes due jobs, share by share, under new leases. Returns one row even if nothing is due: the time. Takes nothing and
 -- sets `needs_full_walk` where the order needs a closer look: jobs that lost a worker before are due and some may be
 -- taken, or an at-most-once job lies beyond the free slots of its share.
-WITH clock AS MATERIALIZED (SELECT {now} AS now),
+WITH clock AS MATERIALIZED (SELECT {now} AS now, $7::text AS worker, $8::bigint AS length),
 shares AS MATERIALIZED (
     SELECT t.share, t.queue_id, t.slots, t.slots + t.ahead AS wanted, clock.now
     FROM clock, unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS t (queue_id, slots, ahead, share)
@@ -17,15 +68,15 @@ due AS MATERIALIZED (
         SELECT j.spot, j.at_most_once
         FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
         CROSS JOIN LATERAL (
-            SELECT j.ctid AS spot, j.at_most_once
-            FROM {schema}.jobs j
-            WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= t.now
-              AND (j.due_at, j.id) >= (($11::bigint[])[(t.share - 1) * 5 + level.place], ($12::bigint[])[(t.share - 1) * 5 + level.place])
-              AND j.state <> 'running' AND j.crashes = 0
-              AND (j.start_by IS NULL OR j.start_by > t.now OR j.first_attempt_at IS NOT NULL)
-            ORDER BY j.due_at, j.id
+            SELECT w.ctid AS spot, w.at_most_once
+            FROM {schema}.waiting w
+            WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now
+              AND (w.due_at, w.id) >= (($11::bigint[])[(t.share - 1) * 5 + level.place], ($12::bigint[])[(t.share - 1) * 5 + level.place])
+              AND (w.crashes IS NULL OR w.crashes = 0)
+              AND (w.start_by IS NULL OR w.start_by > t.now)
+            ORDER BY w.due_at, w.id
             LIMIT t.wanted
-            FOR UPDATE OF j SKIP LOCKED
+            FOR UPDATE OF w SKIP LOCKED
         ) j
         LIMIT t.wanted
     ) d
@@ -37,11 +88,10 @@ full_walk AS MATERIALIZED (
                FROM shares t
                CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
                CROSS JOIN LATERAL (
-                   SELECT FROM {schema}.jobs j
-                   WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= t.now AND j.crashes > 0
-                     AND j.state <> 'running'
+                   SELECT FROM {schema}.waiting w
+                   WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now AND w.crashes > 0
                    LIMIT 1
-               ) j
+               ) w
            )
            OR EXISTS (SELECT FROM due WHERE at_most_once) AND EXISTS (
                SELECT
@@ -49,24 +99,16 @@ full_walk AS MATERIALIZED (
                WHERE d.at_most_once AND d.place > d.slots
            ) AS needs_full_walk
 ),
-claimed AS (
-    UPDATE {schema}.jobs j
-    SET state = 'running', attempt = j.attempt + 1, claimed_at = clock.now,
-        first_attempt_at = coalesce(j.first_attempt_at, clock.now),
-        lease_id = ($9::bigint[])[CASE WHEN $10::boolean THEN 1 ELSE due.rank END]
-    FROM due, clock, full_walk
+taken AS (
+    DELETE FROM {schema}.waiting w
+    USING due, full_walk
     -- The rows are locked: they stay where they are, and need not be looked up again.
-    WHERE j.ctid = due.spot AND NOT full_walk.needs_full_walk
-    RETURNING due.rank, {live}
+    WHERE w.ctid = due.spot AND NOT full_walk.needs_full_walk
+    RETURNING due.rank, ($9::bigint[])[CASE WHEN $10::boolean THEN 1 ELSE due.rank END] AS lease_id, {taken}
 ),
-leased AS (
-    INSERT INTO {schema}.leases (id, worker, expires_at, length_ms, job_ids)
-    SELECT c.lease_id, $7::text, clock.now + $8::bigint, $8::bigint, array_agg(c.id)
-    FROM claimed c, clock
-    GROUP BY c.lease_id, clock.now
-)
+{leasing}
 SELECT {claimed}, clock.now, full_walk.needs_full_walk, c.rank
-FROM clock CROSS JOIN full_walk LEFT JOIN claimed c ON true
+FROM clock CROSS JOIN full_walk LEFT JOIN ({claimed_rows}) c ON true
 
 -- name: claim_pick
 -- Every due job that a claim could take, locked. Which of them it takes is decided by the core rule.
@@ -82,59 +124,53 @@ CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
     SELECT a.id, a.priority, a.due_at, a.at_most_once, a.crashes
     FROM (
-        SELECT j.id, j.priority, j.due_at, j.at_most_once, j.crashes
-        FROM {schema}.jobs j
-        WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= $1::bigint
-          AND j.state <> 'running' AND j.crashes = 0
-          AND (j.start_by IS NULL OR j.start_by > $1::bigint OR j.first_attempt_at IS NOT NULL)
-        ORDER BY j.due_at, j.id
+        SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
+        FROM {schema}.waiting w
+        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
+          AND (w.crashes IS NULL OR w.crashes = 0)
+          AND (w.start_by IS NULL OR w.start_by > $1::bigint)
+        ORDER BY w.due_at, w.id
         LIMIT t.wanted
-        FOR UPDATE OF j SKIP LOCKED
+        FOR UPDATE OF w SKIP LOCKED
     ) a
     UNION
     SELECT b.id, b.priority, b.due_at, b.at_most_once, b.crashes
     FROM (
-        SELECT j.id, j.priority, j.due_at, j.at_most_once, j.crashes
-        FROM {schema}.jobs j
-        WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= $1::bigint
-          AND j.state <> 'running' AND j.crashes = 0 AND NOT j.at_most_once
-          AND (j.start_by IS NULL OR j.start_by > $1::bigint OR j.first_attempt_at IS NOT NULL)
-        ORDER BY j.due_at, j.id
+        SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
+        FROM {schema}.waiting w
+        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
+          AND (w.crashes IS NULL OR w.crashes = 0) AND NOT w.at_most_once
+          AND (w.start_by IS NULL OR w.start_by > $1::bigint)
+        ORDER BY w.due_at, w.id
         LIMIT t.wanted
-        FOR UPDATE OF j SKIP LOCKED
+        FOR UPDATE OF w SKIP LOCKED
     ) b
     UNION
     SELECT c.id, c.priority, c.due_at, c.at_most_once, c.crashes
     FROM (
-        SELECT j.id, j.priority, j.due_at, j.at_most_once, j.crashes
-        FROM {schema}.jobs j
-        WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at <= $1::bigint
-          AND j.state <> 'running' AND j.crashes > 0
-          AND (j.start_by IS NULL OR j.start_by > $1::bigint OR j.first_attempt_at IS NOT NULL)
-        ORDER BY j.due_at, j.id
+        SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
+        FROM {schema}.waiting w
+        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
+          AND w.crashes > 0
+          AND (w.start_by IS NULL OR w.start_by > $1::bigint)
+        ORDER BY w.due_at, w.id
         LIMIT least(t.wanted, $5::bigint)
-        FOR UPDATE OF j SKIP LOCKED
+        FOR UPDATE OF w SKIP LOCKED
     ) c
 ) d
 
 -- name: claim_take
 -- Takes these jobs, which this transaction has locked, under these leases.
-WITH claimed AS (
-    UPDATE {schema}.jobs j
-    SET state = 'running', attempt = j.attempt + 1, claimed_at = $1::bigint, lease_id = i.lease_id,
-        first_attempt_at = coalesce(j.first_attempt_at, $1::bigint)
-    FROM unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS i (id, lease_id, rank)
-    WHERE j.id = ANY (ARRAY[i.id])
-    RETURNING i.rank, {live}
+WITH clock AS MATERIALIZED (SELECT $1::bigint AS now, $4::text AS worker, $5::bigint AS length),
+taken AS (
+    DELETE FROM {schema}.waiting w
+    USING unnest($2::bigint[], $3::bigint[]) WITH ORDINALITY AS i (id, lease_id, rank)
+    WHERE w.id = ANY (ARRAY[i.id])
+    RETURNING i.rank, i.lease_id, {taken}
 ),
-leased AS (
-    INSERT INTO {schema}.leases (id, worker, expires_at, length_ms, job_ids)
-    SELECT c.lease_id, $4::text, $1::bigint + $5::bigint, $5::bigint, array_agg(c.id ORDER BY c.rank)
-    FROM claimed c
-    GROUP BY c.lease_id
-)
+{leasing}
 SELECT {claimed}, c.rank
-FROM claimed c
+FROM clock CROSS JOIN ({claimed_rows}) c
 
 -- name: next_due
 -- When the first waiting job of these queues falls due after now: one index probe per queue and priority.
@@ -143,10 +179,10 @@ FROM unnest($2::bigint[]) AS t (queue_id)
 JOIN {schema}.queues q ON q.id = t.queue_id AND NOT q.paused
 CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
-    SELECT j.due_at
-    FROM {schema}.jobs j
-    WHERE j.queue_id = t.queue_id AND j.priority = level.priority AND j.due_at > $1::bigint AND j.state <> 'running'
-    ORDER BY j.due_at, j.id
+    SELECT w.due_at
+    FROM {schema}.waiting w
+    WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at > $1::bigint
+    ORDER BY w.due_at, w.id
     LIMIT 1
 ) d
 

@@ -1,148 +1,139 @@
--- name: finish
--- Jobs whose attempt still holds move to the archive with their attempts. An id without a row back does not hold, or a
--- cancel was requested that its transition does not honour.
-WITH clock AS MATERIALIZED (SELECT {now} AS now),
-gone AS (
-    DELETE FROM {schema}.jobs j
-    USING clock,
-          unnest($2::bigint[], $3::integer[], $4::bigint[], $5::boolean[], $6::text[], $7::text[], $8::text[], $9::bigint[],
-                 $10::integer[], $11::integer[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::boolean[],
-                 $18::boolean[], $19::text[], $20::integer[], $21::bigint[], $22::text[], $23::text[], $24::text[],
-                 $25::text[])
-          AS i (id, attempt, lease_id, stands, class, state, reason, finished_at, failures, crashes, error_class, error, result,
-                fingerprint, message, keep, has_attempt, status, retry, started_at, worker, why, note, trace)
-    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id IS NOT DISTINCT FROM i.lease_id
-      AND (i.stands OR NOT j.cancel_requested)
-    RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
-              j.start_by, j.timeout_ms, j.schedule_id, j.parent_id, j.attempt, j.replays, j.priority, j.at_most_once,
-              j.cancel_requested, j.kind, j.payload, j.idempotency_key, j.http, j.webhook, j.traceparent, j.retry_line,
-              coalesce(i.error_class, j.error_class) AS last_class,
-              CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END AS last_error,
-              i.class, i.state, i.reason, clock.now AS finished_at, i.finished_at AS ended_at, i.failures, i.crashes, i.error_class,
-              i.error, i.result, i.fingerprint, i.message, i.keep, i.has_attempt, i.status, i.retry, i.started_at, i.worker, i.why, i.note,
-              i.trace
-),
-archived AS (
-    INSERT INTO {schema}.archive (class, id, queue_id, due_at, created_at, finished_at, policy_id, claimed_at, first_attempt_at,
-        previous_delay, start_by, timeout_ms, schedule_id, parent_id, attempt, failures, crashes, replays, priority, at_most_once,
-        cancel_requested, state, reason, kind, payload, idempotency_key, error_class, error, result, http, webhook, traceparent,
-        retry_line, fingerprint, message)
-    SELECT g.class, g.id, g.queue_id, g.due_at, g.created_at, g.finished_at, g.policy_id, g.claimed_at, g.first_attempt_at,
-        g.previous_delay, g.start_by, g.timeout_ms, g.schedule_id, g.parent_id, g.attempt, g.failures, g.crashes, g.replays,
-        g.priority, g.at_most_once, g.cancel_requested, g.state, g.reason, g.kind, g.payload, g.idempotency_key, g.last_class,
-        g.last_error, g.result, g.http, g.webhook, g.traceparent, g.retry_line, g.fingerprint, g.message
-    FROM gone g
-    WHERE g.keep
-),
-ledger AS (
-    INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, lease_id, status,
-        worker, why, error_class, error, note, trace, replay)
-    SELECT g.class, g.finished_at, g.id, g.attempt, g.retry, g.started_at, g.ended_at, g.lease_id, g.status, g.worker, g.why,
-        g.error_class, g.error, g.note, g.trace, g.replays
-    FROM gone g
-    WHERE g.keep AND g.has_attempt
-),
-earlier AS (
-    DELETE FROM {schema}.attempts a
-    USING gone g
-    WHERE a.job_id = ANY (ARRAY[g.id]) AND (g.attempt > 1 OR NOT g.has_attempt)
-    RETURNING g.class, g.finished_at AS job_finished_at, g.keep, a.job_id, a.number, a.retry, a.started_at, a.finished_at,
-        a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker, a.why, a.error_class, a.error, a.note, a.trace, a.replay
-),
-moved AS (
-    INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, next_run_at,
-        delay_ms, lease_id, status, worker, why, error_class, error, note, trace, replay)
-    SELECT e.class, e.job_finished_at, e.job_id, e.number, e.retry, e.started_at, e.finished_at, e.next_run_at, e.delay_ms,
-        e.lease_id, e.status, e.worker, e.why, e.error_class, e.error, e.note, e.trace, e.replay
-    FROM earlier e
-    WHERE e.keep
-)
-SELECT g.id, g.schedule_id FROM gone g
+-- name: lease_lock
+-- What leases hold, locked so that nobody reaps them or cancels their jobs until this transaction ends. A job of theirs
+-- runs if its attempt has not ended. Also whether a schedule waits for the end of its only run.
+SELECT l.id, l.claimed_at, l.job_ids, l.attempts, l.replays, l.previous_delays, l.first_attempts_at, l.dues_at, l.priorities, l.cancels,
+       EXISTS (SELECT FROM {schema}.schedules s WHERE s.one_shot AND s.next_at IS NULL) AS has_spent
+FROM {schema}.leases l
+WHERE l.id = ANY ($1::bigint[])
+ORDER BY l.id
+FOR KEY SHARE OF l
+
+-- name: succeed_first
+-- First attempts of one lease that left nothing but their success, of jobs that were as they had been stored. An id
+-- without a row back had ended before.
+INSERT INTO {schema}.attempts (job_id, lease_id, claimed_at, started_at, finished_at, number, retry, worker, state, queue_id, ended_at)
+SELECT i.id, $2::bigint, $3::bigint, i.started_at, i.finished_at, 1, 0, $4::text, 'succeeded', i.queue_id, clock.now
+FROM (SELECT {now} AS now) clock,
+     unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) AS i (id, queue_id, started_at, finished_at)
+ON CONFLICT (job_id, number) DO NOTHING
+RETURNING job_id
 
 -- name: succeed
--- Jobs whose attempt still holds, and left nothing but its success, move to the archive; the attempt is kept in the
--- job's own row. An id without a row back does not hold. A success stands whether or not a cancel was requested.
-WITH clock AS MATERIALIZED (SELECT {now} AS now),
-gone AS (
-    DELETE FROM {schema}.jobs j
-    USING unnest($2::bigint[], $3::integer[], $4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::text[])
-          AS i (id, attempt, lease_id, retry, started_at, finished_at, worker)
-    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id = i.lease_id
-    RETURNING j.id, j.queue_id, j.due_at, j.created_at, j.policy_id, j.lease_id, j.claimed_at, j.first_attempt_at, j.previous_delay,
-              j.start_by, j.timeout_ms, j.schedule_id, j.parent_id, j.attempt, j.failures, j.replays, j.priority, j.at_most_once,
-              j.cancel_requested, j.kind, j.payload, j.idempotency_key, j.error_class, j.error, j.http, j.webhook, j.traceparent,
-              j.retry_line, i.retry, i.started_at, i.finished_at, i.worker
-),
-archived AS (
-    INSERT INTO {schema}.archive (class, id, queue_id, due_at, created_at, finished_at, policy_id, claimed_at, first_attempt_at,
-        previous_delay, start_by, timeout_ms, schedule_id, parent_id, attempt, failures, crashes, replays, priority, at_most_once,
-        cancel_requested, state, kind, payload, idempotency_key, error_class, error, http, webhook, traceparent, retry_line,
-        last_retry, last_started_at, last_finished_at, last_lease_id, last_worker)
-    SELECT 'done', g.id, g.queue_id, g.due_at, g.created_at, clock.now, g.policy_id, g.claimed_at, g.first_attempt_at,
-        g.previous_delay, g.start_by, g.timeout_ms, g.schedule_id, g.parent_id, g.attempt, g.failures, 0, g.replays, g.priority,
-        g.at_most_once, g.cancel_requested, 'succeeded', g.kind, g.payload, g.idempotency_key, g.error_class, g.error, g.http,
-        g.webhook, g.traceparent, g.retry_line, g.retry, g.started_at, g.finished_at, g.lease_id, g.worker
-    FROM clock, gone g
-),
-earlier AS (
-    DELETE FROM {schema}.attempts a
-    USING gone g
-    WHERE a.job_id = ANY (ARRAY[g.id]) AND g.attempt > 1
-    RETURNING a.job_id, a.number, a.retry, a.started_at, a.finished_at, a.next_run_at, a.delay_ms, a.lease_id, a.status, a.worker,
-        a.why, a.error_class, a.error, a.note, a.trace, a.replay
-),
-moved AS (
-    INSERT INTO {schema}.archive_attempts (class, job_finished_at, job_id, number, retry, started_at, finished_at, next_run_at,
-        delay_ms, lease_id, status, worker, why, error_class, error, note, trace, replay)
-    SELECT 'done', clock.now, e.job_id, e.number, e.retry, e.started_at, e.finished_at, e.next_run_at, e.delay_ms, e.lease_id,
-        e.status, e.worker, e.why, e.error_class, e.error, e.note, e.trace, e.replay
-    FROM clock, earlier e
-)
-SELECT g.id, g.schedule_id FROM gone g
+-- Attempts of one lease that left nothing but their success. An id without a row back had ended before.
+INSERT INTO {schema}.attempts (job_id, lease_id, claimed_at, started_at, finished_at, number, retry, worker, state, queue_id, ended_at,
+                          due_at, first_attempt_at, previous_delay, replay, replays, priority)
+SELECT i.id, $2::bigint, $3::bigint, i.started_at, i.finished_at, i.number, i.retry, $4::text, 'succeeded', i.queue_id, clock.now,
+       i.due_at, i.first_attempt_at, i.previous_delay, i.replays, i.replays, i.priority
+FROM (SELECT {now} AS now) clock,
+     unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::bigint[], $12::bigint[],
+            $13::bigint[], $14::integer[], $15::smallint[])
+     AS i (id, queue_id, started_at, finished_at, number, retry, due_at, first_attempt_at, previous_delay, replays, priority)
+ON CONFLICT (job_id, number) DO NOTHING
+RETURNING job_id
+
+-- name: finish
+-- Attempts that end their jobs. An id without a row back had ended before; or its job is not kept, and is gone already.
+INSERT INTO {schema}.attempts (job_id, lease_id, claimed_at, started_at, finished_at, number, retry, worker, status, why, error_class,
+                          error, note, trace, replay, state, queue_id, ended_at, due_at, first_attempt_at, previous_delay, failures,
+                          crashes, replays, priority, cancel_requested, reason, result, fingerprint, message)
+SELECT i.id, i.lease_id, i.claimed_at, i.started_at, i.finished_at, i.number, i.retry, i.worker, i.status, i.why, i.error_class,
+       i.error, i.note, i.trace, i.replays, i.state, i.queue_id, clock.now, i.due_at, i.first_attempt_at, i.previous_delay, i.failures,
+       i.crashes, i.replays, i.priority, i.cancel_requested, i.reason, i.result, i.fingerprint, i.message
+FROM (SELECT {now} AS now) clock,
+     unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[], $9::text[], $10::text[],
+            $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
+            $20::integer[], $21::integer[], $22::integer[], $23::smallint[], $24::boolean[], $25::text[], $26::text[], $27::text[],
+            $28::text[], $29::boolean[], $30::text[])
+     AS i (id, lease_id, claimed_at, started_at, finished_at, number, retry, worker, status, why, error_class, error, note, state,
+           queue_id, due_at, first_attempt_at, previous_delay, failures, crashes, replays, priority, cancel_requested, reason, result,
+           fingerprint, message, keep, trace)
+WHERE i.keep OR EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = ANY (ARRAY[i.id]))
+ON CONFLICT (job_id, number) DO NOTHING
+RETURNING job_id
+
+-- name: forget
+-- Finished jobs that are not kept, with their attempts.
+WITH ledger AS (DELETE FROM {schema}.attempts WHERE job_id = ANY ($1::bigint[]))
+DELETE FROM {schema}.jobs WHERE id = ANY ($1::bigint[])
 
 -- name: wait
--- Jobs whose attempt still holds wait for their next one; the attempt is recorded. An id without a row back does not
--- hold, or a cancel was requested.
-WITH waiting AS (
-    UPDATE {schema}.jobs j
-    SET state = i.state, due_at = i.due_at, failures = i.failures, crashes = i.crashes, lease_id = NULL,
-        previous_delay = coalesce(i.remembered_delay, j.previous_delay), error_class = coalesce(i.error_class, j.error_class),
-        error = CASE WHEN i.error_class IS NULL THEN j.error ELSE i.error END
-    FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::integer[], $8::integer[],
-                $9::text[], $10::text[], $11::text[], $12::integer[], $13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::text[],
-                $18::bigint[], $19::text[])
-         AS i (id, attempt, lease_id, state, due_at, delay, failures, crashes, error_class, error, status, retry, started_at,
-               finished_at, worker, why, note, remembered_delay, trace)
-    WHERE j.id = ANY (ARRAY[i.id]) AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND NOT j.cancel_requested
-    RETURNING j.id, i.attempt, i.lease_id, i.due_at, i.delay, i.error_class, i.error, i.status, i.retry, i.started_at, i.finished_at,
-        i.worker, i.why, i.note, i.trace, j.replays
+-- Attempts after which their jobs wait for the next one. An id without a row back had ended before.
+INSERT INTO {schema}.attempts (job_id, lease_id, claimed_at, started_at, finished_at, number, retry, worker, status, why, next_run_at,
+                          delay_ms, error_class, error, note, trace, replay)
+SELECT i.id, i.lease_id, i.claimed_at, i.started_at, i.finished_at, i.number, i.retry, i.worker, i.status, i.why, i.next_run_at,
+       i.delay_ms, i.error_class, i.error, i.note, i.trace, i.replay
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::integer[], $7::integer[], $8::text[], $9::text[],
+            $10::text[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[], $16::text[], $17::integer[])
+     AS i (id, lease_id, claimed_at, started_at, finished_at, number, retry, worker, status, why, next_run_at, delay_ms, error_class,
+           error, note, trace, replay)
+ON CONFLICT (job_id, number) DO NOTHING
+RETURNING job_id
+
+-- name: wait_again
+-- Jobs whose attempt has just ended wait again.
+INSERT INTO {schema}.waiting (id, queue_id, due_at, priority, at_most_once, is_retrying, attempt, failures, crashes, replays,
+                         previous_delay, first_attempt_at)
+SELECT j.id, j.queue_id, i.due_at, coalesce(i.priority, j.priority), j.at_most_once, i.is_retrying, i.attempt, i.failures, i.crashes,
+       i.replays, i.previous_delay, i.first_attempt_at
+FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::boolean[], $5::integer[], $6::integer[], $7::integer[], $8::integer[],
+            $9::bigint[], $10::bigint[])
+     AS i (id, due_at, priority, is_retrying, attempt, failures, crashes, replays, previous_delay, first_attempt_at)
+JOIN {schema}.jobs j ON j.id = ANY (ARRAY[i.id])
+
+-- name: end_waiting
+-- Waiting jobs, locked by this transaction, end without another attempt: in the row of their last one, or, if they never
+-- had one, in a row with the number 0.
+WITH input AS MATERIALIZED (
+    SELECT i.id, i.number, i.state, i.reason, i.queue_id, {now} AS ended_at, i.due_at, i.first_attempt_at, i.previous_delay, i.failures,
+           i.crashes, i.replays, i.priority, i.fingerprint, i.message
+    FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+                $10::integer[], $11::integer[], $12::integer[], $13::smallint[], $14::text[], $15::text[])
+         AS i (id, number, state, reason, queue_id, due_at, first_attempt_at, previous_delay, failures, crashes, replays, priority,
+               fingerprint, message)
 ),
-ledger AS (
-    INSERT INTO {schema}.attempts (job_id, number, retry, started_at, finished_at, next_run_at, delay_ms, lease_id, status, worker,
-        why, error_class, error, note, trace, replay)
-    SELECT w.id, w.attempt, w.retry, w.started_at, w.finished_at, w.due_at, w.delay, w.lease_id, w.status, w.worker, w.why,
-        w.error_class, w.error, w.note, w.trace, w.replays
-    FROM waiting w
+gone AS (DELETE FROM {schema}.waiting WHERE id = ANY ($2::bigint[])),
+never AS (
+    INSERT INTO {schema}.attempts (job_id, number, state, reason, queue_id, ended_at, due_at, first_attempt_at, previous_delay, failures,
+                              crashes, replays, priority, fingerprint, message)
+    SELECT i.id, i.number, i.state, i.reason, i.queue_id, i.ended_at, i.due_at, i.first_attempt_at, i.previous_delay, i.failures,
+           i.crashes, i.replays, i.priority, i.fingerprint, i.message
+    FROM input i
+    WHERE i.number = 0
 )
-SELECT w.id FROM waiting w
+UPDATE {schema}.attempts a
+SET state = i.state, reason = i.reason, queue_id = i.queue_id, ended_at = i.ended_at, due_at = i.due_at,
+    first_attempt_at = i.first_attempt_at, previous_delay = i.previous_delay, failures = i.failures, crashes = i.crashes,
+    replays = i.replays, priority = i.priority, fingerprint = i.fingerprint, message = i.message
+FROM input i
+WHERE a.job_id = ANY (ARRAY[i.id]) AND a.number = i.number AND i.number > 0
 
 -- name: recorded_outcome
--- Why a commit did not apply. `cancel`: the attempt holds, but a cancel was requested. `repeated`: the same outcome is
--- on record.
-SELECT i.place,
-       EXISTS (SELECT FROM {schema}.jobs j
-               WHERE j.id = i.id AND j.attempt = i.attempt AND j.lease_id = i.lease_id AND j.cancel_requested) AS cancel,
-       EXISTS (SELECT FROM {schema}.attempts a
-               WHERE a.job_id = i.id AND a.number = i.attempt AND a.lease_id = i.lease_id AND a.status = i.status)
-       OR EXISTS (SELECT FROM {schema}.ended_attempts a
-               WHERE a.job_id = i.id AND a.number = i.attempt AND a.lease_id = i.lease_id AND a.status = i.status) AS repeated
+-- Why a commit did not apply: whether the attempt has ended, and with the same outcome. A job that is gone has ended.
+SELECT i.place, a.job_id IS NOT NULL OR j.id IS NULL AS is_recorded,
+       coalesce(a.lease_id = i.lease_id AND coalesce(a.status, 'SUCCESS') = i.status, false) AS is_repeated
 FROM unnest($1::bigint[], $2::integer[], $3::bigint[], $4::text[]) WITH ORDINALITY AS i (id, attempt, lease_id, status, place)
+LEFT JOIN {schema}.attempts a ON a.job_id = ANY (ARRAY[i.id]) AND a.number = i.attempt AND i.attempt > 0
+LEFT JOIN {schema}.jobs j ON j.id = ANY (ARRAY[i.id])
+
+-- name: earlier_errors
+-- What the attempts of these jobs last reported.
+SELECT i.id, e.error_class, e.error
+FROM unnest($1::bigint[]) AS i (id)
+CROSS JOIN LATERAL (
+    SELECT a.error_class, a.error
+    FROM {schema}.attempts a
+    WHERE a.job_id = ANY (ARRAY[i.id]) AND a.error_class IS NOT NULL
+    ORDER BY a.number DESC
+    LIMIT 1
+) e
 
 -- name: leases_end
 -- Leases whose last job was committed.
+WITH ends AS (DELETE FROM {schema}.lease_ends WHERE id = ANY ($1::bigint[]))
 DELETE FROM {schema}.leases WHERE id = ANY ($1::bigint[])
 
 -- name: one_shots_end
 -- Schedules that fire once are deleted when their run has ended.
 DELETE FROM {schema}.schedules s
-WHERE s.id = ANY ($1::bigint[]) AND s.one_shot AND s.next_at IS NULL
+WHERE s.one_shot AND s.next_at IS NULL
+  AND EXISTS (SELECT FROM {schema}.jobs j WHERE j.schedule_id = s.id AND j.id = ANY ($1::bigint[]))

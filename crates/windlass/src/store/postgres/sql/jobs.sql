@@ -1,21 +1,33 @@
--- name: job_live
--- Live jobs by id.
-SELECT {live} FROM {schema}.jobs j WHERE j.id = ANY ($1::bigint[])
-
--- name: job_archived
--- Archived jobs by id, by each partition's index.
+-- name: job_found
+-- Jobs by id that wait or have finished.
+SELECT {live} FROM {schema}.waiters j WHERE j.id = ANY ($1::bigint[])
+UNION ALL
 SELECT {archived} FROM {schema}.archive j WHERE j.id = ANY ($1::bigint[])
+
+-- name: job_running
+-- Jobs by id that run. Reads every lease.
+SELECT {live} FROM {schema}.running j WHERE j.id = ANY ($1::bigint[])
 
 -- name: keyed
 -- The live job under a key, and the lease it runs under.
-SELECT j.id, j.lease_id
+SELECT k.job_id AS id, r.lease_id
 FROM {schema}.keys k
 JOIN {schema}.jobs j ON j.id = k.job_id
+LEFT JOIN LATERAL (
+    SELECT l.id AS lease_id
+    FROM {schema}.leases l
+    WHERE l.job_ids @> ARRAY[k.job_id] AND NOT EXISTS (
+        SELECT FROM {schema}.attempts a
+        WHERE a.job_id = k.job_id AND a.number = coalesce(l.attempts[array_position(l.job_ids, k.job_id)], 1))
+    LIMIT 1
+) r ON true
 WHERE k.tenant = $1::text AND k.key = $2::text
+  AND NOT EXISTS (SELECT FROM {schema}.attempts o WHERE o.job_id = k.job_id AND o.state IS NOT NULL)
 
 -- name: is_live
 -- Whether a job has not finished.
-SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint) AS is_live
+SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint)
+   AND NOT EXISTS (SELECT FROM {schema}.attempts o WHERE o.job_id = $1::bigint AND o.state IS NOT NULL) AS is_live
 
 -- name: jobs_newest
 -- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are
@@ -23,7 +35,7 @@ SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint) AS is_live
 SELECT {listed}
 FROM (
     (SELECT {live}
-     FROM {schema}.jobs j
+     FROM {schema}.live j
      WHERE ($1::bigint IS NULL OR j.id < $1::bigint) AND $3::boolean
        AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
        AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
@@ -52,7 +64,7 @@ LIMIT $2::bigint
 SELECT {listed}
 FROM (
     (SELECT {live}
-     FROM {schema}.jobs j
+     FROM {schema}.live j
      WHERE ($1::bigint IS NULL OR j.id > $1::bigint) AND $3::boolean
        AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
        AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
@@ -82,7 +94,7 @@ SELECT j.fingerprint, q.tenant, q.name AS queue, j.kind, coalesce(min(j.error_cl
        coalesce(min(j.message), '') AS message, count(*) AS jobs, min(j.finished_at) AS first_seen, max(j.finished_at) AS last_seen,
        max(j.id) AS example
 FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id
-WHERE j.class = 'failed' AND j.state = 'failed' AND j.discarded_at IS NULL
+WHERE j.state = 'failed' AND j.discarded_at IS NULL
   AND ($2::bigint[] IS NULL OR j.queue_id = ANY ($2::bigint[]))
   AND ($3::text IS NULL OR j.kind = $3::text) AND ($4::text IS NULL OR j.error_class = $4::text)
   AND ($5::bigint IS NULL OR j.finished_at >= $5::bigint) AND ($6::bigint IS NULL OR j.schedule_id = $6::bigint)
@@ -95,7 +107,7 @@ LIMIT $1::bigint
 -- How many dead letters of each group failed in each step: $1 when the first step begins, $9 its length, $10 the end.
 SELECT j.fingerprint, q.tenant, (j.finished_at - $1::bigint) / $9::bigint AS step, count(*) AS jobs
 FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id
-WHERE j.class = 'failed' AND j.state = 'failed' AND j.discarded_at IS NULL
+WHERE j.state = 'failed' AND j.discarded_at IS NULL
   AND ($2::bigint[] IS NULL OR j.queue_id = ANY ($2::bigint[]))
   AND ($3::text IS NULL OR j.kind = $3::text) AND ($4::text IS NULL OR j.error_class = $4::text)
   AND ($5::bigint IS NULL OR j.finished_at >= $5::bigint) AND ($6::bigint IS NULL OR j.schedule_id = $6::bigint)

@@ -22,66 +22,55 @@ WHERE tenant = $2::text AND name = $3::text
 RETURNING id
 
 -- name: depths
--- How full each queue is. Nothing is counted that may be large: the number of live jobs is the queue's balance plus the
--- deltas since; running jobs are those that leases cover; jobs for later are counted along the claim index, up to $3 of
--- each priority. Summed and not joined, because there may be thousands of queues.
+-- How full each queue is. Nothing is counted that may be large: how many jobs are live, run or are dead letters is the
+-- queue's balance plus the deltas since; jobs for later are counted along the claim index, up to $3 of each priority.
+-- Summed and not joined, because there may be thousands of queues.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 sums AS MATERIALIZED (
-    SELECT p.queue_id, sum(p.live)::bigint AS live, sum(p.running)::bigint AS running, sum(p.early)::bigint AS early,
-           sum(p.dead)::bigint AS dead
+    SELECT p.queue_id, sum(p.live)::bigint AS live, sum(p.running)::bigint AS running, sum(p.dead)::bigint AS dead
     FROM (
-        SELECT id AS queue_id, true AS is_asked, 0 AS live, 0 AS running, 0 AS early, 0 AS dead
+        SELECT id AS queue_id, true AS is_asked, 0 AS live, 0 AS running, 0 AS dead
         FROM {schema}.queues
         WHERE $2::text IS NULL OR tenant = $2::text
         UNION ALL
-        SELECT queue_id, false, live, 0, 0, 0 FROM {schema}.balances
+        SELECT queue_id, false, live, running, dead FROM {schema}.balances
         UNION ALL
-        SELECT queue_id, false, enqueued + replayed - succeeded - failed - cancelled, 0, 0, 0 FROM {schema}.tally_deltas
-        UNION ALL
-        -- A clock that was set back leaves running jobs that are due later.
-        SELECT j.queue_id, false, 0, 1, (j.due_at > clock.now)::integer, 0
-        FROM clock, {schema}.leases l
-        CROSS JOIN LATERAL unnest(l.job_ids) AS held (id)
-        JOIN {schema}.jobs j ON j.id = held.id AND j.lease_id = l.id
-        UNION ALL
-        SELECT a.queue_id, false, 0, 0, 0, 1
-        FROM {schema}.archive a
-        WHERE a.class = 'failed' AND a.state = 'failed' AND a.discarded_at IS NULL
+        SELECT queue_id, false, enqueued + replayed - succeeded - failed - cancelled, claimed - attempts, failed - undead
+        FROM {schema}.tally_deltas
     ) p
     GROUP BY p.queue_id
     HAVING bool_or(p.is_asked)
 )
-SELECT s.queue_id, clock.now, s.live, s.running, s.early, s.dead, coalesce(w.later, 0) AS later,
-       coalesce(w.is_many, false) AS is_many, w.oldest_due
+SELECT s.queue_id, clock.now, s.live, s.running, s.dead, coalesce(w.later, 0) AS later, coalesce(w.is_many, false) AS is_many,
+       w.oldest_due
 FROM clock CROSS JOIN sums s
 LEFT JOIN LATERAL (
     SELECT sum(later.jobs)::bigint AS later, bool_or(later.jobs >= $3::bigint) AS is_many, min(oldest.due_at) AS oldest_due
     FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
     CROSS JOIN LATERAL (
         SELECT count(*) AS jobs
-        FROM (SELECT FROM {schema}.jobs j
-              WHERE j.queue_id = s.queue_id AND j.priority = level.priority AND j.due_at > clock.now LIMIT $3::bigint) j
+        FROM (SELECT FROM {schema}.waiting w
+              WHERE w.queue_id = s.queue_id AND w.priority = level.priority AND w.due_at > clock.now LIMIT $3::bigint) w
     ) later
     LEFT JOIN LATERAL (
-        SELECT j.due_at
-        FROM {schema}.jobs j
-        WHERE j.queue_id = s.queue_id AND j.priority = level.priority AND j.due_at <= clock.now AND j.state <> 'running'
-        ORDER BY j.due_at, j.id
+        SELECT w.due_at
+        FROM {schema}.waiting w
+        WHERE w.queue_id = s.queue_id AND w.priority = level.priority AND w.due_at <= clock.now
+        ORDER BY w.due_at, w.id
         LIMIT 1
     ) oldest ON true
 ) w ON s.live <> 0
 ORDER BY s.queue_id
 
 -- name: depth_due
--- Jobs of these queues that are due at a moment, running ones included: along the claim index, up to $3 of each
--- priority.
+-- Waiting jobs of these queues that are due at a moment: along the claim index, up to $3 of each priority.
 SELECT q.id AS queue_id, sum(due.jobs)::bigint AS jobs, bool_or(due.jobs >= $3::bigint) AS is_many
 FROM unnest($2::bigint[]) AS q (id)
 CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
-    FROM (SELECT FROM {schema}.jobs j
-          WHERE j.queue_id = q.id AND j.priority = level.priority AND j.due_at <= $1::bigint LIMIT $3::bigint) j
+    FROM (SELECT FROM {schema}.waiting w
+          WHERE w.queue_id = q.id AND w.priority = level.priority AND w.due_at <= $1::bigint LIMIT $3::bigint) w
 ) due
 GROUP BY q.id
 
@@ -92,8 +81,8 @@ FROM unnest($2::bigint[]) AS q (id)
 CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
-    FROM (SELECT FROM {schema}.jobs j
-          WHERE j.queue_id = q.id AND j.priority = level.priority AND j.due_at > $1::bigint LIMIT $3::bigint) j
+    FROM (SELECT FROM {schema}.waiting w
+          WHERE w.queue_id = q.id AND w.priority = level.priority AND w.due_at > $1::bigint LIMIT $3::bigint) w
 ) later
 GROUP BY q.id
 

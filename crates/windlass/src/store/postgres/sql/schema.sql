@@ -1,15 +1,29 @@
+-- name: session
+-- Limits and plan settings of a connection that goes straight to the server. Plans are kept and use indexes: a plan made
+-- while a table was empty must not scan it when it is full.
+SET statement_timeout = 30000;
+SET lock_timeout = 10000;
+SET idle_in_transaction_session_timeout = 60000;
+SET plan_cache_mode = force_generic_plan;
+SET enable_seqscan = off;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET jit = off
+
 -- name: begin
--- A transaction with limits and plan settings of its own, so that it works behind a pooler. Plans are kept and use
--- indexes: a plan made while a table was empty must not scan it when it is full.
+-- A transaction with the same settings, for it alone: behind a pooler, a session belongs to others too.
 BEGIN;
-SET LOCAL statement_timeout = 30000;
-SET LOCAL lock_timeout = 10000;
-SET LOCAL idle_in_transaction_session_timeout = 60000;
-SET LOCAL plan_cache_mode = force_generic_plan;
-SET LOCAL enable_seqscan = off;
-SET LOCAL enable_hashjoin = off;
-SET LOCAL enable_mergejoin = off;
-SET LOCAL jit = off
+SELECT set_config('statement_timeout', '30000', true), set_config('lock_timeout', '10000', true),
+       set_config('idle_in_transaction_session_timeout', '60000', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
+
+-- name: begin_reading
+-- A transaction for statements whose best plan depends on their parameters: they are planned each time.
+BEGIN READ ONLY;
+SELECT set_config('statement_timeout', '30000', true), set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
+       set_config('jit', 'off', true)
 
 -- name: now
 -- The server's time.
@@ -31,7 +45,7 @@ SELECT current_setting('server_version') AS version, current_setting('fsync') AS
        current_setting('synchronous_commit') AS synchronous_commit, current_setting('full_page_writes') AS full_page_writes,
        current_setting('synchronous_standby_names') AS standby_names, pg_is_in_recovery() AS is_standby,
        (SELECT count(*) FROM pg_stat_replication) AS replicas,
-       (SELECT count(*) FROM {schema}.leases l WHERE l.expires_at < {now} - $2::bigint) AS stray_leases
+       (SELECT count(*) FROM {schema}.lease_ends l WHERE l.expires_at < {now} - $2::bigint) AS stray_leases
 
 -- name: migrations_table
 -- Where migrations are recorded. The lock lasts as long as the transaction: one node at a time migrates.

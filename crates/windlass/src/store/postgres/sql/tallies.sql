@@ -12,11 +12,11 @@ SELECT t.queue_id, t.kind, t.place, count(*) FILTER (WHERE t.is_delta) AS deltas
 FROM (
     SELECT queue_id, kind, width_bucket(at, $1::bigint[]) AS place, true AS is_delta, {tally_columns}
     FROM {schema}.tally_deltas
-    WHERE at >= ($1::bigint[])[1] AND ($2::bigint[] IS NULL OR queue_id = ANY ($2::bigint[]))
+    WHERE at >= ($1::bigint[])[1] AND kind <> '' AND ($2::bigint[] IS NULL OR queue_id = ANY ($2::bigint[]))
     UNION ALL
     SELECT queue_id, kind, width_bucket(start, $1::bigint[]), false, {tally_columns}
     FROM {schema}.tallies
-    WHERE span_ms IN (1000, 60000, 3600000) AND start >= ($1::bigint[])[1] AND ($2::bigint[] IS NULL OR queue_id = ANY ($2::bigint[]))
+    WHERE span_ms IN (1000, 60000, 3600000) AND kind <> '' AND start >= ($1::bigint[])[1] AND ($2::bigint[] IS NULL OR queue_id = ANY ($2::bigint[]))
 ) t
 GROUP BY t.queue_id, t.kind, t.place
 
@@ -29,7 +29,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('{schema} tallies', 0))
 SELECT pg_try_advisory_xact_lock(hashtextextended('{schema} tallies', 0)) AS is_mine
 
 -- name: tally_fold_seconds
--- Deltas of seconds that are over, a bounded number, become those seconds. A delta is folded by the transaction that
+-- Deltas of seconds that are over, a bounded number, become those seconds. Those without a kind only affect balances. A delta is folded by the transaction that
 -- deletes it; one of a transaction that commits late is added to its second later.
 WITH old AS (
     DELETE FROM {schema}.tally_deltas
@@ -40,6 +40,7 @@ folded AS (
     INSERT INTO {schema}.tallies AS t (span_ms, start, queue_id, kind, {tally_columns})
     SELECT 1000, t.at - t.at % 1000, t.queue_id, t.kind, {tally_sums}
     FROM old t
+    WHERE t.kind <> ''
     GROUP BY 2, 3, 4
     ORDER BY 2, 3, 4
     ON CONFLICT (span_ms, start, queue_id, kind) DO UPDATE SET {tally_adds}
@@ -72,20 +73,32 @@ ON CONFLICT (span_ms, start, queue_id, kind) DO UPDATE SET {tally_adds}
 
 -- name: balances_recount
 -- Corrects balances that differ from the counted jobs. Runs only while no other node folds.
-INSERT INTO {schema}.balances AS b (queue_id, live)
-SELECT c.queue_id, c.live
+INSERT INTO {schema}.balances AS b (queue_id, live, running, dead)
+SELECT c.queue_id, c.live, c.running, c.dead
 FROM (
-    SELECT n.queue_id, sum(n.live) AS live
+    SELECT n.queue_id, sum(n.live) AS live, sum(n.running) AS running, sum(n.dead) AS dead
     FROM (
-        SELECT queue_id, count(*) AS live FROM {schema}.jobs GROUP BY queue_id
+        SELECT w.queue_id, count(*) AS live, 0 AS running, 0 AS dead
+        FROM {schema}.waiting w JOIN {schema}.jobs j ON j.id = w.id
+        GROUP BY w.queue_id
         UNION ALL
-        SELECT queue_id, -(enqueued + replayed - succeeded - failed - cancelled) FROM {schema}.tally_deltas
+        SELECT queue_id, count(*), count(*), 0 FROM {schema}.running GROUP BY queue_id
         UNION ALL
-        SELECT queue_id, 0 FROM {schema}.balances
+        SELECT queue_id, 0, 0, count(*) FROM {schema}.attempts WHERE state = 'failed' AND discarded_at IS NULL GROUP BY queue_id
+        UNION ALL
+        SELECT queue_id, -(enqueued + replayed - succeeded - failed - cancelled), -(claimed - attempts), -(failed - undead)
+        FROM {schema}.tally_deltas
+        UNION ALL
+        SELECT queue_id, 0, 0, 0 FROM {schema}.balances
     ) n
     GROUP BY n.queue_id
 ) c
 LEFT JOIN {schema}.balances known ON known.queue_id = c.queue_id
-WHERE known.live IS DISTINCT FROM c.live
-ON CONFLICT (queue_id) DO UPDATE SET live = excluded.live
+WHERE (known.live, known.running, known.dead) IS DISTINCT FROM (c.live, c.running, c.dead)
+ON CONFLICT (queue_id) DO UPDATE SET live = excluded.live, running = excluded.running, dead = excluded.dead
 RETURNING queue_id
+
+-- name: count_undead
+-- Dead letters that were replayed, discarded or not kept, by queue.
+INSERT INTO {schema}.tally_deltas (at, queue_id, kind, undead)
+SELECT {now}, i.queue_id, '', count(*) FROM unnest($2::bigint[]) AS i (queue_id) GROUP BY i.queue_id

@@ -24,7 +24,7 @@ impl Column for &'static str {
     }
 }
 
-/// Which of `jobs` and `archive` has a column, and the type that stands in for it in the other.
+/// Which of the views `live` and `archive` has a column, and the type that stands in for it in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum In {
     Both,
@@ -150,13 +150,15 @@ columns! {
 }
 
 /// The placeholders that stand for lists of columns.
-pub(super) fn placeholders() -> [(&'static str, String); 8] {
+pub(super) fn placeholders() -> [(&'static str, String); 7] {
     [
         ("{live}", jobs(|name, table| if let In::Archive(kind) = table { absent(name, kind) } else { of("j", name) })),
         ("{archived}", jobs(|name, table| if let In::Live(kind) = table { absent(name, kind) } else { of("j", name) })),
         ("{listed}", jobs(|name, _| of("j", name))),
-        ("{late}", jobs(|name, _| of("late", name))),
-        ("{claimed}", jobs(|name, _| of("c", name))),
+        (
+            "{claimed}",
+            jobs(|name, table| if let In::Archive(kind) = table { absent(name, kind) } else { of("c", name) }),
+        ),
         ("{attempt}", list(AttemptColumn::ALL, |name, _| of("a", name))),
         ("{schedule}", list(ScheduleColumn::ALL, |name, _| name.to_owned())),
         ("{queue}", list(QueueColumn::ALL, |name, _| of("q", name))),

@@ -53,27 +53,31 @@ statements! {
     /// Statements say `id = ANY (ARRAY[i.id])` instead of `id = i.id`. An equality can be evaluated from either side,
     /// and a plan made while the table was empty would scan the whole index for every listed job.
     Sql {
-        "enqueue" { Enqueue = "enqueue", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put" }
+        "enqueue" {
+            Enqueue = "enqueue", EnqueueAlike = "enqueue_alike", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put",
+        }
         "claim" {
             ClaimDue = "claim_due", ClaimPick = "claim_pick", ClaimTake = "claim_take", NextDue = "next_due",
             FreezePolicy = "freeze_policy",
         }
         "commit" {
-            Finish = "finish", Succeed = "succeed", Wait = "wait",
-            RecordedOutcome = "recorded_outcome", LeasesEnd = "leases_end", OneShotsEnd = "one_shots_end",
+            LeaseLock = "lease_lock", SucceedFirst = "succeed_first", Succeed = "succeed", Finish = "finish",
+            Forget = "forget", Wait = "wait", WaitAgain = "wait_again", EndWaiting = "end_waiting",
+            RecordedOutcome = "recorded_outcome", EarlierErrors = "earlier_errors", LeasesEnd = "leases_end",
+            OneShotsEnd = "one_shots_end",
         }
         "leases" {
             Holders = "holders",
             Renew = "renew", RenewCancels = "renew_cancels", Held = "held",
-            ReapExpired = "reap_expired", ReapWorker = "reap_worker", ReapJobs = "reap_jobs",
+            ReapExpired = "reap_expired", ReapWorker = "reap_worker",
         }
         "operations" {
-            LiveLock = "live_lock", ArchivedLock = "archived_lock", RequestCancel = "request_cancel", RunNow = "run_now",
-            Replay = "replay", Discard = "discard", Amend = "amend",
+            WaitingLock = "waiting_lock", RunningLock = "running_lock", ArchivedLock = "archived_lock",
+            RequestCancel = "request_cancel", RunNow = "run_now", Replay = "replay", Discard = "discard", Amend = "amend",
             QueuePace = "queue_pace", QueuePaced = "queue_paced",
         }
         "jobs" {
-            JobLive = "job_live", JobArchived = "job_archived", IsLive = "is_live", Keyed = "keyed",
+            JobFound = "job_found", JobRunning = "job_running", IsLive = "is_live", Keyed = "keyed",
             JobsNewest = "jobs_newest", JobsOldest = "jobs_oldest", DeadGroups = "dead_groups",
             DeadSeries = "dead_series",
         }
@@ -95,6 +99,7 @@ statements! {
             Tally = "tally", Tallies = "tallies", TallyLock = "tally_lock", TallyTryLock = "tally_try_lock",
             TallyFoldSeconds = "tally_fold_seconds", TallyFoldMinutes = "tally_fold_minutes",
             TallyFoldHours = "tally_fold_hours", BalancesRecount = "balances_recount",
+            CountUndead = "count_undead",
         }
         "registry" {
             Installation = "installation",
@@ -105,9 +110,8 @@ statements! {
             Audit = "audit", Audits = "audits",
         }
         "upkeep" {
-            Expired = "expired", PruneArchive = "prune_archive", PruneKeys = "prune_keys",
-            PruneWorkers = "prune_workers", Partitions = "partitions", PartitionLock = "partition_lock",
-            PartitionCount = "partition_count",
+            Expired = "expired", PruneDone = "prune_done", PruneFailed = "prune_failed", PruneKeys = "prune_keys",
+            PruneWorkers = "prune_workers",
         }
         "schema" {
             Now = "now", Notify = "notify", Pulse = "pulse", Server = "server",
@@ -117,11 +121,24 @@ statements! {
 }
 
 statements! {
-    /// Texts that cannot be prepared: more than one statement, or names of tables to be filled in.
+    /// Texts that cannot be prepared, because they are more than one statement.
     Script {
-        "upkeep" { PartitionMake = "partition_make", PartitionDrop = "partition_drop" }
-        "schema" { Begin = "begin", MigrationsTable = "migrations_table" }
+        "schema" { Begin = "begin", BeginReading = "begin_reading", Session = "session", MigrationsTable = "migrations_table" }
     }
+}
+
+statements! {
+    /// Parts that several statements contain, in place of `{name}`.
+    Part {
+        "claim" { Taken = "taken", Leasing = "leasing", ClaimedRows = "claimed_rows" }
+    }
+}
+
+/// A text with its parts in place.
+fn with_parts(text: &str) -> String {
+    Part::ALL.iter().map(|part| part.place()).fold(text.to_owned(), |text, place| {
+        text.replace(&format!("{{{}}}", place.1), source(place).unwrap_or_default())
+    })
 }
 
 /// A statement's text in its file, without its comment.
@@ -151,10 +168,11 @@ mod tests {
         let written = FILES.iter().flat_map(|(file, text)| named(text).map(|(name, _)| (*file, name)));
         let written: Vec<_> = written.collect();
         let used = Sql::ALL.iter().map(|sql| sql.place()).chain(Script::ALL.iter().map(|script| script.place()));
+        let used = used.chain(Part::ALL.iter().map(|part| part.place()));
         let used: BTreeSet<_> = used.collect();
         assert_eq!(written.iter().copied().collect::<BTreeSet<_>>(), used);
         assert_eq!(written.len(), used.len(), "a name stands twice in a file");
-        assert_eq!(Sql::ALL.len() + Script::ALL.len(), used.len(), "a statement is listed twice");
+        assert_eq!(Sql::ALL.len() + Script::ALL.len() + Part::ALL.len(), used.len(), "a statement is listed twice");
     }
 
     #[test]

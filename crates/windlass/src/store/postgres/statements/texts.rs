@@ -1,7 +1,7 @@
 //! The texts of one schema's statements, and the types of their parameters.
 
 use crate::store::postgres::connection::pool::Params;
-use crate::store::postgres::statements::{Script, Sql, columns, source};
+use crate::store::postgres::statements::{Script, Sql, columns, source, with_parts};
 use crate::tally::Tally;
 use tokio_postgres::types::{ToSql, Type};
 use windlass_core::policy::PRESETS;
@@ -24,7 +24,7 @@ impl Texts {
         let named = |sql: &Sql| {
             let place = sql.place();
             // The name shows in the server's logs and statistics.
-            fill(&format!("-- {}\n{}", place.1, source(place).expect(found)), schema)
+            fill(&format!("-- {}\n{}", place.1, with_parts(source(place).expect(found))), schema)
         };
         let texts: Vec<String> = Sql::ALL.iter().map(named).collect();
         let script = |script: &Script| fill(source(script.place()).expect(found), schema);

@@ -3,18 +3,17 @@
 use crate::job::NewJob;
 use crate::leases::transition;
 use crate::store::postgres::Inner;
+use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
 use crate::store::postgres::life::{commit, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
-use crate::store::postgres::upkeep::partitions::{self, Class};
 use crate::store::{StoreError, Transitioned};
 use futures_util::join;
 use windlass_core::verdict;
 
 pub(in crate::store::postgres) async fn expire(store: &Inner, limit: u32) -> Result<Vec<Transitioned>, StoreError> {
-    partitions::finishing(store, || async {
-        partitions::ensure_partitions(store, [Class::Failed]).await?;
+    again(|| async {
         let lent = store.pool.get().await?;
         let (begun, transitioned) = join!(lent.begin(), expire_on(store, On::Own(&lent), limit));
         lent.conclude(begun, transitioned).await

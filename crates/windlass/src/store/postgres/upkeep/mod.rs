@@ -2,6 +2,5 @@
 
 pub(super) mod expire;
 pub(super) mod fold;
-pub(super) mod partitions;
 pub(super) mod prune;
 pub(super) mod retention;

@@ -25,6 +25,9 @@ BEGIN
     FROM {schema}.unregistered u
     JOIN {schema}.queues q ON q.tenant = u.tenant AND q.name = u.queue AND q.executor = 'worker'
     WHERE j.id = u.job_id;
+    UPDATE {schema}.waiting w SET queue_id = j.queue_id
+    FROM {schema}.unregistered u JOIN {schema}.jobs j ON j.id = u.job_id
+    WHERE w.id = u.job_id;
     INSERT INTO {schema}.tally_deltas (at, queue_id, kind, enqueued)
     SELECT max(u.at), q.id, u.kind, count(*)
     FROM {schema}.unregistered u
@@ -110,10 +113,11 @@ BEGIN
 
     IF enqueue.idempotency_key IS NOT NULL THEN
         PERFORM pg_advisory_xact_lock(hashtextextended('{schema}' || ' ' || enqueue.tenant || ' ' || enqueue.idempotency_key, 0));
-        SELECT k.job_id, coalesce(j.kind, a.kind) AS kind, coalesce(j.payload, a.payload) AS payload INTO known
-        FROM {schema}.keys k LEFT JOIN {schema}.jobs j ON j.id = k.job_id LEFT JOIN {schema}.archive a ON a.id = k.job_id
+        SELECT k.job_id, j.kind, j.payload INTO known
+        FROM {schema}.keys k LEFT JOIN {schema}.jobs j ON j.id = k.job_id
         WHERE k.tenant = enqueue.tenant AND k.key = enqueue.idempotency_key
-          AND (k.expires_at > now_ms OR (k.expires_at IS NULL AND j.id IS NOT NULL));
+          AND (k.expires_at > now_ms OR (k.expires_at IS NULL AND j.id IS NOT NULL AND NOT EXISTS (
+              SELECT FROM {schema}.attempts o WHERE o.job_id = k.job_id AND o.state IS NOT NULL)));
         IF FOUND THEN
             IF known.kind <> enqueue.kind OR known.payload::jsonb <> enqueue.payload::jsonb THEN
                 RAISE EXCEPTION 'idempotency key `%` stands for job %, with another kind or payload', enqueue.idempotency_key, known.job_id
@@ -128,12 +132,15 @@ BEGIN
     -- No queue until the commit: an open transaction must not hold the row of a new one.
     queue_no := coalesce(queue_no, 0);
 
-    INSERT INTO {schema}.jobs AS j (queue_id, due_at, created_at, start_by, timeout_ms, priority, at_most_once, state, kind, payload,
+    INSERT INTO {schema}.jobs AS j (queue_id, due_at, created_at, start_by, timeout_ms, priority, at_most_once, kind, payload,
                                idempotency_key, traceparent, retry_line)
     VALUES (queue_no, due_ms, now_ms, (extract(epoch FROM enqueue.start_by) * 1000)::bigint,
-            (extract(epoch FROM enqueue.timeout) * 1000)::bigint, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE', 'queued',
+            (extract(epoch FROM enqueue.timeout) * 1000)::bigint, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE',
             enqueue.kind, enqueue.payload, enqueue.idempotency_key, enqueue.traceparent, coalesce(enqueue.retry, ''))
     RETURNING j.id INTO job_id;
+    INSERT INTO {schema}.waiting (id, queue_id, due_at, priority, at_most_once, start_by)
+    VALUES (job_id, queue_no, due_ms, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE',
+            (extract(epoch FROM enqueue.start_by) * 1000)::bigint);
     IF queue_no = 0 THEN
         INSERT INTO {schema}.unregistered (job_id, tenant, queue, kind, at) VALUES (job_id, enqueue.tenant, enqueue.queue, enqueue.kind, now_ms);
     ELSE

@@ -20,173 +20,147 @@ CREATE TABLE {schema}.policies (
     line text NOT NULL UNIQUE CHECK (line <> '')
 );
 
--- Live jobs. A claim writes only state, attempt, lease_id, claimed_at and first_attempt_at. No index and no index
--- predicate may name one of these, and more than half of each page is free (a claimed row is a little wider), so that
--- claims are heap-only updates.
+-- What is known of a job when it is stored: written once, and neither moved nor changed by claims, retries or the
+-- finish. (Replays change `start_by`; the first claim of a job from the SQL function fixes policy and webhook.) Rows of
+-- up to a page stay whole: payloads are read with every claim, and moving or compressing them costs more than it saves.
 CREATE TABLE {schema}.jobs (
-    id               bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
-    queue_id         bigint NOT NULL,
-    due_at           bigint NOT NULL,
-    created_at       bigint NOT NULL,
-    policy_id        bigint,
-    lease_id         bigint,
-    claimed_at       bigint,
-    first_attempt_at bigint,
-    previous_delay   bigint NOT NULL DEFAULT 0,
-    start_by         bigint,
-    timeout_ms       bigint,
-    schedule_id      bigint,
-    parent_id        bigint,
-    attempt          integer NOT NULL DEFAULT 0,
-    failures         integer NOT NULL DEFAULT 0,
-    crashes          integer NOT NULL DEFAULT 0,
-    replays          integer NOT NULL DEFAULT 0,
-    priority         smallint NOT NULL CHECK (priority BETWEEN -2 AND 2),
-    at_most_once     boolean NOT NULL DEFAULT false,
-    cancel_requested boolean NOT NULL DEFAULT false,
-    state            text NOT NULL CHECK (state IN ('queued', 'running', 'retrying')),
-    kind             text NOT NULL,
-    payload          text NOT NULL,
-    idempotency_key  text,
-    error_class      text,
-    error            text,
-    http             text,
-    webhook          text,
-    traceparent      text,
-    retry_line       text,
-    CHECK ((state = 'running') = (lease_id IS NOT NULL)),
-    CHECK (attempt >= 0 AND failures >= 0 AND crashes >= 0 AND replays >= 0 AND previous_delay >= 0 AND timeout_ms >= 0)
+    id              bigint PRIMARY KEY DEFAULT nextval('{schema}.ids'),
+    queue_id        bigint NOT NULL,
+    due_at          bigint NOT NULL,
+    created_at      bigint NOT NULL,
+    policy_id       bigint,
+    priority        smallint NOT NULL CHECK (priority BETWEEN -2 AND 2),
+    at_most_once    boolean NOT NULL DEFAULT false,
+    kind            text NOT NULL,
+    payload         text NOT NULL,
+    start_by        bigint,
+    timeout_ms      bigint CHECK (timeout_ms >= 0),
+    schedule_id     bigint,
+    parent_id       bigint,
+    idempotency_key text,
+    http            text,
+    webhook         text,
+    traceparent     text,
+    retry_line      text
 ) WITH (
-    fillfactor = 45, toast_tuple_target = 1024,
-    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000,
-    autovacuum_vacuum_insert_scale_factor = 0.1,
-    autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000,
-    autovacuum_vacuum_cost_delay = 1
+    toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000, autovacuum_vacuum_cost_delay = 1
 );
-CREATE INDEX jobs_claim ON {schema}.jobs (queue_id, priority DESC, due_at, id);
-CREATE INDEX jobs_suspects ON {schema}.jobs (queue_id, priority DESC, due_at, id) WHERE crashes > 0;
-CREATE INDEX jobs_start_by ON {schema}.jobs (start_by) WHERE start_by IS NOT NULL;
-CREATE INDEX jobs_cancel_requested ON {schema}.jobs (id) WHERE cancel_requested;
 CREATE INDEX jobs_schedule ON {schema}.jobs (schedule_id) WHERE schedule_id IS NOT NULL;
 CREATE INDEX jobs_parent ON {schema}.jobs (parent_id) WHERE parent_id IS NOT NULL;
 
-CREATE TABLE {schema}.attempts (
-    job_id      bigint NOT NULL,
-    number      integer NOT NULL,
-    retry       integer NOT NULL,
-    started_at  bigint NOT NULL,
-    finished_at bigint NOT NULL,
-    next_run_at bigint,
-    delay_ms    bigint,
-    lease_id    bigint NOT NULL,
-    status      text NOT NULL CHECK (status IN ('SUCCESS', 'FAILED', 'SNOOZED', 'RELEASED')),
-    worker      text NOT NULL,
-    why         text NOT NULL,
-    error_class text,
-    error       text,
-    note        text,
-    trace       text,
-    -- How often the job had been replayed: 0 is its first run.
-    replay      integer NOT NULL DEFAULT 0,
-    PRIMARY KEY (job_id, number),
-    CHECK (number >= 1 AND retry >= 0 AND delay_ms >= 0),
-    CHECK ((next_run_at IS NULL) = (delay_ms IS NULL))
-) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1);
-
--- Finished jobs, by retention class and then by time, so that pruning means dropping partitions. Most jobs end with an
--- attempt that left nothing but its success. That attempt is kept in its job's row, as `last_…`: a row of its own, with
--- an index entry, would be a fifth of what finishing a job costs. All other attempts are rows.
-CREATE TABLE {schema}.archive (
-    class            text NOT NULL,
-    id               bigint NOT NULL,
+-- Jobs that wait for an attempt. A claim deletes the row; a retry or replay inserts one. It is narrow, because every job
+-- passes through it. A job that was never claimed, changed or replayed has nothing but NULL from `attempt` on.
+CREATE TABLE {schema}.waiting (
+    id               bigint PRIMARY KEY,
     queue_id         bigint NOT NULL,
     due_at           bigint NOT NULL,
-    created_at       bigint NOT NULL,
-    finished_at      bigint NOT NULL,
-    policy_id        bigint,
-    claimed_at       bigint,
-    first_attempt_at bigint,
-    previous_delay   bigint NOT NULL,
-    start_by         bigint,
-    timeout_ms       bigint,
-    schedule_id      bigint,
-    parent_id        bigint,
-    discarded_at     bigint,
-    last_started_at  bigint,
-    last_finished_at bigint,
-    last_lease_id    bigint,
-    last_retry       integer,
-    attempt          integer NOT NULL,
-    failures         integer NOT NULL,
-    crashes          integer NOT NULL,
-    replays          integer NOT NULL,
     priority         smallint NOT NULL CHECK (priority BETWEEN -2 AND 2),
     at_most_once     boolean NOT NULL,
-    cancel_requested boolean NOT NULL,
-    state            text NOT NULL CHECK (state IN ('succeeded', 'failed', 'cancelled')),
-    reason           text CHECK (reason IN ('permanent', 'exhausted', 'deadline', 'expired', 'at_most_once', 'crash_loop')),
-    kind             text NOT NULL,
-    payload          text NOT NULL,
-    idempotency_key  text,
+    is_retrying      boolean NOT NULL DEFAULT false,
+    -- Only before the first attempt: afterwards it no longer matters.
+    start_by         bigint,
+    attempt          integer,
+    failures         integer,
+    crashes          integer,
+    replays          integer,
+    previous_delay   bigint,
+    first_attempt_at bigint,
+    CHECK (attempt >= 0 AND failures >= 0 AND crashes >= 0 AND replays >= 0 AND previous_delay >= 0)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.1,
+    autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000, autovacuum_vacuum_cost_delay = 1
+);
+CREATE INDEX waiting_claim ON {schema}.waiting (queue_id, priority DESC, due_at, id);
+CREATE INDEX waiting_suspects ON {schema}.waiting (queue_id, priority DESC, due_at, id) WHERE crashes > 0;
+CREATE INDEX waiting_start_by ON {schema}.waiting (start_by) WHERE start_by IS NOT NULL;
+
+-- Every attempt that has ended, written once. The row of a job's last attempt also says how the job ended: `state` and
+-- the columns after it. A job that ended without any attempt has a row with the number 0. The key is part of the fence:
+-- an attempt ends once.
+--
+-- NULL stands for what is usual: of an attempt, that it succeeded and left nothing else; of a job, what its row in `jobs`
+-- says, no failures beyond `retry`, and no crashes, replays or delays.
+CREATE TABLE {schema}.attempts (
+    job_id           bigint NOT NULL,
+    lease_id         bigint,
+    claimed_at       bigint,
+    started_at       bigint,
+    finished_at      bigint,
+    number           integer NOT NULL,
+    retry            integer,
+    worker           text,
+    status           text CHECK (status IN ('SUCCESS', 'FAILED', 'SNOOZED', 'RELEASED')),
+    why              text,
+    next_run_at      bigint,
+    delay_ms         bigint,
     error_class      text,
     error            text,
+    note             text,
+    trace            text,
+    -- How often the job had been replayed: NULL is its first run.
+    replay           integer,
+    -- How the job ended.
+    state            text CHECK (state IN ('succeeded', 'failed', 'cancelled')),
+    queue_id         bigint,
+    ended_at         bigint,
+    due_at           bigint,
+    first_attempt_at bigint,
+    previous_delay   bigint,
+    failures         integer,
+    crashes          integer,
+    replays          integer,
+    priority         smallint,
+    cancel_requested boolean,
+    reason           text CHECK (reason IN ('permanent', 'exhausted', 'deadline', 'expired', 'at_most_once', 'crash_loop')),
     result           text,
-    http             text,
-    webhook          text,
-    traceparent      text,
-    retry_line       text,
     fingerprint      text,
     message          text,
+    discarded_at     bigint,
     discard_reason   text,
-    last_worker      text,
-    CHECK ((state = 'failed') = (class = 'failed')),
+    PRIMARY KEY (job_id, number),
+    CHECK (number >= 0 AND retry >= 0 AND delay_ms >= 0),
+    CHECK (number = 0 OR started_at IS NOT NULL AND lease_id IS NOT NULL AND worker IS NOT NULL),
     CHECK ((state = 'failed') = (reason IS NOT NULL)),
-    CHECK (attempt >= 0 AND failures >= 0 AND crashes >= 0 AND replays >= 0 AND previous_delay >= 0 AND timeout_ms >= 0),
-    CHECK (discarded_at IS NULL OR state = 'failed'),
-    CHECK (last_started_at IS NULL OR state = 'succeeded')
-) PARTITION BY LIST (class);
-CREATE TABLE {schema}.archive_done PARTITION OF {schema}.archive FOR VALUES IN ('done') PARTITION BY RANGE (finished_at);
-CREATE TABLE {schema}.archive_failed PARTITION OF {schema}.archive FOR VALUES IN ('failed') PARTITION BY RANGE (finished_at);
-CREATE INDEX archive_id ON {schema}.archive (id);
-CREATE INDEX archive_schedule ON {schema}.archive (schedule_id) WHERE schedule_id IS NOT NULL;
-CREATE INDEX archive_parent ON {schema}.archive (parent_id) WHERE parent_id IS NOT NULL;
-CREATE INDEX archive_dead ON {schema}.archive (queue_id, id) WHERE state = 'failed' AND discarded_at IS NULL;
-CREATE INDEX archive_finished ON {schema}.archive USING brin (finished_at);
+    CHECK ((state IS NULL) = (ended_at IS NULL)),
+    CHECK (discarded_at IS NULL OR state = 'failed')
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.2,
+    autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000, autovacuum_vacuum_cost_delay = 1
+);
+-- Retention is per queue and state, by age.
+CREATE INDEX attempts_ended ON {schema}.attempts (queue_id, ended_at) WHERE state IN ('succeeded', 'cancelled');
+CREATE INDEX attempts_failed ON {schema}.attempts (queue_id, ended_at) WHERE state = 'failed';
+CREATE INDEX attempts_dead ON {schema}.attempts (queue_id, job_id) WHERE state = 'failed' AND discarded_at IS NULL;
 
-CREATE TABLE {schema}.archive_attempts (
-    class           text NOT NULL,
-    job_finished_at bigint NOT NULL,
-    job_id          bigint NOT NULL,
-    number          integer NOT NULL,
-    retry           integer NOT NULL,
-    started_at      bigint NOT NULL,
-    finished_at     bigint NOT NULL,
-    next_run_at     bigint,
-    delay_ms        bigint,
-    lease_id        bigint NOT NULL,
-    status          text NOT NULL CHECK (status IN ('SUCCESS', 'FAILED', 'SNOOZED', 'RELEASED')),
-    worker          text NOT NULL,
-    why             text NOT NULL,
-    error_class     text,
-    error           text,
-    note            text,
-    trace           text,
-    replay          integer NOT NULL DEFAULT 0,
-    CHECK (number >= 1 AND retry >= 0 AND delay_ms >= 0)
-) PARTITION BY LIST (class);
-CREATE TABLE {schema}.archive_attempts_done PARTITION OF {schema}.archive_attempts FOR VALUES IN ('done') PARTITION BY RANGE (job_finished_at);
-CREATE TABLE {schema}.archive_attempts_failed PARTITION OF {schema}.archive_attempts FOR VALUES IN ('failed') PARTITION BY RANGE (job_finished_at);
-CREATE INDEX archive_attempts_job ON {schema}.archive_attempts (job_id, number);
-
+-- One row for all jobs of a claim, in the order they were claimed. A job runs while its lease exists and its attempt has
+-- not ended. The arrays after `job_ids` say how the jobs waited, at the same places; they are NULL if none of the jobs
+-- had been claimed, changed or replayed before, and so are the elements of such jobs. Only `cancels` ever changes: the
+-- jobs that were asked to stop. Commits lock the row; renewals do not touch it.
 CREATE TABLE {schema}.leases (
-    id         bigint PRIMARY KEY,
-    worker     text NOT NULL,
-    expires_at bigint NOT NULL,
-    length_ms  bigint NOT NULL CHECK (length_ms >= 0),
-    job_ids    bigint[] NOT NULL
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
--- Random numbers do not compress: trying costs every claim.
+    id                bigint PRIMARY KEY,
+    claimed_at        bigint NOT NULL,
+    worker            text NOT NULL,
+    job_ids           bigint[] NOT NULL,
+    attempts          integer[],
+    failures          integer[],
+    crashes           integer[],
+    replays           integer[],
+    previous_delays   bigint[],
+    first_attempts_at bigint[],
+    dues_at           bigint[],
+    priorities        smallint[],
+    cancels           bigint[]
+) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+-- Trying to compress costs every claim, and gains little.
 ALTER TABLE {schema}.leases ALTER COLUMN job_ids SET STORAGE EXTERNAL;
+
+-- When leases run out: what renewals write.
+CREATE TABLE {schema}.lease_ends (
+    id         bigint PRIMARY KEY,
+    expires_at bigint NOT NULL,
+    length_ms  bigint NOT NULL CHECK (length_ms >= 0)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 
 CREATE TABLE {schema}.keys (
     tenant     text NOT NULL,
@@ -214,6 +188,8 @@ CREATE TABLE {schema}.schedules (
     created_at bigint NOT NULL
 );
 CREATE INDEX schedules_due ON {schema}.schedules (next_at) WHERE NOT paused;
+-- Schedules that fire once and have fired: the finish of a run looks for them.
+CREATE INDEX schedules_spent ON {schema}.schedules (id) WHERE one_shot AND next_at IS NULL;
 
 CREATE TABLE {schema}.settings (
     scope   text NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert')),
@@ -296,12 +272,15 @@ CREATE TABLE {schema}.audits (
     detail text NOT NULL
 );
 
--- What each commit added: inserted, never updated. Deltas are soon folded into seconds, seconds into minutes, minutes
+-- What each commit added: inserted, never updated. Claims add what they `claimed`, and whatever ends the time of a dead
+-- letter adds it to `undead`, without a kind: these two only affect balances. Deltas are soon folded into seconds, seconds into minutes, minutes
 -- into hours. So reading a window takes a few rows, however busy it was.
 CREATE TABLE {schema}.tally_deltas (
     at       bigint NOT NULL,
     queue_id bigint NOT NULL,
     kind     text NOT NULL,
+    claimed  bigint NOT NULL DEFAULT 0,
+    undead   bigint NOT NULL DEFAULT 0,
     {tally_definitions}
 ) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 CREATE TABLE {schema}.tallies (
@@ -313,22 +292,27 @@ CREATE TABLE {schema}.tallies (
     PRIMARY KEY (span_ms, start, queue_id, kind)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 1);
 
--- How many live jobs a queue had when its deltas were last removed. Adding the current deltas gives the present number,
--- without counting a million jobs and without commits that wait for each other.
+-- How many jobs of a queue were live, how many of them ran, and how many dead letters there were, when its deltas were
+-- last removed. Adding the current deltas gives the present numbers, without counting a million jobs and without
+-- commits that wait for each other.
 CREATE TABLE {schema}.balances (
     queue_id bigint PRIMARY KEY,
-    live     bigint NOT NULL
+    live     bigint NOT NULL,
+    running  bigint NOT NULL,
+    dead     bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
 -- Deltas that are deleted are added to their queue's balance, whatever deletes them.
 CREATE FUNCTION {schema}.keep_balances() RETURNS trigger LANGUAGE plpgsql AS $function$
 BEGIN
-    INSERT INTO {schema}.balances AS b (queue_id, live)
-    SELECT g.queue_id, sum(g.enqueued + g.replayed - g.succeeded - g.failed - g.cancelled)
+    INSERT INTO {schema}.balances AS b (queue_id, live, running, dead)
+    SELECT g.queue_id, sum(g.enqueued + g.replayed - g.succeeded - g.failed - g.cancelled), sum(g.claimed - g.attempts),
+           sum(g.failed - g.undead)
     FROM gone g
     GROUP BY g.queue_id
     ORDER BY g.queue_id
-    ON CONFLICT (queue_id) DO UPDATE SET live = b.live + excluded.live;
+    ON CONFLICT (queue_id) DO UPDATE
+    SET live = b.live + excluded.live, running = b.running + excluded.running, dead = b.dead + excluded.dead;
     RETURN NULL;
 END
 $function$;

@@ -1,5 +1,5 @@
--- Views for operators who use SQL. Their columns are stable and the same on SQLite; the columns of the tables may
--- change.
+-- Views for operators who use SQL. Their columns are stable and the same on SQLite; the columns of the tables, and of the
+-- views that Windlass itself reads, may change.
 --   all_jobs        every job, live or archived
 --   all_attempts    every attempt that has ended
 --   dead_letters    failed jobs that await manual action
@@ -7,6 +7,92 @@
 CREATE FUNCTION {schema}.moment(ms bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$ SELECT timestamptz 'epoch' + ms * interval '1 millisecond' $$;
+
+-- Jobs that run: under a lease that exists, and their attempt has not ended. `place` is the order of the claim.
+CREATE VIEW {schema}.running AS
+SELECT r.id, j.queue_id, j.kind, j.payload, coalesce(r.priority, j.priority) AS priority, 'running'::text AS state, j.at_most_once,
+       j.policy_id, j.retry_line, r.number AS attempt, coalesce(r.failures, 0) AS failures, coalesce(r.crashes, 0) AS crashes,
+       coalesce(r.replays, 0) AS replays, j.created_at, coalesce(r.due_at, j.due_at) AS due_at,
+       coalesce(r.first_attempt_at, r.claimed_at) AS first_attempt_at, r.claimed_at, coalesce(r.previous_delay, 0) AS previous_delay,
+       j.start_by, j.timeout_ms, j.idempotency_key, r.is_cancelled AS cancel_requested, r.lease_id, e.error_class, e.error, j.http,
+       j.webhook, j.schedule_id, j.parent_id, j.traceparent, r.place
+FROM (
+    SELECT l.id AS lease_id, l.claimed_at, h.id, coalesce(h.attempt, 1) AS number, h.failures, h.crashes, h.replays, h.previous_delay,
+           h.first_attempt_at, h.due_at, h.priority, coalesce(h.id = ANY (l.cancels), false) AS is_cancelled, h.place
+    FROM {schema}.leases l
+    CROSS JOIN LATERAL unnest(l.job_ids, l.attempts, l.failures, l.crashes, l.replays, l.previous_delays, l.first_attempts_at, l.dues_at,
+                              l.priorities)
+        WITH ORDINALITY AS h (id, attempt, failures, crashes, replays, previous_delay, first_attempt_at, due_at, priority, place)
+) r
+JOIN {schema}.jobs j ON j.id = ANY (ARRAY[r.id])
+LEFT JOIN LATERAL (
+    SELECT a.error_class, a.error
+    FROM {schema}.attempts a
+    WHERE a.job_id = r.id AND a.error_class IS NOT NULL
+    ORDER BY a.number DESC
+    LIMIT 1
+) e ON r.number > 1
+WHERE NOT EXISTS (SELECT FROM {schema}.attempts a WHERE a.job_id = r.id AND a.number = r.number);
+
+-- Waiting jobs with all that is known of them.
+CREATE VIEW {schema}.waiters AS
+SELECT w.id, j.queue_id, j.kind, j.payload, w.priority, CASE WHEN w.is_retrying THEN 'retrying' ELSE 'queued' END AS state,
+       j.at_most_once, j.policy_id, j.retry_line, coalesce(w.attempt, 0) AS attempt, coalesce(w.failures, 0) AS failures,
+       coalesce(w.crashes, 0) AS crashes, coalesce(w.replays, 0) AS replays, j.created_at, w.due_at, w.first_attempt_at, last.claimed_at,
+       coalesce(w.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms, j.idempotency_key, false AS cancel_requested,
+       NULL::bigint AS lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent
+FROM {schema}.waiting w
+JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
+LEFT JOIN LATERAL (
+    SELECT a.claimed_at FROM {schema}.attempts a WHERE a.job_id = w.id AND a.number = w.attempt
+) last ON w.attempt > 0
+LEFT JOIN LATERAL (
+    SELECT a.error_class, a.error
+    FROM {schema}.attempts a
+    WHERE a.job_id = w.id AND a.error_class IS NOT NULL
+    ORDER BY a.number DESC
+    LIMIT 1
+) e ON w.attempt > 0;
+
+-- Every live job.
+CREATE VIEW {schema}.live AS
+SELECT v.id, v.queue_id, v.kind, v.payload, v.priority, v.state, v.at_most_once, v.policy_id, v.retry_line, v.attempt,
+       v.failures, v.crashes, v.replays, v.created_at, v.due_at, v.first_attempt_at, v.claimed_at, v.previous_delay,
+       v.start_by, v.timeout_ms, v.idempotency_key, v.cancel_requested, v.lease_id, v.error_class, v.error, v.http,
+       v.webhook, v.schedule_id, v.parent_id, v.traceparent FROM {schema}.waiters v
+UNION ALL
+SELECT v.id, v.queue_id, v.kind, v.payload, v.priority, v.state, v.at_most_once, v.policy_id, v.retry_line, v.attempt,
+       v.failures, v.crashes, v.replays, v.created_at, v.due_at, v.first_attempt_at, v.claimed_at, v.previous_delay,
+       v.start_by, v.timeout_ms, v.idempotency_key, v.cancel_requested, v.lease_id, v.error_class, v.error, v.http,
+       v.webhook, v.schedule_id, v.parent_id, v.traceparent FROM {schema}.running v;
+
+-- Finished jobs.
+CREATE VIEW {schema}.archive AS
+SELECT o.job_id AS id, j.queue_id, j.kind, j.payload, coalesce(o.priority, j.priority) AS priority, o.state, o.reason, j.at_most_once,
+       j.policy_id, j.retry_line, o.number AS attempt, coalesce(o.failures, o.retry, 0) AS failures, coalesce(o.crashes, 0) AS crashes,
+       coalesce(o.replays, 0) AS replays, j.created_at, coalesce(o.due_at, j.due_at) AS due_at,
+       CASE WHEN o.state = 'succeeded' THEN coalesce(o.first_attempt_at, o.claimed_at) ELSE o.first_attempt_at END AS first_attempt_at,
+       o.claimed_at, o.ended_at AS finished_at, coalesce(o.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms,
+       j.idempotency_key, coalesce(o.cancel_requested, false) AS cancel_requested, coalesce(o.error_class, e.error_class) AS error_class,
+       CASE WHEN o.error_class IS NULL THEN e.error ELSE o.error END AS error, o.result, o.discarded_at, o.discard_reason, j.http,
+       j.webhook, j.schedule_id, j.parent_id, j.traceparent, o.fingerprint, o.message
+FROM {schema}.attempts o
+JOIN {schema}.jobs j ON j.id = o.job_id
+LEFT JOIN LATERAL (
+    SELECT a.error_class, a.error
+    FROM {schema}.attempts a
+    WHERE a.job_id = o.job_id AND a.error_class IS NOT NULL
+    ORDER BY a.number DESC
+    LIMIT 1
+) e ON o.number > 1 AND o.error_class IS NULL
+WHERE o.state IS NOT NULL;
+
+-- Attempts with the words that plain successes leave out.
+CREATE VIEW {schema}.ended_attempts AS
+SELECT job_id, number, retry, coalesce(status, 'SUCCESS') AS status, started_at, finished_at, error_class, error, note, worker,
+       next_run_at, delay_ms, coalesce(why, 'succeeded') AS why, lease_id, trace, coalesce(replay, 0) AS replay
+FROM {schema}.attempts
+WHERE number > 0;
 
 CREATE VIEW {schema}.all_jobs AS
 SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.payload, j.priority, j.state, NULL::text AS reason,
@@ -17,7 +103,7 @@ SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.payload, j.priorit
        {schema}.moment(j.start_by) AS start_by, j.idempotency_key, j.cancel_requested,
        j.error_class, j.error, NULL::text AS result, NULL::timestamptz AS discarded_at, NULL::text AS discard_reason,
        j.schedule_id, j.parent_id
-FROM {schema}.jobs j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {schema}.policies p ON p.id = j.policy_id
+FROM {schema}.live j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {schema}.policies p ON p.id = j.policy_id
 UNION ALL
 SELECT j.id, q.tenant, q.name, q.executor, j.kind, j.payload, j.priority, j.state, j.reason,
        CASE WHEN j.at_most_once THEN 'AT_MOST_ONCE' ELSE 'AT_LEAST_ONCE' END,
@@ -27,17 +113,6 @@ SELECT j.id, q.tenant, q.name, q.executor, j.kind, j.payload, j.priority, j.stat
        j.error_class, j.error, j.result, {schema}.moment(j.discarded_at), j.discard_reason, j.schedule_id, j.parent_id
 FROM {schema}.archive j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {schema}.policies p ON p.id = j.policy_id;
 
--- The attempts of archived jobs, in rows of their own or in their job's.
-CREATE VIEW {schema}.ended_attempts AS
-SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why, lease_id,
-       trace, replay
-FROM {schema}.archive_attempts
-UNION ALL
-SELECT id, attempt, last_retry, 'SUCCESS', last_started_at, last_finished_at, NULL, NULL, NULL, last_worker, NULL, NULL, 'succeeded',
-       last_lease_id, NULL, replays
-FROM {schema}.archive
-WHERE last_started_at IS NOT NULL;
-
 CREATE VIEW {schema}.all_attempts AS
 SELECT job_id, number AS attempt, retry,
        CASE replay WHEN 0 THEN '' ELSE 'Replay ' || replay || ': ' END
@@ -46,15 +121,7 @@ SELECT job_id, number AS attempt, retry,
        status, {schema}.moment(started_at) AS started_at, {schema}.moment(finished_at) AS finished_at,
        finished_at - started_at AS duration_ms, error_class, error, note, worker,
        {schema}.moment(next_run_at) AS next_run_at, delay_ms, why, trace, replay
-FROM (
-    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why,
-           trace, replay
-    FROM {schema}.attempts
-    UNION ALL
-    SELECT job_id, number, retry, status, started_at, finished_at, error_class, error, note, worker, next_run_at, delay_ms, why,
-           trace, replay
-    FROM {schema}.ended_attempts
-) a;
+FROM {schema}.ended_attempts;
 
 CREATE VIEW {schema}.dead_letters AS
 SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.payload, j.reason, j.error_class, j.error, j.fingerprint,
@@ -70,4 +137,4 @@ SELECT q.name AS queue, j.id AS msg_id,
        {schema}.moment(j.created_at) AS enqueued_at,
        {schema}.moment(CASE WHEN j.state = 'running' THEN coalesce(l.expires_at, j.due_at) ELSE j.due_at END) AS vt,
        q.tenant, j.kind, j.payload AS message
-FROM {schema}.jobs j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {schema}.leases l ON l.id = j.lease_id;
+FROM {schema}.live j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {schema}.lease_ends l ON l.id = j.lease_id;
