@@ -3,6 +3,7 @@
 mod bench;
 mod cli;
 mod config;
+mod dashboard;
 mod http;
 mod logs;
 mod serve;

@@ -2,7 +2,7 @@
 //! can share a store; none of them is special.
 
 use crate::config::{Config, Source, write_to_store};
-use crate::http::{self, Access, App};
+use crate::http::{self, Access, App, Place};
 use crate::logs;
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
@@ -145,7 +145,9 @@ async fn answer(
     let access = if address.ip().is_loopback() { Access::OpenUntilFirstToken } else { Access::TokensOnly };
     let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
     let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
-    let app = App::new(windlass.clone(), access, hosts, tenants);
+    let base_path = config.text("basePath").to_owned();
+    let place = Place { access, allowed_hosts: hosts, base_path };
+    let app = App::new(windlass.clone(), place, tenants);
     let draining = app.draining().clone();
     let drain = async {
         stop.cancelled().await;
@@ -203,7 +205,7 @@ async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windl
             version,
             store,
             concurrency,
-            "windlass serves http://{address} (reference at /docs) and runs HTTP jobs, schedules and upkeep on {store}"
+            "windlass serves http://{address} (dashboard at /, reference at /docs) and runs HTTP jobs, schedules and upkeep on {store}"
         ),
         None => tracing::info!(
             version,

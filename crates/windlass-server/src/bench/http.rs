@@ -5,7 +5,7 @@ use super::cost::Gauge;
 use super::enqueue::{self, CALLERS, singly};
 use super::load::{BATCH, Load};
 use super::report::Figure;
-use crate::http::{self, Access, App};
+use super::server::Server;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -20,13 +20,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::low_level::clock::Stopwatch;
 
-/// The server's default limit of connections.
-const MAX_CONNECTIONS: usize = 1024;
 /// Jobs a remote worker claims at a time, and how many of them work.
 const LEASED: usize = 100;
 const WORKERS: usize = 4;
@@ -42,22 +38,9 @@ enum Answer {
 
 /// Single enqueues next to the library's, latency at half the load, batches, and remote workers.
 pub(super) async fn api(windlass: &Windlass, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
-    let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
-    let address = listener.local_addr()?;
-    let app = App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off);
-    let stop = CancellationToken::new();
-    let serve = http::connection::listen::serve(
-        listener,
-        http::router(app),
-        windlass.clock().clone(),
-        MAX_CONNECTIONS,
-        stop.clone(),
-        Duration::from_secs(5),
-    );
-    let server = tokio::spawn(serve);
-    let figures = measure(windlass, address, load, gauge).await;
-    stop.cancel();
-    server.await?;
+    let server = Server::start(windlass)?;
+    let figures = measure(windlass, server.address, load, gauge).await;
+    server.stop().await?;
     figures
 }
 

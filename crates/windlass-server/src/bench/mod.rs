@@ -10,11 +10,13 @@ mod horizon;
 mod http;
 mod load;
 mod pace;
+mod pages;
 mod pickup;
 mod plot;
 mod queues;
 mod raw;
 mod report;
+mod server;
 mod summary;
 mod target;
 mod work;
@@ -90,6 +92,9 @@ pub(crate) enum Scenario {
     Archived,
     /// Drain a backlog of 10,000 jobs, and one of `--deep`.
     Backlog,
+    /// The dashboard with `--deep` waiting and as many archived jobs and 10,000 dead letters: first bytes, and the cost
+    /// of 200 open pages.
+    Pages,
     /// Postgres: claims at 2,000 jobs/s while an open transaction keeps the server from cleaning up.
     Horizon,
 }
@@ -179,6 +184,7 @@ impl Run<'_> {
                 }
                 figures
             }
+            Scenario::Pages => pages::pages(store, self.bed(self.deep())).await?,
             Scenario::Horizon => {
                 let url = self.target.url().unwrap_or_default();
                 horizon::claims(store, url, load, self.plan.horizon_for, gauge).await?

@@ -12,6 +12,8 @@ mod tenants;
 mod terminal;
 mod work;
 
+pub(crate) use simulate::outage_plot;
+
 use crate::serve::Api;
 use clap::{Parser, Subcommand};
 use std::future::Future;

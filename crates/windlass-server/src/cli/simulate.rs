@@ -102,6 +102,11 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     Ok(text)
 }
 
+/// The load curve of one policy, for a page.
+pub(crate) fn outage_plot(label: &str, scenario: &Scenario, policy: Policy, run: Run) -> String {
+    svg::inline(scenario, &[Curve { label: label.to_owned(), policy, run }])
+}
+
 impl Args {
     fn scenario(&self) -> Result<Scenario, Error> {
         let target = Target {

@@ -14,6 +14,8 @@ pub(crate) enum Form {
     /// Shown without its password.
     Url,
     Address,
+    /// Empty, or a path such as `/windlass`.
+    Path,
     Flag,
     Whole,
     Duration,
@@ -42,6 +44,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("connections", Form::Whole, "8", "Postgres: connections for ordinary statements"),
     key("listen", Form::Address, "127.0.0.1:9463", "where the API listens"),
     key("allowedHosts", Form::List, "", "host names that browsers may use for the server, in addition to localhost"),
+    key("basePath", Form::Path, "", "the path under which a proxy serves Windlass, such as /windlass"),
     key("maxConnections", Form::Whole, "1024", "the most connections at once"),
     key("worker", Form::Text, "", "the worker's name; if empty, made from the machine and process"),
     key("concurrency", Form::Whole, "64", "how many HTTP jobs run at once"),
@@ -117,6 +120,12 @@ impl Form {
         let read = match self {
             Self::Text | Self::Secret | Self::Url => Some(json!(text)),
             Self::Address => text.parse::<SocketAddr>().ok().map(|address| json!(address.to_string())),
+            Self::Path => {
+                let path = text.trim_end_matches('/');
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._~-".contains(c);
+                let is_path = path.is_empty() || path.starts_with('/') && !path.contains("//");
+                (is_path && path.chars().all(is_plain)).then(|| json!(path))
+            }
             Self::Flag => match text {
                 "true" | "1" | "yes" | "on" => Some(json!(true)),
                 "false" | "0" | "no" | "off" => Some(json!(false)),
@@ -134,6 +143,7 @@ impl Form {
         match self {
             Self::Text | Self::Secret | Self::Url => "must be a string".into(),
             Self::Address => "must be an address and port, such as 127.0.0.1:9463".into(),
+            Self::Path => "must be a path such as /windlass".into(),
             Self::Flag => "must be true or false".into(),
             Self::Whole => "must be a whole number above 0".into(),
             Self::Duration => "must be a duration: 500ms, 30s, 1m30s, or whole milliseconds".into(),
@@ -147,7 +157,7 @@ impl Form {
         match self {
             Self::Secret if value.as_str().is_some_and(|text| !text.is_empty()) => json!("***"),
             Self::Url => json!(without_password(value.as_str().unwrap_or_default())),
-            Self::Secret | Self::Text | Self::Address | Self::Flag => value.clone(),
+            Self::Secret | Self::Text | Self::Address | Self::Path | Self::Flag => value.clone(),
             Self::Whole | Self::Duration | Self::List | Self::Word(_) => value.clone(),
         }
     }

@@ -3,11 +3,12 @@
 use super::cached::Cached;
 use super::events::Streams;
 use super::output::problem::Problem;
+use crate::dashboard::{Live, Operations};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass::Random;
 use windlass::Windlass;
-use windlass::client::Token;
+use windlass::client::{Session, Token};
 use windlass::protocol::Catalogue;
 use windlass::remote::Remote;
 use windlass::{Metrics, TenantLabel};
@@ -41,12 +42,34 @@ struct Shared {
     streams: Streams,
     metrics: Metrics,
     draining: CancellationToken,
+    base_path: String,
+    live: Live,
+    operations: Operations,
 }
 
-/// All existing tokens.
+/// Where the server is reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Who may call without a token.
+    pub(crate) access: Access,
+    /// Host names of browsers, besides localhost.
+    pub(crate) allowed_hosts: Vec<String>,
+    /// Before every path, behind a proxy: empty, or `/name`.
+    pub(crate) base_path: String,
+}
+
+impl Place {
+    /// At the root, under the names of this machine.
+    pub(crate) fn new(access: Access) -> Self {
+        Self { access, allowed_hosts: Vec::new(), base_path: String::new() }
+    }
+}
+
+/// All existing tokens, and the browsers that have signed in with them.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     all: Vec<Token>,
+    sessions: Vec<Session>,
     access: Access,
 }
 
@@ -57,20 +80,28 @@ impl Tokens {
         self.access == Access::OpenUntilFirstToken && self.all.is_empty()
     }
 
+    /// Browsers that have signed in.
+    pub(crate) fn sessions(&self) -> &[Session] {
+        &self.sessions
+    }
+
     pub(crate) fn find(&self, id: &str) -> Option<&Token> {
         self.all.iter().find(|token| token.id == id)
     }
 }
 
 impl App {
-    pub(crate) fn new(windlass: Windlass, access: Access, allowed_hosts: Vec<String>, tenants: TenantLabel) -> Self {
+    pub(crate) fn new(windlass: Windlass, place: Place, tenants: TenantLabel) -> Self {
         let clock = windlass.clock().clone();
         let metrics = Metrics::with_tenants(&windlass, tenants);
         Self(Arc::new(Shared {
             remote: windlass.remote(),
             windlass,
-            access,
-            allowed_hosts,
+            access: place.access,
+            allowed_hosts: place.allowed_hosts,
+            base_path: place.base_path,
+            live: Live::default(),
+            operations: Operations::default(),
             tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
             streams: Streams::default(),
             metrics,
@@ -92,6 +123,21 @@ impl App {
 
     pub(crate) fn allowed_hosts(&self) -> &[String] {
         &self.0.allowed_hosts
+    }
+
+    /// Before every path of a link: empty, or `/name`.
+    pub(crate) fn base_path(&self) -> &str {
+        &self.0.base_path
+    }
+
+    /// The pages that browsers watch.
+    pub(crate) fn live(&self) -> &Live {
+        &self.0.live
+    }
+
+    /// Long actions that the dashboard started.
+    pub(crate) fn operations(&self) -> &Operations {
+        &self.0.operations
     }
 
     /// Serves workers outside this process.
@@ -127,7 +173,10 @@ impl App {
     }
 
     async fn load_tokens(&self) -> Result<Tokens, Problem> {
-        Ok(Tokens { all: self.windlass().tokens().list().await?, access: self.0.access })
+        let all = self.windlass().tokens().list().await?;
+        // Without tokens nobody can have signed in.
+        let sessions = if all.is_empty() { Vec::new() } else { self.windlass().sessions().list().await? };
+        Ok(Tokens { all, sessions, access: self.0.access })
     }
 
     /// # Errors

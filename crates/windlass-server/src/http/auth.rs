@@ -1,7 +1,7 @@
 //! Authentication: bearer tokens with scopes, for one tenant or all, stored as hashes. A handler states the scope it
 //! needs in its signature, so that no check can be forgotten.
 
-use super::app::App;
+use super::app::{App, Tokens};
 use super::output::problem::{Kind, Problem};
 use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
@@ -10,6 +10,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 use windlass::client::Scope as Tenants;
 use windlass::remote::WorkScope;
+use windlass_core::Timestamp;
 use windlass_core::job::{QueueName, Tenant};
 
 use crate::token;
@@ -152,6 +153,11 @@ impl Caller {
         named.map(|tenant| self.tenant(Some(tenant))).transpose()
     }
 
+    /// The same caller, for one tenant only.
+    pub(crate) fn narrowed_to(self, tenant: Tenant) -> Self {
+        Self { tenant: Some(tenant), ..self }
+    }
+
     /// # Errors
     /// The token is for one tenant, and this needs a token for all tenants.
     pub(crate) fn for_all_tenants(&self) -> Result<(), Problem> {
@@ -223,14 +229,27 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let (id, secret) = token::split(given.trim()).ok_or_else(refused)?;
     // The token may be newer than the copy: clients use a new token at once.
     let known = if known.find(id).is_some() { known } else { app.newest_tokens().await? };
-    let token = known.find(id).filter(|t| token::matches(secret, &t.hash) && t.is_valid(app.now()));
-    let token = token.ok_or_else(refused)?;
-    let scopes: Vec<Scope> = token.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
-    Ok(Caller {
-        by: format!("{} ({})", token.name, token.id),
-        scopes,
-        tenant: token.tenant.clone(),
-        queues: token.queues.clone(),
-        proof: Proof::Token(token.id.clone()),
-    })
+    known.check(id, secret, app.now()).ok_or_else(refused)
+}
+
+impl Tokens {
+    /// The caller with this token, if the secret is the token's.
+    pub(crate) fn check(&self, id: &str, secret: &str, now: Timestamp) -> Option<Caller> {
+        self.find(id).filter(|token| token::matches(secret, &token.hash))?;
+        self.caller(id, now)
+    }
+
+    /// The caller with this token, unless it was revoked or has expired. Only for those who have proved that they hold
+    /// it.
+    pub(crate) fn caller(&self, id: &str, now: Timestamp) -> Option<Caller> {
+        let token = self.find(id).filter(|token| token.is_valid(now))?;
+        let scopes: Vec<Scope> = token.scopes.iter().filter_map(|word| Scope::parse(word)).collect();
+        Some(Caller {
+            by: format!("{} ({})", token.name, token.id),
+            scopes,
+            tenant: token.tenant.clone(),
+            queues: token.queues.clone(),
+            proof: Proof::Token(token.id.clone()),
+        })
+    }
 }

@@ -15,7 +15,6 @@ mod jobs;
 mod leases;
 mod openapi;
 mod output;
-mod pages;
 mod policies;
 mod queues;
 mod schedules;
@@ -24,8 +23,10 @@ mod tenants;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use app::{Access, App};
+pub(crate) use app::{Access, App, Place};
 pub(crate) use auth::{Caller, Scope};
+pub(crate) use input::query::Query;
+pub(crate) use output::problem::{Kind as ProblemKind, Problem};
 
 use axum::Router;
 use axum::routing::get;
@@ -41,7 +42,7 @@ pub(crate) fn router(app: App) -> Router {
     let router = router
         .route("/openapi.json", get(async move || reference.json()))
         .route("/docs", get(async move |query| page.page(&query)))
-        .route("/", get(pages::status));
+        .merge(crate::dashboard::router(&app));
     connection::layers::around(router, app)
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     /// How many handlers run at once.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_CONCURRENCY, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     concurrency: u32,
-    /// Waiting or archived jobs in the scenarios `future`, `archived` and `backlog`.
+    /// Waiting or archived jobs in the scenarios `future`, `archived`, `backlog` and `pages`.
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     deep: u32,
     /// The backlog of the scenario `growth`.
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "180", value_parser = clap::value_parser!(u32).range(30..=3_600))]
     horizon_for: u32,
     /// What to measure; may be repeated [default: all but the long ones: `growth`, `store`, `future`, `archived`,
-    /// `backlog`, `horizon`].
+    /// `backlog`, `pages`, `horizon`].
     #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<Scenario>,
     /// Measure in a store that already holds jobs.
@@ -117,6 +117,7 @@ impl Args {
             Scenario::Future,
             Scenario::Archived,
             Scenario::Backlog,
+            Scenario::Pages,
             Scenario::Horizon,
         ];
         Scenario::value_variants().iter().copied().filter(|s| !long.contains(s)).collect()

@@ -40,6 +40,9 @@ pub(crate) struct NodeArgs {
     /// A host name that browsers may use for the server, in addition to localhost; may be repeated.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<String>,
+    /// The path under which a proxy serves the dashboard and the API, such as /windlass.
+    #[arg(long, value_name = "PATH")]
+    base_path: Option<String>,
     /// The most connections at once [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<u64>,
@@ -84,6 +87,7 @@ impl NodeArgs {
             ),
             ("egress.allow", "--allow-target", list(&self.allow_target)),
             ("allowedHosts", "--allowed-host", list(&self.allowed_host)),
+            ("basePath", "--base-path", text(&self.base_path)),
             ("maxConnections", "--max-connections", self.max_connections.map(|n| json!(n))),
             ("logs.format", "--log-format", text(&self.log_format)),
             ("logs.level", "--log-level", text(&self.log_level)),

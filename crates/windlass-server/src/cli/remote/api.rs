@@ -2,7 +2,7 @@
 
 use crate::cli::Error;
 use crate::cli::remote::wire::{Server, WireError};
-use crate::http::{self, Access, App, Caller};
+use crate::http::{self, Access, App, Caller, Place};
 use axum::Router;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
@@ -34,7 +34,7 @@ impl Api {
     }
 
     pub(crate) fn store(windlass: Windlass) -> Self {
-        let app = App::new(windlass, Access::TokensOnly, Vec::new(), TenantLabel::Off);
+        let app = App::new(windlass, Place::new(Access::TokensOnly), TenantLabel::Off);
         Self(Door::Store { router: http::router(app) })
     }
 

@@ -40,8 +40,7 @@ text { font: 12px system-ui, sans-serif; fill: #1f2933 }
 pub(super) fn draw(title: &str, scenario: &Scenario, curves: &[Curve]) -> String {
     let wrapped = wrap(title, TITLE_CHARS);
     let head = TOP + LINE * wrapped.lines().count() as f64;
-    let height = head + curves.len() as f64 * (PANEL + GAP) - GAP + BOTTOM;
-    let scales = Scales::of(scenario, curves);
+    let height = height(head, curves);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\" role=\"img\">\n<title>{}</title>\n<style>\n{STYLE}</style>\n\
@@ -53,15 +52,39 @@ pub(super) fn draw(title: &str, scenario: &Scenario, curves: &[Curve]) -> String
         push(&mut svg, format_args!("<text x=\"{LEFT}\" y=\"{y}\" class=\"title\">{}</text>", escaped(line)));
     }
     svg.push_str(&legend(scenario, head - TOP / 2.0 - 6.0));
-    for (i, curve) in curves.iter().enumerate() {
-        panel(&mut svg, scenario, curve, &scales, head + i as f64 * (PANEL + GAP));
-    }
-    let foot = height - BOTTOM + 16.0;
-    for (x, label) in scales.ticks() {
-        push(&mut svg, format_args!("<text x=\"{x:.1}\" y=\"{foot:.1}\" text-anchor=\"middle\">{label}</text>"));
-    }
+    panels(&mut svg, scenario, curves, head);
     svg.push_str("</svg>\n");
     svg
+}
+
+/// The same for a page that has its own styles, title and legend.
+pub(super) fn inline(scenario: &Scenario, curves: &[Curve]) -> String {
+    let height = height(GAP, curves);
+    let label =
+        curves.iter().map(|curve| format!("{}: {}", curve.label, figures(curve))).collect::<Vec<_>>().join("; ");
+    let mut svg = format!(
+        "<svg class=\"plot load\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">\n",
+        escaped(&label)
+    );
+    panels(&mut svg, scenario, curves, GAP);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn height(head: f64, curves: &[Curve]) -> f64 {
+    head + curves.len() as f64 * (PANEL + GAP) - GAP + BOTTOM
+}
+
+/// One panel for each curve, and the time axis below.
+fn panels(svg: &mut String, scenario: &Scenario, curves: &[Curve], head: f64) {
+    let scales = Scales::of(scenario, curves);
+    for (i, curve) in curves.iter().enumerate() {
+        panel(svg, scenario, curve, &scales, head + i as f64 * (PANEL + GAP));
+    }
+    let foot = height(head, curves) - BOTTOM + 16.0;
+    for (x, label) in scales.ticks() {
+        push(svg, format_args!("<text x=\"{x:.1}\" y=\"{foot:.1}\" text-anchor=\"middle\">{label}</text>"));
+    }
 }
 
 /// Both scales, shared by all panels.

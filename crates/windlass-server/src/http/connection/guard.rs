@@ -56,6 +56,15 @@ fn is_own(app: &App, host: &str) -> bool {
     is_loopback || name == "localhost" || name.ends_with(".localhost") || app.allowed_hosts().iter().any(|h| h == name)
 }
 
+/// Whether a form was sent by one of the server's own pages. A proxy may change the host, so the browser's own word
+/// counts where it has one; pages cannot set it.
+pub(crate) fn is_from_own_page(headers: &HeaderMap) -> bool {
+    match headers.get("sec-fetch-site") {
+        Some(site) => matches!(site.as_bytes(), b"same-origin" | b"none"),
+        None => is_same_site(headers, headers.get(HOST).and_then(|host| host.to_str().ok())),
+    }
+}
+
 fn is_same_site(headers: &HeaderMap, host: Option<&str>) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{ALLOW, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use std::any::Any;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
@@ -21,7 +21,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) fn around(router: Router<App>, app: App) -> Router {
-    router
+    let router = router
         .fallback(async |request: Request| {
             Problem::new(Kind::NotFound, format!("there is no {}; see /docs", shown(request.uri().path())))
         })
@@ -29,7 +29,25 @@ pub(crate) fn around(router: Router<App>, app: App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), guard::guard))
         .layer(from_fn_with_state(app.clone(), finish))
-        .with_state(app)
+        .with_state(app.clone());
+    within(router, app.base_path().to_owned())
+}
+
+/// The routes under a base path, too. A proxy may pass it on or remove it.
+fn within(router: Router, base: String) -> Router {
+    if base.is_empty() {
+        return router;
+    }
+    let strip = move |mut request: Request| {
+        let rest = request.uri().path_and_query().and_then(|path| path.as_str().strip_prefix(&base));
+        let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+        let path = rest.map(|rest| if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") });
+        if let Some(path) = path.and_then(|path| path.parse().ok()) {
+            *request.uri_mut() = path;
+        }
+        request
+    };
+    Router::new().fallback_service(tower::ServiceBuilder::new().map_request(strip).service(router))
 }
 
 /// Gives the request an id, renders problems, and adds headers to the answer.
@@ -43,7 +61,9 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let allow = response.headers_mut().remove(ALLOW);
         response = problem.with_allow(allow).render(&path, &id);
-    } else if response.status().is_client_error() || response.status() == StatusCode::INTERNAL_SERVER_ERROR {
+    } else if (response.status().is_client_error() || response.status() == StatusCode::INTERNAL_SERVER_ERROR)
+        && !is_page(&response)
+    {
         // An error that a library answered without a problem.
         let kind = match response.status() {
             StatusCode::NOT_FOUND => Kind::NotFound,
@@ -65,9 +85,14 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
         headers.insert(REQUEST_ID, value);
     }
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
-    headers.insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    // The dashboard and the reference set their own.
+    headers.entry("referrer-policy").or_insert(HeaderValue::from_static("no-referrer"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
+}
+
+fn is_page(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
 }
 
 fn request_id(app: &App, request: &Request) -> String {

@@ -140,6 +140,12 @@ impl Problem {
         (self.detail, self.faults)
     }
 
+    /// Status, title and detail, for a page.
+    pub(crate) fn described(&self) -> (StatusCode, &'static str, String) {
+        let (status, _, title) = self.kind.parts();
+        (status, title, self.detail.clone())
+    }
+
     /// The complete answer.
     pub(crate) fn render(&self, instance: &str, request_id: &str) -> Response {
         let (status, name, title) = self.kind.parts();

@@ -3,6 +3,7 @@
 mod auth;
 mod bad_input;
 mod canary;
+mod dashboard;
 mod dead;
 mod jobs;
 mod leases;

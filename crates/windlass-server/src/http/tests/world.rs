@@ -1,6 +1,6 @@
 //! A server without sockets: a router on a store in memory.
 
-use crate::http::{Access, App, router};
+use crate::http::{Access, App, Place, router};
 use crate::token::{self, Grant};
 use axum::Router;
 use axum::body::Body;
@@ -64,8 +64,16 @@ impl World {
         let options = Options { clock: Clock::manual(start), random: Random::seeded(7), ..Options::default() };
         let store = MemoryStore::new(options);
         let windlass = Windlass::with_random(store.clone(), Random::seeded(8));
-        let router = router(App::new(windlass.clone(), access, Vec::new(), TenantLabel::Off));
+        let router = router(App::new(windlass.clone(), Place::new(access), TenantLabel::Off));
         Self { store, windlass, router, token: None }
+    }
+
+    /// A server behind a proxy, under a path.
+    pub(super) fn under(base_path: &str) -> Self {
+        let world = Self::new();
+        let place = Place { base_path: base_path.to_owned(), ..Place::new(Access::OpenUntilFirstToken) };
+        let router = router(App::new(world.windlass.clone(), place, TenantLabel::Off));
+        Self { router, ..world }
     }
 
     /// A server whose store fails as the test chooses.
@@ -73,7 +81,7 @@ impl World {
         let world = Self::new();
         let faults = FaultyStore::new(world.store.clone());
         let windlass = Windlass::with_random(faults.clone(), Random::seeded(8));
-        let router = router(App::new(windlass.clone(), Access::OpenUntilFirstToken, Vec::new(), TenantLabel::Off));
+        let router = router(App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off));
         (Self { windlass, router, ..world }, faults)
     }
 
