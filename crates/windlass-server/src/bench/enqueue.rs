@@ -27,10 +27,10 @@ pub(super) async fn singly(windlass: &Windlass, load: Load, callers: usize, gaug
     let meter = gauge.start().await?;
     let mut tasks = JoinSet::new();
     for _ in 0..callers {
-        let (windlass, left, pace) = (windlass.clone(), left.clone(), gauge.pace.clone());
+        let (windlass, left, pace, job) = (windlass.clone(), left.clone(), gauge.pace.clone(), load.job());
         tasks.spawn(async move {
             while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
-                windlass.enqueue(load.job()).await?;
+                windlass.enqueue(job.clone()).await?;
                 pace.moved(1);
             }
             anyhow::Ok(())

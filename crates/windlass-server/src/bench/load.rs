@@ -17,7 +17,7 @@ pub(crate) struct Load {
 }
 
 /// The payload of a benchmark's job.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Bench {
     p: String,
 }
@@ -49,14 +49,15 @@ fn filling(length: usize) -> String {
 
 /// Stores jobs in these queues in turn, 1000 a call.
 pub(super) async fn fill(windlass: &Windlass, load: Load, queues: &[String], retry: &str, pace: &Pace) -> Result<()> {
+    let job = load.job();
     for start in (0..load.jobs).step_by(BATCH) {
         let numbers = start..load.jobs.min(start + BATCH);
         let count = numbers.len();
         match queues {
-            [queue] => windlass.enqueue_many(numbers.map(|_| load.job())).queue(queue).retry(retry).await?,
+            [queue] => windlass.enqueue_many(numbers.map(|_| job.clone())).queue(queue).retry(retry).await?,
             queues => {
-                let job = |n: usize| windlass.enqueue(load.job()).queue(&queues[n % queues.len()]);
-                windlass.enqueue_all(numbers.map(job)).retry(retry).await?
+                let enqueue = |n: usize| windlass.enqueue(job.clone()).queue(&queues[n % queues.len()]);
+                windlass.enqueue_all(numbers.map(enqueue)).retry(retry).await?
             }
         };
         pace.moved(count);

@@ -103,8 +103,8 @@ const IDLE_FOR: Millis = Millis::from_secs(10);
 /// The size of a small backlog.
 const SHALLOW: usize = 10_000;
 
-/// Runs the plan. Calls `begin` with the name of the next scenario, and counts jobs in `pace`. The ceilings are measured
-/// before and after, because the speed of a machine may change during the run.
+/// Runs the plan. Calls `begin` with the name of the next scenario, and counts jobs in `pace`. The ceilings are
+/// measured before and after, because the speed of a machine may change during the run.
 pub(crate) async fn run(target: &Target, plan: &Plan, force: bool, pace: Pace, begin: impl Fn(&str)) -> Result<Report> {
     if plan.scenarios.contains(&Scenario::Horizon) && target.url().is_none() {
         bail!("the scenario `horizon` is about Postgres: give --store postgres://…");

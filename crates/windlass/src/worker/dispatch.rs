@@ -53,8 +53,8 @@ impl Group {
         Arc::new(Self { run, concurrency, context, inner: Mutex::default(), finished: AtomicU64::new(0) })
     }
 
-    /// How many jobs can be taken now, by the pace of the slots so far and the time of the last claim. Releases held jobs
-    /// that would wait too long for a slot.
+    /// How many jobs can be taken now, by the pace of the slots so far and the time of the last claim. Releases held
+    /// jobs that would wait too long for a slot.
     pub(crate) fn room(&self, claim_took: Millis) -> Room {
         let mut inner = self.lock();
         let (slot_tasks, finished) = (inner.slot_tasks, self.finished.load(Ordering::Relaxed));

@@ -1,6 +1,7 @@
 //! Fetch: waits for work, claims up to the free slots (and a little ahead under load), and passes the jobs to the
 //! slots.
 
+use super::alternate::alternate;
 use super::dispatch::Group;
 use super::pace::MAX_AHEAD;
 use super::subscription::Subscription;
@@ -223,7 +224,7 @@ impl Fetch {
         }
         for (group, held) in self.groups.iter().zip(by_group) {
             if !held.is_empty() {
-                group.deliver(held);
+                group.deliver(alternate(held, |held| held.ticket().job.queue_id));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The worker: claims, executes and commits, in one process, under one id. Its three steps are `fetch`, `execute` and
 //! `commit`; `renew` keeps its leases alive.
 
+mod alternate;
 mod commit;
 mod dispatch;
 mod execute;

@@ -1,5 +1,5 @@
-//! Raw ceilings: the same database with a plain driver and without Windlass, in tables with only the columns this needs.
-//! Every statement can be read with `--show-sql`.
+//! Raw ceilings: the same database with a plain driver and without Windlass, in tables with only the columns this
+//! needs. Every statement can be read with `--show-sql`.
 
 pub(super) mod postgres;
 mod sqlite;
