@@ -22,6 +22,7 @@ thread_local! {
 
 /// Prepares connections of diesel for `enqueue_in` and `complete_in`. Call it once, before the first connection is
 /// opened; repeating it is harmless.
+#[allow(clippy::missing_transmute_annotations, reason = "the type differs between versions of rusqlite")]
 pub fn install() {
     static ONCE: Once = Once::new();
     // SAFETY: `add_function` has the signature that SQLite calls automatic extensions with.

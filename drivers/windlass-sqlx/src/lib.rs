@@ -48,7 +48,7 @@ pub trait Pool {
 impl Pool for sqlx::PgPool {
     fn windlass(&self) -> WindlassBuilder {
         use sqlx::ConnectOptions as _;
-        Windlass::builder(postgres::url(&self.connect_options().to_url_lossy().to_string()))
+        Windlass::builder(postgres::url(self.connect_options().to_url_lossy().as_str()))
     }
 }
 

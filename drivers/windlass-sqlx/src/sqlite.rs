@@ -41,10 +41,10 @@ async fn with_handle<T>(
     connection: &mut SqliteConnection,
     work: impl FnOnce(&Connection) -> Result<T, TransactionError>,
 ) -> Result<T, TransactionError> {
-    sqlx::query(LOCK).execute(&mut *connection).await.map_err(|error| StoreError::unavailable(error))?;
-    let mut handle = connection.lock_handle().await.map_err(|error| StoreError::unavailable(error))?;
+    sqlx::query(LOCK).execute(&mut *connection).await.map_err(StoreError::unavailable)?;
+    let mut handle = connection.lock_handle().await.map_err(StoreError::unavailable)?;
     // SAFETY: `handle` is locked until the end of this function, so nothing else uses the connection meanwhile. The
     // borrowed `Connection` finalizes its statements when it is dropped, before that, and does not close the handle.
     let borrowed = unsafe { Connection::from_handle(handle.as_raw_handle().as_ptr().cast()) };
-    work(&borrowed.map_err(|error| StoreError::unavailable(error))?)
+    work(&borrowed.map_err(StoreError::unavailable)?)
 }
