@@ -125,7 +125,8 @@ impl Cadence {
     }
 }
 
-/// A moment on the wall clock of a time zone, such as `Sun 2026-03-29 03:00:00 +02:00`. `None` if there is no such zone.
+/// A moment on the wall clock of a time zone, such as `Sun 2026-03-29 03:00:00 +02:00`. `None` if there is no such
+/// zone.
 #[must_use]
 pub fn local_text(moment: Timestamp, zone: &str) -> Option<String> {
     let zone = TimeZoneDatabase::bundled().get(zone).ok()?;

@@ -1,5 +1,5 @@
-//! The attempts of a job on one time axis: each attempt, the wait after it, the window that the wait was chosen from, and
-//! why it was that long.
+//! The attempts of a job on one time axis: each attempt, the wait after it, the window that the wait was chosen from,
+//! and why it was that long.
 
 use crate::dashboard::plot::{Axis, Row, Svg, track};
 use crate::dashboard::show::{self, Moment, StateView};
