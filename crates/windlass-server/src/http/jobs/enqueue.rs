@@ -83,6 +83,7 @@ pub(crate) enum StoredJob {
 /// The answer to `Prefer: return=minimal`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MinimalJob {
+    /// Its number.
     id: i64,
     /// queued, running, retrying, succeeded, failed or cancelled
     state: &'static str,
