@@ -54,7 +54,7 @@ fn log_change(alert: &Alert) {
     let Alert { rule, subject, detail, incident, tenant, queue, .. } = alert;
     match alert.status {
         AlertStatus::Firing => {
-            tracing::error!(rule, subject, incident, tenant_id = tenant, queue, detail, "alert {rule} fires: {detail}")
+            tracing::error!(rule, subject, incident, tenant_id = tenant, queue, detail, "alert {rule} fires: {detail}");
         }
         AlertStatus::Resolved | AlertStatus::Pending => {
             tracing::warn!(rule, subject, incident, tenant_id = tenant, queue, "alert {rule} is resolved");

@@ -9,7 +9,7 @@ use windlass_core::job::QueueName;
 
 /// The fields of a rule.
 pub const RULE_FIELDS: &[&str] = &["measure", "threshold", "for", "minCount", "queue"];
-/// The field that turns a rule off.
+/// The field that disables a rule.
 const OFF: &str = "off";
 
 /// A field of a rule that is wrong, and what is accepted.
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use windlass_core::Timestamp;
 
-    fn setting(name: &str, value: Value, source: SettingSource) -> Setting {
+    fn setting(name: &str, value: &Value, source: SettingSource) -> Setting {
         let key = SettingKey::Alert { name: name.into() };
         Setting { key, value: value.to_string(), source, set_at: Timestamp::from_millis(0) }
     }
@@ -128,11 +128,11 @@ mod tests {
     fn operators_add_change_and_turn_off_rules() {
         let node = SettingSource::Node { node: "a".into(), origin: "windlass.toml:1".into() };
         let stored = [
-            setting("dead_letters", json!({ "threshold": 7 }), SettingSource::Operator),
-            setting("backoff", off(), SettingSource::Operator),
-            setting("slow mail", json!({ "measure": "oldest_due", "queue": "email" }), SettingSource::Operator),
-            setting("of another node", json!({ "measure": "exhausted" }), node),
-            setting("broken", json!({ "measure": "nothing" }), SettingSource::Operator),
+            setting("dead_letters", &json!({ "threshold": 7 }), SettingSource::Operator),
+            setting("backoff", &off(), SettingSource::Operator),
+            setting("slow mail", &json!({ "measure": "oldest_due", "queue": "email" }), SettingSource::Operator),
+            setting("of another node", &json!({ "measure": "exhausted" }), node),
+            setting("broken", &json!({ "measure": "nothing" }), SettingSource::Operator),
         ];
         let rules = with_operators(&default_rules(), &stored);
         let mut names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();

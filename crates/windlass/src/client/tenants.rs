@@ -52,8 +52,8 @@ impl Tenants<'_> {
         Ok(self.windlass.catalogue().await?.webhook_of(tenant))
     }
 
-    /// Sets the webhook `{url, events, secret, policy}` of a tenant's jobs that name none, or removes what was set here.
-    /// Jobs that are already stored keep theirs.
+    /// Sets the webhook `{url, events, secret, policy}` of a tenant's jobs that name none, or removes what was set
+    /// here. Jobs that are already stored keep theirs.
     ///
     /// # Errors
     /// The field that is wrong, or a store that cannot be written to.

@@ -21,7 +21,8 @@ use windlass_core::{Jitter, Millis};
 ///
 /// // Counts over a window, and the same metrics that a server has, without one.
 /// let hour = windlass.stats().over(Duration::from_secs(3600)).await?;
-/// println!("{} retries, {} exhausted, {} ms in backoff", hour.total.retries, hour.total.exhausted, hour.total.backoff_ms);
+/// let total = hour.total;
+/// println!("{} retries, {} exhausted, {} ms in backoff", total.retries, total.exhausted, total.backoff_ms);
 /// let text = metrics.encode().await;
 /// # for name in ["windlass_retries", "windlass_retry_exhausted", "windlass_retry_latency_seconds"] {
 /// #     assert!(text.contains(name), "{name}: {text}");

@@ -160,8 +160,8 @@ impl Windlass {
         self.0.catalogue().await
     }
 
-    /// The id that was drawn at random when the store was created. It is part of every `webhook-id` and of the keys that
-    /// handlers get for jobs without an idempotency key, so that two installations never repeat one.
+    /// The id that was drawn at random when the store was created. It is part of every `webhook-id` and of the keys
+    /// that handlers get for jobs without an idempotency key, so that two installations never repeat one.
     ///
     /// # Errors
     /// The store cannot be read.

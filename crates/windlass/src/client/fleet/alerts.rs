@@ -98,7 +98,7 @@ impl Alerts<'_> {
         Ok(rule)
     }
 
-    /// Turns a rule off, whoever set it, until it is set or reset.
+    /// Disables a rule, whoever set it, until it is set or reset.
     ///
     /// # Errors
     /// The store cannot be written to.

@@ -116,7 +116,8 @@ impl Settings<'_> {
         self.windlass.store().touch_node(node, presence).await
     }
 
-    /// Stores a setting as the operator's. It is in force until it is removed, whatever files say. Jobs enqueued by this process follow it from now on, others within seconds.
+    /// Stores a setting as the operator's. It is in force until it is removed, whatever files say. Jobs enqueued by
+    /// this process follow it from now on, others within seconds.
     ///
     /// # Errors
     /// The store cannot be written to.
