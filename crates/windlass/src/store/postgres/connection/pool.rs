@@ -141,6 +141,12 @@ impl Lent {
         self.client().batch_execute(self.pool.texts.script(Script::BeginReading)).await.map_err(before)
     }
 
+    /// Opens a transaction that only reads, and whose statements all see the same jobs.
+    pub(in crate::store::postgres) async fn begin_snapshot(&self) -> Result<(), StoreError> {
+        self.is_open.store(true, Ordering::Release);
+        self.client().batch_execute(self.pool.texts.script(Script::BeginSnapshot)).await.map_err(before)
+    }
+
     /// Whether a statement of its own has the settings of our transactions.
     pub(in crate::store::postgres) fn is_direct(&self) -> bool {
         self.conn().is_direct

@@ -20,9 +20,6 @@ const FEW: i64 = 10_000;
 /// If both parts are larger, this many times more are counted of each.
 const MORE: i64 = 10;
 
-/// Every statement sees the same jobs.
-const ONE_MOMENT: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-
 /// What is known of a queue before its waiting jobs are split into due and later.
 #[derive(Debug)]
 struct Known {
@@ -39,14 +36,13 @@ struct Known {
 pub(in crate::store::postgres) async fn depths(store: &Inner, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
     again(|| async {
         let lent = store.pool.get().await?;
-        let (begun, depths) = join!(lent.begin(), depths_on(store, On::Own(&lent), scope));
+        let (begun, depths) = join!(lent.begin_snapshot(), depths_on(store, On::Own(&lent), scope));
         lent.conclude(begun, depths).await
     })
     .await
 }
 
 async fn depths_on(store: &Inner, on: On<'_>, scope: &Scope) -> Result<Vec<Depth>, StoreError> {
-    on.run(ONE_MOMENT).await?;
     let rows = on.query(Sql::Depths, &[&store.fixed(), &tenant_of(scope), &FEW]).await?;
     let mut now = 0;
     let mut queues = Vec::with_capacity(rows.len());

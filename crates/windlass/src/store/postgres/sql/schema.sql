@@ -25,6 +25,13 @@ SELECT set_config('statement_timeout', '30000', true), set_config('plan_cache_mo
        set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
        set_config('jit', 'off', true)
 
+-- name: begin_snapshot
+-- A transaction that only reads, and whose statements all see the same jobs. The level must come before any statement.
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+SELECT set_config('statement_timeout', '30000', true), set_config('plan_cache_mode', 'force_generic_plan', true),
+       set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true)
+
 -- name: now
 -- The server's time.
 SELECT {now} AS now

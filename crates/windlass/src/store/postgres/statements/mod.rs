@@ -123,7 +123,10 @@ statements! {
 statements! {
     /// Texts that cannot be prepared, because they are more than one statement.
     Script {
-        "schema" { Begin = "begin", BeginReading = "begin_reading", Session = "session", MigrationsTable = "migrations_table" }
+        "schema" {
+            Begin = "begin", BeginReading = "begin_reading", BeginSnapshot = "begin_snapshot", Session = "session",
+            MigrationsTable = "migrations_table",
+        }
     }
 }
 
