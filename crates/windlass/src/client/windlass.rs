@@ -163,6 +163,14 @@ impl Windlass {
     /// The id that was drawn at random when the store was created. It is part of every `webhook-id` and of the keys
     /// that handlers get for jobs without an idempotency key, so that two installations never repeat one.
     ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let (one, other) = (windlass::Windlass::open("memory:").await?, windlass::Windlass::open("memory:").await?);
+    /// assert_ne!(one.installation().await?, other.installation().await?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
     /// # Errors
     /// The store cannot be read.
     pub async fn installation(&self) -> Result<Arc<str>, StoreError> {
