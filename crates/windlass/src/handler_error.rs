@@ -121,12 +121,14 @@ fn outcome_of_anyhow(error: &anyhow::Error) -> Outcome {
     }
     let Some(failure) = error.downcast_ref::<Failure>() else {
         let source: &(dyn Error + Send + Sync) = error.as_ref();
-        return Outcome::Failed(Failure::new(message(source)));
+        let trace = crate::worker::panic::captured(error.backtrace());
+        return Outcome::Failed(Failure { trace, ..Failure::new(message(source)) });
     };
     let context = error.chain().take_while(|cause| !cause.is::<Failure>()).map(ToString::to_string);
     let texts: Vec<String> = context.filter(|text| *text != failure.to_string()).collect();
     let message = texts.iter().chain([&failure.message]).cloned().collect::<Vec<_>>().join(": ");
-    Outcome::Failed(Failure { message, ..failure.clone() })
+    let trace = failure.trace.clone().or_else(|| crate::worker::panic::captured(error.backtrace()));
+    Outcome::Failed(Failure { message, trace, ..failure.clone() })
 }
 
 /// Whether errors of this type hide a [`Failure`] inside them, because a feature is off.
@@ -219,10 +221,17 @@ mod tests {
             ("Error".to_owned(), "charging: no answer: connection reset".to_owned())
         );
         let card = Failure::permanent("bad card").class("CardError");
-        assert_eq!(outcome_of(anyhow::Error::from(card.clone())), Outcome::Failed(card.clone()));
+        // With RUST_BACKTRACE the trace is that of this test.
+        let untraced = |outcome: Outcome| match outcome {
+            Outcome::Failed(failure) => Outcome::Failed(Failure { trace: None, ..failure }),
+            Outcome::Succeeded | Outcome::Snoozed(_) | Outcome::Released(_) | Outcome::Cancelled | Outcome::Lost => {
+                outcome
+            }
+        };
+        assert_eq!(untraced(outcome_of(anyhow::Error::from(card.clone()))), Outcome::Failed(card.clone()));
         let with_context = Err::<(), _>(card.clone()).context("charging").context("order 7").unwrap_err();
         let expected = Failure { message: "order 7: charging: bad card".into(), ..card };
-        assert_eq!(outcome_of(with_context), Outcome::Failed(expected));
+        assert_eq!(untraced(outcome_of(with_context)), Outcome::Failed(expected));
         let later = anyhow::Error::from(snooze(Millis::new(5))).context("not yet");
         assert_eq!(outcome_of(later), Outcome::Snoozed(Millis::new(5)));
     }

@@ -64,10 +64,12 @@ enum Command {
     Policy(policy::Args),
     /// Show what retry policies do to a service that is down for a while.
     Simulate(simulate::Args),
-    /// Show what happened in 5 minutes, an hour or a day.
+    /// Show what happened in 5 minutes, an hour, a day, or since the beginning.
     Stats(stats::Args),
     /// Follow the events of jobs live.
     Tail(work::tail::Args),
+    /// Show who runs jobs, on how many slots, since when.
+    Workers(operate::workers::Args),
     /// See retries happen, in ten seconds and without any service.
     Demo(demo::Args),
     /// Measure this build on this machine, next to the bare database.
@@ -141,6 +143,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Policy(args) => policy::run(args, &screen),
         Command::Stats(args) => wait(stats::run(args, &screen)),
         Command::Tail(args) => wait(work::tail::run(args, &screen)),
+        Command::Workers(args) => wait(operate::workers::run(args, &screen)),
         Command::Demo(args) => wait(demo::run(args, &screen)),
         Command::Backup(args) => wait(operate::backup::run(args)),
         Command::Migrate(args) => wait(operate::migrate::run(args)),

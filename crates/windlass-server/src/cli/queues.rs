@@ -4,6 +4,7 @@ use super::remote::api::{Api, with_query};
 use super::remote::target::Target;
 use super::terminal::ask::Consent;
 use super::terminal::grid::{Grid, Shown, cut, number, text};
+use super::terminal::input;
 use super::terminal::progress::{self, Unit};
 use super::terminal::screen::{Hue, Screen};
 use super::terminal::words::{counted, grouped, plain, span};
@@ -59,11 +60,11 @@ enum QueueAction {
         #[arg(long)]
         policy: Option<String>,
         /// How long succeeded jobs are kept: a span, 0 to drop them on finish, or forever.
-        #[arg(long, value_name = "SPAN")]
+        #[arg(long, value_name = "SPAN", value_parser = input::retention)]
         keep_succeeded: Option<String>,
-        #[arg(long, value_name = "SPAN")]
+        #[arg(long, value_name = "SPAN", value_parser = input::retention)]
         keep_cancelled: Option<String>,
-        #[arg(long, value_name = "SPAN")]
+        #[arg(long, value_name = "SPAN", value_parser = input::retention)]
         keep_failed: Option<String>,
         /// Back to the defaults.
         #[arg(long, conflicts_with_all = ["policy", "keep_succeeded", "keep_cancelled", "keep_failed"])]

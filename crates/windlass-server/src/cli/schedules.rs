@@ -4,6 +4,7 @@ use super::remote::api::Api;
 use super::remote::target::Target;
 use super::terminal::ask::Consent;
 use super::terminal::grid::{Grid, Shown, cut, number, text};
+use super::terminal::input;
 use super::terminal::screen::{Hue, Screen};
 use super::terminal::words::{Now, plain};
 use super::work::job_flags::{JobBody, JobFlags};
@@ -80,7 +81,7 @@ struct Cadence {
     #[arg(long, conflicts_with = "every")]
     cron: Option<String>,
     /// An interval, such as 30s.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", value_parser = input::span)]
     every: Option<String>,
     /// The time zone of the cron line [default: UTC].
     #[arg(long, value_name = "ZONE", requires = "cron")]

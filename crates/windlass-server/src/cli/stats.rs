@@ -1,4 +1,4 @@
-//! `windlass stats`: what happened over 5 minutes, an hour or a day.
+//! `windlass stats`: what happened over 5 minutes, an hour, a day, or since the beginning.
 
 use super::remote::target::Target;
 use super::terminal::grid::{Grid, number, text};
@@ -14,6 +14,7 @@ Examples:
   windlass stats                          the last hour, in total and per queue
   windlass stats --window 5m --by kind
   windlass stats --window 24h --by tenant
+  windlass stats --window all             since the beginning
   windlass stats --json                   all windows, by queue, kind and tenant
 
 Columns: retries are attempts that were retries; `paid off` is the share of them that led to
@@ -44,6 +45,9 @@ enum Window {
     Hour,
     #[value(name = "24h")]
     Day,
+    /// Since the store was created.
+    #[value(name = "all")]
+    All,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -63,6 +67,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         Window::FiveMinutes => "5m",
         Window::Hour => "1h",
         Window::Day => "24h",
+        Window::All => "all",
     };
     let (name, key) = match args.by {
         By::Queue => ("queue", "queues"),
@@ -70,7 +75,11 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         By::Tenant => ("tenant", "tenants"),
     };
     let stats = &found["windows"][window];
-    Ok(format!("{}\n\n{}", screen.ink.bold(&format!("the last {window}")), table(stats, name, key, screen)))
+    let title = match args.window {
+        Window::All => "since the beginning".to_owned(),
+        Window::FiveMinutes | Window::Hour | Window::Day => format!("the last {window}"),
+    };
+    Ok(format!("{}\n\n{}", screen.ink.bold(&title), table(stats, name, key, screen)))
 }
 
 /// Totals, and the figures of each group.

@@ -1,5 +1,5 @@
-//! Stats: counts over 5 minutes, an hour and a day, in total and per queue, kind and tenant. They are read from
-//! tallies.
+//! Stats: counts over 5 minutes, an hour, a day and since the beginning, in total and per queue, kind and tenant. They
+//! are read from tallies.
 
 use super::app::App;
 use super::auth::{May, Read};
@@ -11,16 +11,19 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use windlass::client::{Scope, Tally, WindowStats as Counted};
-use windlass_core::Millis;
 use windlass_core::job::Tenant;
+use windlass_core::{Millis, Timestamp};
 
-const WINDOWS: [(&str, Millis); 3] =
-    [("5m", Millis::from_secs(300)), ("1h", Millis::from_secs(3600)), ("24h", Millis::from_secs(86_400))];
+/// The windows and their lengths at a moment; the last one reaches back to the beginning.
+fn spans(now: Timestamp) -> [(&'static str, Millis); 4] {
+    let secs = Millis::from_secs;
+    [("5m", secs(300)), ("1h", secs(3600)), ("24h", secs(86_400)), ("all", now.since(Timestamp::EPOCH))]
+}
 
 /// Counts over each window.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Stats {
-    /// `5m`, `1h` and `24h`
+    /// `5m`, `1h`, `24h` and `all` (since the beginning)
     windows: BTreeMap<&'static str, WindowStats>,
 }
 
@@ -69,15 +72,16 @@ pub(crate) struct Latency {
     backoff_ms: Option<f64>,
 }
 
-/// Counts over 5 minutes, 1 hour and 24 hours.
+/// Counts over 5 minutes, 1 hour, 24 hours, and since the beginning.
 #[utoipa::path(get, path = "/api/v1/stats", operation_id = "getStats", tag = "stats", params(("tenant" = Option<String>, Query)),
     responses((status = 200, body = Stats)))]
 pub(crate) async fn stats(State(app): State<App>, caller: May<Read>, query: Query) -> Result<Json<Stats>, Problem> {
     query.only(&["tenant"])?;
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
     let scope = tenant.map_or_else(|| caller.tenants(), Scope::Tenant);
-    let counted = app.windlass().stats().within(&scope).windows(&WINDOWS.map(|(_, span)| span)).await?;
-    let windows = WINDOWS.iter().zip(counted).map(|((name, _), counted)| (*name, WindowStats::from(counted)));
+    let spans = spans(app.now());
+    let counted = app.windlass().stats().within(&scope).windows(&spans.map(|(_, span)| span)).await?;
+    let windows = spans.iter().zip(counted).map(|((name, _), counted)| (*name, WindowStats::from(counted)));
     Ok(Json(Stats { windows: windows.collect() }))
 }
 

@@ -101,13 +101,24 @@ impl std::fmt::Debug for WebhookDraft {
 }
 
 /// A draft that cannot become a job: which field, and what would be accepted. Nothing was stored.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {message}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftError {
     /// The field, as a path with slashes: `retry/base`.
     pub field: String,
     /// What would be accepted.
     pub message: String,
+}
+
+impl std::error::Error for DraftError {}
+
+impl std::fmt::Display for DraftError {
+    /// A message that begins with its field does not repeat it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.message.strip_prefix(&self.field) {
+            Some(rest) if rest.starts_with(' ') => f.write_str(&self.message),
+            Some(_) | None => write!(f, "{}: {}", self.field, self.message),
+        }
+    }
 }
 
 impl DraftError {

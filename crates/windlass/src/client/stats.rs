@@ -80,6 +80,14 @@ impl<'a> Stats<'a> {
         Ok(self.windows(&[span.into()]).await?.pop().unwrap_or_default())
     }
 
+    /// Counts since the beginning.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn lifetime(&self) -> Result<WindowStats, StoreError> {
+        self.over(self.windlass.clock().now().since(Timestamp::EPOCH)).await
+    }
+
     /// Counts over several windows, each by itself, in the order given.
     ///
     /// # Errors

@@ -71,7 +71,8 @@ impl Windlass {
             return Ok(Self::with_random(MemoryStore::new(options), random));
         }
         if let Some(path) = url.strip_prefix("sqlite:") {
-            return open_sqlite(path, options, random).await;
+            // `sqlite://jobs.db` and `sqlite:jobs.db` mean the same file, `sqlite:///var/jobs.db` an absolute path.
+            return open_sqlite(path.strip_prefix("//").unwrap_or(path), options, random).await;
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return open_postgres(url, options, random).await;

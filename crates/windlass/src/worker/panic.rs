@@ -1,6 +1,7 @@
 //! Panics: converts panics of handlers into failures that say what happened and where.
 
 use std::any::Any;
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::panic::{self, AssertUnwindSafe};
@@ -10,8 +11,8 @@ use windlass_core::Failure;
 use windlass_core::failure::PANIC;
 
 thread_local! {
-    /// Where the last panic of this thread happened. The caught payload does not say.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Where the last panic of this thread happened, and its backtrace. The caught payload does not say.
+    static PLACE: RefCell<Option<(String, Option<String>)>> = const { RefCell::new(None) };
 }
 
 /// Records where panics happen, then calls the panic hook that was installed before, so that crash reporters keep
@@ -21,7 +22,10 @@ pub(crate) fn watch() {
     ONCE.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            PLACE.with(|place| *place.borrow_mut() = info.location().map(ToString::to_string));
+            // Captured only if RUST_BACKTRACE or RUST_LIB_BACKTRACE asks for it, because it is slow.
+            let trace = captured(&Backtrace::capture());
+            let at = info.location().map(ToString::to_string).unwrap_or_default();
+            PLACE.with(|place| *place.borrow_mut() = Some((at, trace)));
             before(info);
         }));
     });
@@ -47,6 +51,12 @@ fn failure(payload: &(dyn Any + Send)) -> Failure {
     let text =
         text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message");
     let place = PLACE.with(|place| place.borrow_mut().take());
-    let message = place.map_or_else(|| text.to_owned(), |place| format!("{text} (at {place})"));
-    Failure::new(message).class(PANIC)
+    let (at, trace) = place.unwrap_or_default();
+    let message = if at.is_empty() { text.to_owned() } else { format!("{text} (at {at})") };
+    Failure { trace, ..Failure::new(message).class(PANIC) }
+}
+
+/// The text of a backtrace, if it was captured.
+pub(crate) fn captured(backtrace: &Backtrace) -> Option<String> {
+    (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string())
 }

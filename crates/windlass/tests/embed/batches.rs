@@ -62,7 +62,7 @@ async fn a_batch_with_a_refused_job_stores_none_and_says_why() {
     assert!(matches!(error, EnqueueError::KeyConflict(_)), "{error:?}");
     let wrong = [windlass.enqueue(Email(1)), windlass.enqueue(Email(2)).queue("NO NAME")];
     let error = windlass.enqueue_all(wrong).await.unwrap_err();
-    assert!(error.to_string().starts_with("queue: queue `NO NAME` is not a name"), "{error}");
+    assert!(error.to_string().starts_with("queue `NO NAME` is not a name"), "{error}");
     let error = windlass.enqueue_many([Email(1)]).retry("no-such-policy").await.unwrap_err();
     assert!(error.to_string().starts_with("retry: "), "{error}");
     assert_eq!(count(&windlass).await, 1);

@@ -9,3 +9,4 @@ pub(super) mod migrate;
 pub(super) mod node;
 pub(super) mod serve;
 pub(super) mod token;
+pub(super) mod workers;

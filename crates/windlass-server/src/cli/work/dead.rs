@@ -167,12 +167,12 @@ async fn groups(api: &Api, filter: &Filter, limit: u32, json: bool, screen: &Scr
     let now = Now::read();
     let mut grid = Grid::new([
         number("count"),
-        text("kind"),
-        text("class"),
+        cut("kind"),
+        cut("class"),
         text("queue").optional(),
-        text("last").optional(),
-        number("example").optional(),
-        text("fingerprint"),
+        text("last"),
+        number("example"),
+        text("fingerprint").optional(),
         cut("message"),
     ]);
     for group in found["items"].as_array().into_iter().flatten() {

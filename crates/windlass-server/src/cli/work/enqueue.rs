@@ -4,6 +4,7 @@ use crate::cli::Error;
 use crate::cli::pretty;
 use crate::cli::remote::api::Api;
 use crate::cli::remote::target::Target;
+use crate::cli::terminal::input;
 use crate::cli::terminal::progress::{self, Unit};
 use crate::cli::terminal::screen::Screen;
 use crate::cli::terminal::words::{Now, counted, plain};
@@ -45,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MOMENT", conflicts_with = "delay")]
     run_at: Option<String>,
     /// How long to wait before it may run.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", value_parser = input::span)]
     delay: Option<String>,
     /// Fail it (expired) if it has not started by then.
     #[arg(long, value_name = "MOMENT")]
@@ -54,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     key: Option<String>,
     /// How long the key is kept: a span, or live [default: 24h].
-    #[arg(long, value_name = "SPAN", requires = "key")]
+    #[arg(long, value_name = "SPAN", requires = "key", value_parser = input::key_window)]
     key_window: Option<String>,
     /// Store the jobs in this file, one JSON object per line; - for standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kind", "payload", "url", "key", "delay", "run_at", "start_by"])]

@@ -14,10 +14,16 @@ const EXAMPLES: &str = "\
 Examples:
   windlass history 42                      every attempt of job 42
   windlass history 7 --limit 100           the latest 100 attempts of schedule 7's runs
+  windlass history 42 --trace              with the stack traces of errors
   windlass history 42 --json
 
 Columns: attempt (Initial, Retry #1, …), status, when it started (UTC), how long it took, its note
 or error, and what followed. Exit codes: 0 done, 2 bad input, 3 no such job, 5 unavailable.";
+
+/// Screens narrower than this have no room for every column.
+const NARROW: usize = 80;
+/// Screens from this width show moments with their year.
+const WIDE: usize = 100;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -28,23 +34,40 @@ pub(crate) struct Args {
     /// How many of the latest attempts to show, 1 to 1000.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
+    /// Show the stack traces that failed attempts left.
+    #[arg(long)]
+    trace: bool,
     #[command(flatten)]
     target: Target,
 }
 
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
     let api = args.target.api().await?;
-    let path = format!("/api/v1/jobs/{}/history?limit={}", args.id, args.limit);
+    let path = format!("/api/v1/jobs/{}/history?limit={}&trace={}", args.id, args.limit, args.trace);
     let attempts = api.get(&path).await?;
     if args.target.json {
         return Ok(pretty(&attempts));
     }
     let (title, related) = match api.get(&format!("/api/v1/jobs/{}", args.id)).await {
-        Ok(job) => (summary(&job, screen), deliveries::of(&job, screen)),
-        Err(Error::NotFound(_)) => (format!("schedule {}\n", args.id), String::new()),
+        Ok(job) if job["state"].is_string() => (summary(&job, screen), deliveries::of(&job, screen)),
+        // The id of a schedule, which may be gone by now.
+        Ok(_) | Err(Error::NotFound(_)) => (format!("schedule {}\n", args.id), String::new()),
         Err(error) => return Err(error),
     };
-    Ok(format!("{title}\n{}{related}", log(&attempts["items"], screen)))
+    Ok(format!("{title}\n{}{}{related}", log(&attempts["items"], screen), traces(&attempts["items"], screen)))
+}
+
+/// The stack traces of the attempts that left one.
+fn traces(attempts: &Value, screen: &Screen) -> String {
+    let mut text = String::new();
+    for attempt in attempts.as_array().into_iter().flatten() {
+        let Some(trace) = attempt["trace"].as_str() else { continue };
+        let title = format!("{} ({})", plain(&attempt["label"]), plain(&attempt["errorClass"]));
+        // Control characters could drive the terminal.
+        let clean: String = trace.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
+        text.push_str(&format!("\n{}\n{}\n", screen.ink.bold(&title), clean.trim_end()));
+    }
+    text
 }
 
 /// A job in one line, its log, and its deliveries.
@@ -82,7 +105,8 @@ pub(crate) fn log(attempts: &Value, screen: &Screen) -> String {
         number("job").optional(),
         text("attempt"),
         text("status"),
-        text("started").optional(),
+        // A retry after a replay can be days later, so its time matters more than the width of the texts.
+        if screen.width < NARROW { text("started").optional() } else { text("started") },
         number("duration"),
         wrapped("notes"),
         wrapped("next"),
@@ -92,7 +116,7 @@ pub(crate) fn log(attempts: &Value, screen: &Screen) -> String {
             plain(&attempt["jobId"]).into(),
             plain(&attempt["label"]).into(),
             status(&attempt["status"]),
-            clock(&attempt["executionTime"]).into(),
+            started(&attempt["executionTime"], screen).into(),
             span(&attempt["durationMs"]).into(),
             notes(attempt).into(),
             next(attempt).into(),
@@ -109,6 +133,12 @@ fn status(value: &Value) -> Shown {
         _ => Hue::Faint,
     };
     Shown::hued(word, hue)
+}
+
+/// When an attempt started; without the year where there is little room.
+fn started(value: &Value, screen: &Screen) -> String {
+    let clock = clock(value);
+    if screen.width < WIDE { clock.chars().skip(5).collect() } else { clock }
 }
 
 /// `2026-01-01T12:00:01.234Z` → `2026-01-01 12:00:01`

@@ -1,6 +1,7 @@
 //! The flags that describe a job, shared by `enqueue` and `schedules add`; they become the API's body.
 
 use crate::cli::Error;
+use crate::cli::terminal::input;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -42,7 +43,7 @@ pub(crate) struct JobFlags {
     #[arg(long)]
     at_most_once: bool,
     /// The longest an attempt may take.
-    #[arg(long, value_name = "SPAN")]
+    #[arg(long, value_name = "SPAN", value_parser = input::span)]
     timeout: Option<String>,
     /// Make it a call to this URL, executed by Windlass itself; the payload is its body.
     #[arg(long)]

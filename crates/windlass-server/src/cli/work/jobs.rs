@@ -4,6 +4,7 @@ use crate::cli::Error;
 use crate::cli::pretty;
 use crate::cli::remote::target::Target;
 use crate::cli::terminal::grid::{Grid, cut, number, text};
+use crate::cli::terminal::input;
 use crate::cli::terminal::screen::{Screen, wrap};
 use crate::cli::terminal::words::{Now, counted, plain, span, state};
 use crate::cli::work::history;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 const EXAMPLES: &str = "\
 Examples:
   windlass jobs                                 the latest jobs
-  windlass jobs --state failed --queue email --since 2026-01-01T00:00:00Z
+  windlass jobs --state failed --queue email --since 1h
   windlass jobs show 42
   windlass jobs cancel 42 43
   windlass jobs replay 42                       same id, all retries available again
@@ -60,7 +61,7 @@ enum JobAction {
         #[arg(long, value_name = "MOMENT", conflicts_with = "delay")]
         run_at: Option<String>,
         /// How long to wait from now.
-        #[arg(long, value_name = "SPAN")]
+        #[arg(long, value_name = "SPAN", value_parser = input::span)]
         delay: Option<String>,
     },
 }
@@ -109,8 +110,8 @@ pub(crate) struct Filter {
     /// Only jobs whose last failure has this class.
     #[arg(long)]
     pub(crate) class: Option<String>,
-    /// Only jobs created (live) or finished since then.
-    #[arg(long, value_name = "MOMENT")]
+    /// Only jobs created (live) or finished since then: a moment, or how long ago (1h).
+    #[arg(long, value_name = "MOMENT|SPAN", value_parser = input::since)]
     pub(crate) since: Option<String>,
 }
 

@@ -5,12 +5,13 @@ use crate::cli::Error;
 use crate::cli::emit;
 use crate::cli::remote::api::{Api, with_query};
 use crate::cli::remote::target::Target;
-use crate::cli::terminal::screen::{Hue, Screen};
+use crate::cli::terminal::screen::{Hue, Screen, width};
 use crate::cli::terminal::words::{plain, span};
 use http_body_util::BodyExt as _;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::io::IsTerminal as _;
 use std::time::Duration;
 use windlass::Clock;
 use windlass_core::Millis;
@@ -31,6 +32,10 @@ Exit codes: 0 ended, 2 bad input, 5 unavailable.";
 const POLL_EVERY: Duration = Duration::from_millis(500);
 /// The most jobs read each time; busier stores should be followed through a server.
 const LOOKED_AT: usize = 1000;
+/// The width of an event's name: `succeeded`.
+const NAME_WIDTH: usize = 9;
+/// With less room than this after the name, columns are not aligned.
+const ALIGNED: usize = 60;
 /// The longest line of a stream that is assembled.
 const MAX_LINE: usize = 1024 * 1024;
 
@@ -252,11 +257,33 @@ fn line(name: &str, event: &Value, screen: &Screen) -> String {
         Some(0) | None => String::new(),
         Some(n) => format!("attempt {n}/{}", plain(&event["maxAttempts"])),
     };
-    let name = screen.ink.hued(hue, &format!("{:<9}", name.replace('_', " ")));
+    let name = screen.ink.hued(hue, &format!("{:<NAME_WIDTH$}", name.replace('_', " ")));
     let job = format!("job {}", plain(&event["id"]));
     let queue_and_kind = format!("{}/{}", plain(&event["queue"]), plain(&event["kind"]));
-    let text = format!("{at:<12}  {job:<10}  {name}  {queue_and_kind:<24}  {attempt:<12}  {}", notes.join(", "));
-    format!("{}\n", text.trim_end())
+    // The colours of the name take no room on the screen.
+    let before = format!("{at:<12}  {job:<10}  ");
+    let room = screen.width.saturating_sub(width(&before) + NAME_WIDTH);
+    let after = if room < ALIGNED {
+        format!("  {queue_and_kind}  {attempt}  {}", notes.join(", "))
+    } else {
+        format!("  {queue_and_kind:<24}  {attempt:<12}  {}", notes.join(", "))
+    };
+    format!("{before}{name}{}\n", fit(after.trim_end(), room))
+}
+
+/// The text, cut if it is wider than `room`. A pipe is not cut: another program reads it.
+fn fit(text: &str, room: usize) -> String {
+    if width(text) <= room || !std::io::stdout().is_terminal() && std::env::var_os("COLUMNS").is_none() {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for letter in text.chars() {
+        if width(&kept) + width(letter.encode_utf8(&mut [0; 4])) >= room {
+            break;
+        }
+        kept.push(letter);
+    }
+    format!("{}…", kept.trim_end())
 }
 
 #[cfg(test)]

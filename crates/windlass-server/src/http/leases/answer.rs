@@ -111,6 +111,8 @@ pub(crate) struct FailureBody {
     class: Option<String>,
     /// What went wrong.
     message: Option<String>,
+    /// The stack trace, up to 32 KiB; kept with the attempt and shown on request.
+    trace: Option<String>,
     /// Do not retry.
     permanent: Option<bool>,
     /// Retry after at least this long.

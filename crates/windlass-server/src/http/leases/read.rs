@@ -80,6 +80,7 @@ fn item(raw: &RawValue, index: usize, action: LeaseAction, faults: &Faults) -> O
             "note",
             "class",
             "message",
+            "trace",
             "permanent",
             "retryAfter",
             "retryIn",
@@ -142,5 +143,6 @@ fn outcome(fields: &Fields<'_>) -> Outcome {
     };
     let class = fields.lossy_text("class").filter(|class| !class.is_empty()).unwrap_or_else(|| ERROR.into());
     let message = fields.lossy_text("message").unwrap_or_default();
-    Outcome::Failed(Failure { advice, ..Failure::new(message).class(class) })
+    let trace = fields.lossy_text("trace");
+    Outcome::Failed(Failure { advice, trace, ..Failure::new(message).class(class) })
 }

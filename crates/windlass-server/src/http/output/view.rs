@@ -122,6 +122,9 @@ pub(crate) struct AttemptView {
     next_run_at: Option<String>,
     delay_ms: Option<u64>,
     why: String,
+    /// The stack trace of the error; only with `?trace=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
 }
 
 impl From<&Job> for JobView {
@@ -216,7 +219,15 @@ impl AttemptView {
             next_run_at: moment(attempt.next_run_at),
             delay_ms: attempt.delay.map(Millis::get),
             why: attempt.why.clone(),
+            trace: None,
         }
+    }
+}
+
+impl AttemptView {
+    /// The same with the stack trace of the error.
+    pub(crate) fn traced(self, attempt: &Attempt) -> Self {
+        Self { trace: attempt.trace.clone(), ..self }
     }
 }
 
