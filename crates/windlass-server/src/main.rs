@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod config;
 mod dashboard;
+mod faktory;
 mod http;
 mod logs;
 mod serve;

@@ -2,6 +2,7 @@
 //! can share a store; none of them is special.
 
 use crate::config::{Config, Source, write_to_store};
+use crate::faktory::Faktory;
 use crate::http::{self, Access, App, Place};
 use crate::logs;
 use anyhow::{Context as _, bail};
@@ -40,6 +41,10 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
         Api::On => Some(listen(config, &windlass).await?),
         Api::Off => None,
     };
+    let faktory = match api {
+        Api::On => Faktory::bind(config)?,
+        Api::Off => None,
+    };
     let node = node_name(config, listener.as_ref().map(|(_, address)| *address));
     write_to_store(config, &windlass, &node).await.context("the settings could not be written to the store")?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
@@ -48,7 +53,10 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
     announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
 
     let worker = work(config, &windlass, executor, stop.clone());
-    let served = answer(config, &windlass, listener, stop.clone());
+    if let Some(faktory) = &faktory {
+        tracing::info!("Faktory clients may connect to {}", faktory.address()?);
+    }
+    let served = answer(config, &windlass, listener, faktory, stop.clone());
     let alive = stay_alive(&windlass, &node, stop.clone());
     let (worked, (), ()) = tokio::join!(worker, served, alive);
     tracing::info!("stopped");
@@ -139,6 +147,7 @@ async fn answer(
     config: &Config,
     windlass: &Windlass,
     listener: Option<(TcpListener, SocketAddr)>,
+    faktory: Option<Faktory>,
     stop: CancellationToken,
 ) {
     let Some((listener, address)) = listener else { return };
@@ -158,7 +167,13 @@ async fn answer(
     let max = config.whole("maxConnections") as usize;
     let router = http::router(app.clone());
     let serve = http::connection::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
-    tokio::join!(drain, serve);
+    let faktory = async {
+        if let Some(faktory) = faktory {
+            let (remote, workers) = (app.remote().clone(), app.faktory().clone());
+            faktory.serve(windlass.clone(), remote, workers, stop.clone(), grace).await;
+        }
+    };
+    tokio::join!(drain, serve, faktory);
     app.remote().drained().await;
 }
 

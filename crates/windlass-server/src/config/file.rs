@@ -269,7 +269,7 @@ impl File<'_> {
 fn hint(name: &str) -> String {
     let mut known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     known.extend(TABLES);
-    known.extend(["egress", "logs", "metrics", "alerts"]);
+    known.extend(["egress", "faktory", "logs", "metrics", "alerts"]);
     keys::hint(name, &known)
 }
 

@@ -4,6 +4,7 @@ use super::cached::Cached;
 use super::events::Streams;
 use super::output::problem::Problem;
 use crate::dashboard::{Live, Operations};
+use crate::faktory::Workers;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass::Random;
@@ -39,6 +40,7 @@ struct Shared {
     allowed_hosts: Vec<String>,
     tokens: Cached<Tokens>,
     remote: Remote,
+    faktory: Workers,
     streams: Streams,
     metrics: Metrics,
     draining: CancellationToken,
@@ -103,6 +105,7 @@ impl App {
             live: Live::default(),
             operations: Operations::default(),
             tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
+            faktory: Workers::default(),
             streams: Streams::default(),
             metrics,
             draining: CancellationToken::new(),
@@ -143,6 +146,11 @@ impl App {
     /// Serves workers outside this process.
     pub(crate) fn remote(&self) -> &Remote {
         &self.0.remote
+    }
+
+    /// The workers connected by the Faktory protocol.
+    pub(crate) fn faktory(&self) -> &Workers {
+        &self.0.faktory
     }
 
     pub(crate) fn streams(&self) -> &Streams {

@@ -1,13 +1,15 @@
 //! Workers, alerts and the audit log. Only for callers for all tenants.
 
 use super::app::App;
-use super::auth::{May, Read};
+use super::auth::{Admin, Caller, May, Read};
 use super::input::query::{MAX_LIMIT, Query};
 use super::output::page::Listing;
-use super::output::problem::Problem;
+use super::output::problem::{Problem, ProblemBody};
 use super::output::view::moment;
+use crate::faktory::Signal;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
+use hyper::StatusCode;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -105,6 +107,71 @@ pub(crate) async fn workers(State(app): State<App>, caller: May<Read>) -> Result
         seen_at: report.seen_at.to_string(),
     };
     Ok(Json(Listing::whole(seen.into_iter().map(view).collect())))
+}
+
+/// A worker connected to this node by the Faktory protocol.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = FaktoryWorker)]
+pub(crate) struct FaktoryWorkerView {
+    /// The name that the worker gave itself.
+    wid: String,
+    /// The machine that the worker says it runs on.
+    hostname: String,
+    /// What the worker says about itself.
+    labels: Vec<String>,
+    seen_at: String,
+    /// `quiet` or `terminate` if it was told so; null otherwise.
+    signal: Option<&'static str>,
+}
+
+/// Workers connected to this node by the Faktory protocol.
+#[utoipa::path(get, path = "/api/v1/faktory/workers", operation_id = "listFaktoryWorkers", tag = "fleet",
+    responses((status = 200, body = Listing<FaktoryWorkerView>)))]
+pub(crate) async fn faktory_workers(
+    State(app): State<App>,
+    caller: May<Read>,
+) -> Result<Json<Listing<FaktoryWorkerView>>, Problem> {
+    caller.for_all_tenants()?;
+    let view = |worker: crate::faktory::Connected| FaktoryWorkerView {
+        wid: worker.wid,
+        hostname: worker.hostname,
+        labels: worker.labels,
+        seen_at: worker.seen_at.to_string(),
+        signal: worker.signal.map(Signal::as_str),
+    };
+    Ok(Json(Listing::whole(app.faktory().list(app.now()).into_iter().map(view).collect())))
+}
+
+/// Tell a Faktory worker to fetch no more jobs. It learns it with its next heartbeat.
+#[utoipa::path(post, path = "/api/v1/faktory/workers/{wid}/quiet", operation_id = "quietFaktoryWorker", tag = "fleet",
+    params(("wid" = String, Path)), responses((status = 202), (status = 404, body = ProblemBody)))]
+pub(crate) async fn quiet(
+    State(app): State<App>,
+    caller: May<Admin>,
+    path: Path<String>,
+) -> Result<StatusCode, Problem> {
+    signal(&app, &caller, &path.0, Signal::Quiet)
+}
+
+/// Tell a Faktory worker to stop. It learns it with its next heartbeat.
+#[utoipa::path(post, path = "/api/v1/faktory/workers/{wid}/terminate", operation_id = "terminateFaktoryWorker",
+    tag = "fleet", params(("wid" = String, Path)), responses((status = 202), (status = 404, body = ProblemBody)))]
+pub(crate) async fn terminate(
+    State(app): State<App>,
+    caller: May<Admin>,
+    path: Path<String>,
+) -> Result<StatusCode, Problem> {
+    signal(&app, &caller, &path.0, Signal::Terminate)
+}
+
+fn signal(app: &App, caller: &Caller, wid: &str, signal: Signal) -> Result<StatusCode, Problem> {
+    caller.for_all_tenants()?;
+    if app.faktory().signal(wid, signal, app.now()) {
+        Ok(StatusCode::ACCEPTED)
+    } else {
+        Err(Problem::not_found("connected worker", wid.chars().take(60).collect::<String>()))
+    }
 }
 
 /// Alerts: pending, firing and resolved.

@@ -23,7 +23,7 @@ impl Remote {
     pub async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<Keyed>, StoreError> {
         let Some(found) = self.0.windlass.store().keyed(tenant, key).await? else { return Ok(None) };
         let Some(lease) = found.lease else { return Ok(Some(Keyed::Waiting(found.job))) };
-        let held = self.0.windlass.store().held(vec![lease]).await?;
+        let held = self.running(&[lease]).await?.remove(&lease).unwrap_or_default();
         let running = held.into_iter().find(|job| job.id == found.job);
         let attempt = running.map(|job| HeldAttempt { job: job.id, attempt: job.attempt, lease });
         Ok(Some(attempt.map_or(Keyed::Waiting(found.job), Keyed::Running)))

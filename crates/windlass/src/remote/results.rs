@@ -107,7 +107,7 @@ impl Remote {
     }
 
     /// The jobs under leases, from this process's copies or from the store.
-    async fn running(&self, leases: &[LeaseId]) -> Result<HashMap<LeaseId, Vec<ClaimedJob>>, StoreError> {
+    pub(super) async fn running(&self, leases: &[LeaseId]) -> Result<HashMap<LeaseId, Vec<ClaimedJob>>, StoreError> {
         let mut running: HashMap<LeaseId, Vec<ClaimedJob>> = HashMap::new();
         let mut unknown = Vec::new();
         for lease in leases {

@@ -46,6 +46,18 @@ pub(crate) struct NodeArgs {
     /// The most connections at once [default: 1024].
     #[arg(long, value_name = "N")]
     max_connections: Option<u64>,
+    /// Where the Faktory protocol is offered, such as 127.0.0.1:7419 [default: nowhere].
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    faktory: Option<String>,
+    /// Let Faktory clients FLUSH: cancel every waiting job.
+    #[arg(long)]
+    faktory_allow_flush: bool,
+    /// Faktory with TLS: the certificate chain, a PEM file.
+    #[arg(long, value_name = "FILE", requires = "faktory_tls_key")]
+    faktory_tls_certificate: Option<String>,
+    /// Faktory with TLS: the key, a PEM file.
+    #[arg(long, value_name = "FILE", requires = "faktory_tls_certificate")]
+    faktory_tls_key: Option<String>,
     /// The log format: auto, text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -89,6 +101,10 @@ impl NodeArgs {
             ("allowedHosts", "--allowed-host", list(&self.allowed_host)),
             ("basePath", "--base-path", text(&self.base_path)),
             ("maxConnections", "--max-connections", self.max_connections.map(|n| json!(n))),
+            ("faktory.listen", "--faktory", text(&self.faktory)),
+            ("faktory.allowFlush", "--faktory-allow-flush", self.faktory_allow_flush.then_some(json!(true))),
+            ("faktory.tlsCertificate", "--faktory-tls-certificate", text(&self.faktory_tls_certificate)),
+            ("faktory.tlsKey", "--faktory-tls-key", text(&self.faktory_tls_key)),
             ("logs.format", "--log-format", text(&self.log_format)),
             ("logs.level", "--log-level", text(&self.log_level)),
             ("logs.jobs", "--quiet-jobs", self.quiet_jobs.then_some(json!(false))),

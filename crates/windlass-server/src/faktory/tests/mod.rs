@@ -1,0 +1,6 @@
+//! The protocol, on a store in memory.
+
+mod commands;
+mod jobs;
+mod operations;
+mod world;
