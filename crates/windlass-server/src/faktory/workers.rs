@@ -1,4 +1,4 @@
-//! The workers that are connected, and what they were told to do. A worker learns it from the answer to its next BEAT.
+//! The workers that are connected, and what they were asked to do. A worker learns it from the answer to its next BEAT.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,7 +68,7 @@ impl Workers {
         }
     }
 
-    /// A worker is alive. Returns what it was told to do.
+    /// A worker is alive. Returns what it was asked to do.
     pub(super) fn beat(&self, wid: &str, now: Timestamp) -> Option<Signal> {
         let mut state = self.state();
         let worker = state.workers.get_mut(wid)?;

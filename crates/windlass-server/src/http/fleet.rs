@@ -121,7 +121,7 @@ pub(crate) struct FaktoryWorkerView {
     /// What the worker says about itself.
     labels: Vec<String>,
     seen_at: String,
-    /// `quiet` or `terminate` if it was told so; null otherwise.
+    /// `quiet` or `terminate` if that was asked of it; null otherwise.
     signal: Option<&'static str>,
 }
 
@@ -143,7 +143,7 @@ pub(crate) async fn faktory_workers(
     Ok(Json(Listing::whole(app.faktory().list(app.now()).into_iter().map(view).collect())))
 }
 
-/// Tell a Faktory worker to fetch no more jobs. It learns it with its next heartbeat.
+/// Ask a Faktory worker to fetch no more jobs. It learns it with its next heartbeat.
 #[utoipa::path(post, path = "/api/v1/faktory/workers/{wid}/quiet", operation_id = "quietFaktoryWorker", tag = "fleet",
     params(("wid" = String, Path)), responses((status = 202), (status = 404, body = ProblemBody)))]
 pub(crate) async fn quiet(
@@ -154,7 +154,7 @@ pub(crate) async fn quiet(
     signal(&app, &caller, &path.0, Signal::Quiet)
 }
 
-/// Tell a Faktory worker to stop. It learns it with its next heartbeat.
+/// Ask a Faktory worker to stop. It learns it with its next heartbeat.
 #[utoipa::path(post, path = "/api/v1/faktory/workers/{wid}/terminate", operation_id = "terminateFaktoryWorker",
     tag = "fleet", params(("wid" = String, Path)), responses((status = 202), (status = 404, body = ProblemBody)))]
 pub(crate) async fn terminate(

@@ -40,7 +40,7 @@ pub(crate) struct TenantView {
 }
 
 /// Show a tenant's settings.
-#[utoipa::path(get, path = "/api/v1/tenants/{tenant}", tag = "tenants", params(("tenant" = String, Path)),
+#[utoipa::path(get, path = "/api/v1/tenants/{tenant}", operation_id = "getTenant", tag = "tenants", params(("tenant" = String, Path)),
     responses((status = 200, body = TenantView), (status = 404, body = ProblemBody)))]
 async fn get(State(app): State<App>, caller: May<Read>, path: Owner) -> Result<Json<TenantView>, Problem> {
     show(&app, &path.visible_to(&caller)?).await
@@ -49,7 +49,7 @@ async fn get(State(app): State<App>, caller: May<Read>, path: Owner) -> Result<J
 /// Set a tenant's webhook, for its jobs that name none.
 ///
 /// Jobs that are already stored keep theirs.
-#[utoipa::path(put, path = "/api/v1/tenants/{tenant}", tag = "tenants", params(("tenant" = String, Path)),
+#[utoipa::path(put, path = "/api/v1/tenants/{tenant}", operation_id = "setTenant", tag = "tenants", params(("tenant" = String, Path)),
     request_body = TenantBody, responses((status = 200, body = TenantView), (status = 404, body = ProblemBody),
         (status = 422, body = ProblemBody)))]
 async fn put(State(app): State<App>, caller: May<Admin>, path: Owner, body: Body) -> Result<Json<TenantView>, Problem> {

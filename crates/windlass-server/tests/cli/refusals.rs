@@ -34,7 +34,7 @@ fn wrong_input_is_reported_and_ends_with_2() {
         (vec!["queues", "purge", "email"], "repeat with --yes"),
         (vec!["queues", "set", "email"], "give --policy"),
         (vec!["queues", "set", "email", "--policy", "nonsense"], "policy: "),
-        (vec!["queues", "set", "email", "--keep-failed", "long"], "retention/failed: "),
+        (vec!["queues", "set", "email", "--keep-failed", "long"], "`long` is not a duration"),
         (vec!["schedules", "add", "x"], "cron: is needed"),
         (vec!["schedules", "add", "x", "--cron", "every day"], "cron: "),
         (vec!["schedules", "add", "x", "--cron", "0 6 * * *", "--timezone", "Atlantis"], "timezone: "),

@@ -5,8 +5,8 @@ use serde_json::Value;
 use windlass::low_level::stores::JobLife;
 use windlass::low_level::stores::Options;
 
-const IN_SQLITE: [&str; 5] = ["jobs", "waiting", "running", "attempts", "archive"];
-const IN_POSTGRES: [&str; 4] = ["jobs", "attempts", "archive", "archive_attempts"];
+const IN_SQLITE: [&str; 5] = ["jobs", "live", "waiting", "outcomes", "attempts"];
+const IN_POSTGRES: [&str; 3] = ["jobs", "waiting", "attempts"];
 
 /// Stats without the mean times, which need attempts.
 fn counted(stats: &Value) -> (Value, Value, Value) {

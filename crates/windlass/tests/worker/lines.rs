@@ -155,5 +155,5 @@ async fn a_recurring_run_that_is_given_up_says_when_the_next_one_is() {
         message.ends_with("failed after 0 retries (exhausted), archived, next firing 2026-01-01T14:00:00Z"),
         "{message}"
     );
-    assert_eq!(line.fields["schedule"], schedule.id.0.to_string());
+    assert_eq!(line.fields["schedule_id"], schedule.id.0.to_string());
 }

@@ -101,12 +101,13 @@ pub(crate) fn summary(job: &Value, screen: &Screen) -> String {
 /// The execution log as a table.
 pub(crate) fn log(attempts: &Value, screen: &Screen) -> String {
     let attempts = attempts.as_array().map(Vec::as_slice).unwrap_or_default();
+    let has_replays = attempts.iter().any(|attempt| attempt["replay"].as_u64().is_some_and(|n| n > 0));
     let mut grid = Grid::new([
         number("job").optional(),
         text("attempt"),
         text("status"),
-        // A retry after a replay can be days later, so its time matters more than the width of the texts.
-        if screen.width < NARROW { text("started").optional() } else { text("started") },
+        // A replay can be days later, so its time then matters more than the width of the texts.
+        if has_replays && screen.width >= NARROW { text("started") } else { text("started").optional() },
         number("duration"),
         wrapped("notes"),
         wrapped("next"),

@@ -47,9 +47,7 @@ pub(crate) async fn stream(
     let (parts, _) = request.into_parts();
     let waiting = vec![Bytes::from_static(b"retry: 3000\nevent: open\ndata: live\n\n")];
     let checked = app.windlass().clock().monotonic();
-    let mut state = Stream { app, parts, viewer, sent: HashMap::new(), waiting, checked };
-    // What changed since the page was loaded.
-    state.collect();
+    let state = Stream { app, parts, viewer, sent: HashMap::new(), waiting, checked };
     let events = stream::unfold(state, |mut state| async move {
         let bytes = state.next().await?;
         Some((Ok::<Bytes, Infallible>(bytes), state))

@@ -53,8 +53,8 @@ impl Watched {
                 Rendered::Page(html) => {
                     change += 1;
                     let snapshot = Arc::new(next(&last, &html, change));
-                    let is_new = snapshot.regions.iter().any(|region| region.change == change);
-                    if !self.live.publish(&self.key, is_new.then(|| snapshot.clone())) {
+                    // Also without a change: a browser that came since the last time needs what it may have missed.
+                    if !self.live.publish(&self.key, Some(snapshot.clone())) {
                         return;
                     }
                     last = snapshot;

@@ -28,6 +28,7 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
         (name = "remote workers", description = "Workers in other processes take jobs under leases and report results."),
         (name = "policies", description = "Retry policies and their previews."),
         (name = "stats", description = "Counts over time."),
+        (name = "tenants", description = "Settings of tenants."),
         (name = "fleet", description = "Workers, alerts and the audit log."),
         (name = "events", description = "State changes as they happen."),
         (name = "health", description = "For load balancers and Prometheus."),

@@ -75,6 +75,9 @@ const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/stats", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/workers", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/alerts", "", AllTenants("read"), NotAsked),
+    ("GET", "/api/v1/faktory/workers", "", AllTenants("read"), NotAsked),
+    ("POST", "/api/v1/faktory/workers/{wid}/quiet", "", AllTenants("admin"), NotAsked),
+    ("POST", "/api/v1/faktory/workers/{wid}/terminate", "", AllTenants("admin"), NotAsked),
     ("GET", "/api/v1/audit", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/events", "", Scope("read"), NotAsked),
     ("GET", "/metrics", "", AllTenants("read"), NotAsked),
@@ -110,6 +113,7 @@ impl Ours {
             .replace("{name}", "ours")
             .replace("{policy}", "http")
             .replace("{tenant}", "ours")
+            .replace("{wid}", "nobody")
     }
 }
 
@@ -151,7 +155,9 @@ async fn each_route_needs_its_scope_and_admin_may_do_everything() {
                 Scope(scope) | AllTenants(scope) => *scope == given || given == "admin",
             };
             let reported = format!("{method} {path} with {given}: {status} {text}");
-            if may {
+            if may && path.contains("{wid}") {
+                assert_eq!(status, 404, "no such worker is connected: {reported}");
+            } else if may {
                 assert!((200..300).contains(&status), "{reported}");
             } else {
                 assert_eq!(status, 403, "{reported}");

@@ -132,7 +132,7 @@ async fn wrong_routes_methods_and_queries_are_reported() {
         "cursor=x",
         "since=yesterday",
         "queue=A",
-        "tenant=A",
+        "tenant=a%20b",
         "kind=a%20b",
         "order=up",
         "colour=red",

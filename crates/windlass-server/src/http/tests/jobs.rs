@@ -190,13 +190,13 @@ async fn history_lists_each_attempt() {
         history["items"],
         json!([
             {
-                "attempt": 1, "retryCount": 0, "label": "Initial", "status": "FAILED",
+                "attempt": 1, "replay": 0, "retryCount": 0, "label": "Initial", "status": "FAILED",
                 "executionTime": "2026-01-01T12:00:00Z", "durationMs": 20, "errorClass": "Timeout",
                 "error": "took too long", "note": null, "worker": "w1", "nextRunAt": "2026-01-01T12:00:01.020Z",
                 "delayMs": 1000, "why": history["items"][0]["why"],
             },
             {
-                "attempt": 2, "retryCount": 1, "label": "Retry #1", "status": "FAILED",
+                "attempt": 2, "replay": 0, "retryCount": 1, "label": "Retry #1", "status": "FAILED",
                 "executionTime": "2026-01-01T12:00:01.020Z", "durationMs": 0, "errorClass": "Error",
                 "error": "again\u{FFFD}", "note": null, "worker": "w1", "nextRunAt": null, "delayMs": null,
                 "why": "gave up: exhausted",

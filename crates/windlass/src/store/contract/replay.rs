@@ -1,6 +1,8 @@
 //! Replay: jobs sent again, all at once or spaced in time.
 
 use super::{Audit, ReplayOnly};
+use crate::job::QueueId;
+use std::collections::HashMap;
 use windlass_core::{JobId, Millis, Timestamp};
 
 /// The action's name in the audit.
@@ -40,14 +42,25 @@ pub enum Replayed {
     NotFound,
 }
 
-/// New due times for replayed jobs that waited in a paused queue, when it is resumed. `waiting` became due since the
-/// pause began, or is due later. All move by the same span, so that they stay as far apart as they were; otherwise a
-/// pause would let a replay with a rate start all at once.
-pub(crate) fn respaced(waiting: &[(JobId, Timestamp)], now: Timestamp) -> Vec<(JobId, Timestamp)> {
-    let Some(first) = waiting.iter().map(|(_, due_at)| *due_at).min().filter(|first| *first < now) else {
-        return Vec::new();
-    };
-    waiting.iter().map(|(id, due_at)| (*id, *due_at + now.since(first))).collect()
+/// A replayed job that waits in a paused queue. It became due since the pause began, or is due later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paced {
+    pub queue: QueueId,
+    pub id: JobId,
+    pub due_at: Timestamp,
+}
+
+/// New due times for replayed jobs that waited in paused queues, when these are resumed. All jobs of a queue move by the
+/// same span, so that they stay as far apart as they were; otherwise a pause would let a replay with a rate start all
+/// at once.
+pub(crate) fn respaced(waiting: &[Paced], now: Timestamp) -> Vec<(JobId, Timestamp)> {
+    let mut first: HashMap<QueueId, Timestamp> = HashMap::new();
+    for job in waiting {
+        let earliest = first.entry(job.queue).or_insert(job.due_at);
+        *earliest = job.due_at.min(*earliest);
+    }
+    let late = waiting.iter().filter(|job| first[&job.queue] < now);
+    late.map(|job| (job.id, job.due_at + now.since(first[&job.queue]))).collect()
 }
 
 /// How far apart replayed jobs become due. In microseconds, because whole milliseconds would turn 300 a second into
@@ -145,7 +158,8 @@ mod tests {
     #[test]
     fn a_pause_moves_a_replay_as_a_whole() {
         let at = |seconds| NOW + Millis::from_secs(seconds);
-        let waiting = [(JobId(1), at(10)), (JobId(2), at(11)), (JobId(3), at(40))];
+        let paced = |queue, id, due_at| Paced { queue: QueueId(queue), id: JobId(id), due_at };
+        let waiting = [paced(1, 1, at(10)), paced(1, 2, at(11)), paced(1, 3, at(40)), paced(2, 4, at(50))];
         assert_eq!(respaced(&waiting, at(30)), [(JobId(1), at(30)), (JobId(2), at(31)), (JobId(3), at(60))]);
         assert_eq!(respaced(&waiting, at(10)), [], "nothing is late");
         assert_eq!(respaced(&[], at(10)), []);

@@ -7,7 +7,7 @@ use super::super::{
 use super::state::State;
 use super::{commit, enqueue};
 use crate::job::{Job, QueueId};
-use crate::store::replay::{ACTION, respaced};
+use crate::store::replay::{ACTION, Paced, respaced};
 use crate::tally::Tally;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::verdict::{self, Allowance, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayVerdict};
@@ -145,8 +145,9 @@ pub(super) fn pause(state: &mut State, tenant: &Tenant, name: &QueueName, paused
 /// Moves the replays that waited in a paused queue.
 fn respace(state: &mut State, queue: QueueId, since: Timestamp, now: Timestamp) {
     let is_meant = |job: &&Job| job.queue_id == queue && job.state == JobState::Queued && job.replays > 0;
-    let waiting: Vec<(JobId, Timestamp)> =
-        state.live.values().filter(is_meant).map(|job| (job.id, job.due_at)).filter(|(_, at)| *at >= since).collect();
+    let paced = |job: &Job| Paced { queue, id: job.id, due_at: job.due_at };
+    let waiting: Vec<Paced> =
+        state.live.values().filter(is_meant).map(paced).filter(|job| job.due_at >= since).collect();
     for (id, due_at) in respaced(&waiting, now) {
         let job = state.live.get(&id).expect("a waiting job is live").clone();
         state.put(Job { due_at, ..job });

@@ -2,6 +2,7 @@
 
 use crate::watch::record::Known;
 use crate::watch::store::{Result, Watched};
+use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{JobId, State, Timestamp};
 use windlass::low_level::stores::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope};
 
@@ -85,6 +86,30 @@ impl Watched {
         }
         self.look_at(&[id]).await;
         Ok(answer)
+    }
+}
+
+impl Watched {
+    /// A resumed queue may move its replayed jobs, so that a replay keeps its rate: none to an earlier time, and the
+    /// first of them to now.
+    pub async fn watch_respacing(&self, tenant: &Tenant, name: &QueueName) {
+        let is_meant = |known: &&Known| {
+            known.new.tenant == *tenant && known.new.queue == *name && known.state == State::Queued && known.replays > 0
+        };
+        let ids: Vec<JobId> = self.record().jobs.values().filter(is_meant).map(|known| known.id).collect();
+        let Ok(stored) = self.inner.jobs_by_id(&Scope::All, &ids).await else { return };
+        let now = self.now();
+        let mut record = self.record();
+        let mut first = None::<Timestamp>;
+        for job in stored {
+            let Some(known) = record.jobs.get_mut(&job.id) else { continue };
+            let before = std::mem::replace(&mut known.due_at, job.due_at);
+            record.demand(before <= job.due_at, || format!("a resumed queue moved job {} to an earlier time", job.id));
+            first = if before < job.due_at { Some(first.map_or(job.due_at, |at| at.min(job.due_at))) } else { first };
+        }
+        record.demand(first.is_none_or(|at| at == now), || {
+            format!("a resumed queue moved its first replay to {first:?}")
+        });
     }
 }
 

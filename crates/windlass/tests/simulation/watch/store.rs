@@ -87,6 +87,9 @@ pass_on_reads!(Watched);
 pass_on_registry! { Watched,
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         let count = self.inner.pause_queue(tenant, name, paused).await?;
+        if !paused {
+            self.watch_respacing(tenant, name).await;
+        }
         let mut record = self.record();
         let key = (tenant.clone(), name.clone());
         let _ = if paused && count > 0 { record.paused.insert(key) } else { record.paused.remove(&key) };

@@ -1,6 +1,6 @@
 //! What operators do: cancel, replay, discard, amend. Core decides; here the jobs are locked and the answer is applied.
 
-use crate::job::{Job, NewJob};
+use crate::job::{Job, NewJob, QueueId};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
@@ -10,7 +10,7 @@ use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::arrays;
 use crate::store::postgres::statements::columns::{Columns, JobColumn};
 use crate::store::postgres::statements::row::Row;
-use crate::store::replay::{ACTION, respaced};
+use crate::store::replay::{ACTION, Paced, respaced};
 use crate::store::{Amend, Amended, Cancelled, Discard, Discarded, Replay, Replayed, Scope, Spacing, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::join;
@@ -269,7 +269,11 @@ async fn pause_queue_on(
         let mut waiting = Vec::new();
         for row in on.query(Sql::QueuePaced, &[&tenant.as_str(), &name.as_str()]).await? {
             let c = Columns::new(&row);
-            waiting.push((JobId(c.get("id")?), c.moment("due_at")?));
+            waiting.push(Paced {
+                queue: QueueId(c.get("queue_id")?),
+                id: JobId(c.get("id")?),
+                due_at: c.moment("due_at")?,
+            });
         }
         let mut later = RunNow::default();
         for (id, due_at) in respaced(&waiting, store.now_on(on).await?) {

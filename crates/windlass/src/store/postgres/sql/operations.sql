@@ -80,7 +80,7 @@ UPDATE {schema}.queues SET paced_until = greatest(paced_until, $2::bigint) WHERE
 
 -- name: queue_paced
 -- Replayed jobs that waited in a paused queue, if a replay with a rate was under way.
-SELECT w.id, w.due_at
+SELECT w.queue_id, w.id, w.due_at
 FROM {schema}.queues q JOIN {schema}.waiting w ON w.queue_id = q.id
 WHERE q.tenant = $1::text AND q.name = $2::text AND q.paused AND q.paced_until >= q.paused_at
   AND w.replays > 0 AND NOT w.is_retrying AND w.due_at >= q.paused_at

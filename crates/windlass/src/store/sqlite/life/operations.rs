@@ -1,14 +1,14 @@
 //! What operators do: cancel, replay, discard, amend. Core says what each does to a job; this applies it.
 
 use crate::job::QueueId;
-use crate::store::replay::{ACTION, respaced};
+use crate::store::replay::{ACTION, Paced, respaced};
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::expire;
 use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
-use crate::store::sqlite::reads::columns::{due, standing};
+use crate::store::sqlite::reads::columns::{paced, standing};
 use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::reads::settings::audit;
 use crate::store::{
@@ -226,7 +226,11 @@ pub(in crate::store::sqlite) fn pause_queue(
     if !paused {
         let mut select = tx.conn.prepare_cached(sql!("operations.sql", "queue_paced"))?;
         let waiting = rows::all(select.query(params![tenant, name])?, |row| {
-            Ok((JobId(row.get(due::id)?), Timestamp::from_millis(row.get(due::due_at)?)))
+            Ok(Paced {
+                queue: QueueId(row.get(paced::queue_id)?),
+                id: JobId(row.get(paced::id)?),
+                due_at: Timestamp::from_millis(row.get(paced::due_at)?),
+            })
         })?;
         for (id, due_at) in respaced(&waiting, tx.now) {
             moving(tx, id, |tx| {

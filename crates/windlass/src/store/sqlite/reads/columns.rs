@@ -43,6 +43,7 @@ columns!(
     waiting: place, attempt, lease_id, cancel_requested, lane
 );
 columns!(due: id, due_at);
+columns!(paced: queue_id, id, due_at);
 columns!(
     /// The front of a lane.
     front: lane, due_at

@@ -67,9 +67,8 @@ fn checks_know_the_words_of_the_types() {
         let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         assert!(text.contains(&format!(" IN ({})", quoted.join(", "))), "{quoted:?}");
     };
-    let states = |is_live: bool| State::ALL.iter().filter(|s| s.is_live() == is_live).map(|s| s.as_str()).collect();
-    words(states(true));
-    words(states(false));
+    // The state of a live job is not stored: it follows from the table that its row is in.
+    words(State::ALL.iter().filter(|state| !state.is_live()).map(|state| state.as_str()).collect());
     words(Reason::ALL.iter().map(|reason| reason.as_str()).collect());
     words(Status::ALL.iter().map(|status| status.as_str()).collect());
     words(Executor::ALL.iter().map(|executor| executor.as_str()).collect());
