@@ -50,9 +50,9 @@ pub(crate) struct Paced {
     pub due_at: Timestamp,
 }
 
-/// New due times for replayed jobs that waited in paused queues, when these are resumed. All jobs of a queue move by the
-/// same span, so that they stay as far apart as they were; otherwise a pause would let a replay with a rate start all
-/// at once.
+/// New due times for replayed jobs that waited in paused queues, when these are resumed. All jobs of a queue move by
+/// the same span, so that they stay as far apart as they were; otherwise a pause would let a replay with a rate start
+/// all at once.
 pub(crate) fn respaced(waiting: &[Paced], now: Timestamp) -> Vec<(JobId, Timestamp)> {
     let mut first: HashMap<QueueId, Timestamp> = HashMap::new();
     for job in waiting {
