@@ -4,7 +4,7 @@ use crate::checks::checked_operators;
 use crate::checks::history::Record;
 use crate::checks::stored::{Row, Stored};
 use crate::work::spec::Task;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What the faults of a run may cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +124,24 @@ fn endings(record: &Record, stored: &Stored, allowed: Allowed, found: &mut Vec<S
 
 /// Each finished job with a webhook is reported at least once, always with the same body. No other webhook is sent.
 fn webhooks(record: &Record, stored: &Stored, found: &mut Vec<String>) {
+    // Every id has the installation's own id in front of the numbers.
+    let numbers = |id: &str| {
+        let (installation, rest) = id.strip_prefix("msg_")?.split_once('_')?;
+        let numbers: Vec<i64> = rest.split('_').filter_map(|part| part.parse().ok()).collect();
+        <[i64; 3]>::try_from(numbers).ok().map(|numbers| (installation.to_owned(), numbers))
+    };
+    let reported: HashMap<[i64; 3], String> = record
+        .hooks
+        .keys()
+        .filter_map(|id| numbers(id))
+        .map(|(installation, numbers)| (numbers, installation))
+        .collect();
+    let installations: HashSet<&String> = reported.values().collect();
+    if installations.len() > 1 {
+        found.push(format!("webhooks name several installations: {installations:?}"));
+    }
     for row in stored.jobs.values().filter(|row| has_webhook(record, row)) {
-        let id = format!("msg_{}_{}_{}", row.id, row.replays, row.attempt);
-        if !record.hooks.contains_key(&id) {
+        if !reported.contains_key(&[row.id, row.replays.into(), row.attempt.into()]) {
             found.push(format!("no webhook reported that {row:?} has finished"));
         }
     }
@@ -134,8 +149,7 @@ fn webhooks(record: &Record, stored: &Stored, found: &mut Vec<String>) {
         if bodies.len() > 1 {
             found.push(format!("{id} was delivered {count} times in {} ways: {bodies:?}", bodies.len()));
         }
-        let numbers: Vec<i64> = id.split('_').skip(1).filter_map(|part| part.parse().ok()).collect();
-        let [job, replays, attempt] = numbers[..] else {
+        let Some((_, [job, replays, attempt])) = numbers(id) else {
             found.push(format!("{id} is not an id of a webhook of this run"));
             continue;
         };
