@@ -2,7 +2,7 @@ use super::world::World;
 use serde_json::{Value, json};
 use windlass_core::State;
 
-fn push(fields: Value) -> String {
+fn push(fields: &Value) -> String {
     let mut job = json!({"jid": "a1", "jobtype": "email", "args": [1, "two"]});
     job.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     format!("PUSH {job}")
@@ -45,7 +45,7 @@ async fn queues_are_asked_in_the_order_given() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
     for (jid, queue) in [("a", "low"), ("b", "high"), ("c", "high")] {
-        assert_eq!(producer.call(&push(json!({"jid": jid, "queue": queue}))).await, "+OK");
+        assert_eq!(producer.call(&push(&json!({"jid": jid, "queue": queue}))).await, "+OK");
     }
     let mut order = Vec::new();
     for _ in 0..3 {
@@ -58,7 +58,7 @@ async fn queues_are_asked_in_the_order_given() {
 async fn a_failure_is_recorded_with_class_message_and_trace_and_retried() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-    producer.call(&push(json!({"custom": {"policy": "fixed:base=1s,jitter=none"}}))).await;
+    producer.call(&push(&json!({"custom": {"policy": "fixed:base=1s,jitter=none"}}))).await;
     w.fetch(&mut worker, "default").await.unwrap();
     let fail = r#"FAIL {"jid":"a1","errtype":"KeyError","message":"no such key","backtrace":["a.py:1","b.py:2"]}"#;
     assert_eq!(worker.call(fail).await, "+OK");
@@ -79,7 +79,7 @@ async fn retry_says_how_often_and_what_becomes_of_the_job() {
     for (retry, dead) in [(json!(0), false), (json!(-1), true)] {
         let w = World::new();
         let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-        producer.call(&push(json!({"retry": retry}))).await;
+        producer.call(&push(&json!({"retry": retry}))).await;
         w.fetch(&mut worker, "default").await.unwrap();
         assert_eq!(worker.call(r#"FAIL {"jid":"a1"}"#).await, "+OK");
         let job = w.only().await;
@@ -91,8 +91,8 @@ async fn retry_says_how_often_and_what_becomes_of_the_job() {
 async fn a_job_waits_for_its_time_and_an_empty_time_means_now() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-    producer.call(&push(json!({"at": "2026-01-01T13:00:00+00:00"}))).await;
-    producer.call(&push(json!({"jid": "b", "at": ""}))).await;
+    producer.call(&push(&json!({"at": "2026-01-01T13:00:00+00:00"}))).await;
+    producer.call(&push(&json!({"jid": "b", "at": ""}))).await;
     assert_eq!(w.fetch(&mut worker, "default").await.unwrap()["jid"], "b");
     assert_eq!(w.fetch(&mut worker, "default").await, None);
     w.advance(3600);
@@ -104,7 +104,7 @@ async fn a_reservation_lasts_as_long_as_the_job_says_and_nobody_renews_it() {
     for (reserve_for, expected) in [(json!(null), 1_800), (json!(120), 120), (json!(5), 60)] {
         let w = World::new();
         let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-        producer.call(&push(json!({"reserve_for": reserve_for, "retry": 3}))).await;
+        producer.call(&push(&json!({"reserve_for": reserve_for, "retry": 3}))).await;
         w.fetch(&mut worker, "default").await.unwrap();
         w.advance(expected - 2);
         w.reap().await;
@@ -121,23 +121,23 @@ async fn a_reservation_lasts_as_long_as_the_job_says_and_nobody_renews_it() {
 async fn a_jid_is_unique_while_its_job_is_live_and_free_again_afterwards() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-    assert_eq!(producer.call(&push(json!({}))).await, "+OK");
-    assert_eq!(producer.call(&push(json!({}))).await, "+OK");
-    let other = producer.call(&push(json!({"args": [2]}))).await;
+    assert_eq!(producer.call(&push(&json!({}))).await, "+OK");
+    assert_eq!(producer.call(&push(&json!({}))).await, "+OK");
+    let other = producer.call(&push(&json!({"args": [2]}))).await;
     assert!(other.starts_with("-ERR NOTUNIQUE"), "{other}");
     assert_eq!(w.only().await.state, State::Queued);
     w.advance(100 * 86_400);
-    assert!(producer.call(&push(json!({"args": [2]}))).await.starts_with("-ERR NOTUNIQUE"));
+    assert!(producer.call(&push(&json!({"args": [2]}))).await.starts_with("-ERR NOTUNIQUE"));
     w.fetch(&mut worker, "default").await.unwrap();
     worker.call(r#"ACK {"jid":"a1"}"#).await;
-    assert_eq!(producer.call(&push(json!({"args": [2]}))).await, "+OK");
+    assert_eq!(producer.call(&push(&json!({"args": [2]}))).await, "+OK");
 }
 
 #[tokio::test]
 async fn the_same_work_is_stored_once_within_unique_for() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-    let unique = |jid: &str| push(json!({"jid": jid, "custom": {"unique_for": 60}}));
+    let unique = |jid: &str| push(&json!({"jid": jid, "custom": {"unique_for": 60}}));
     assert_eq!(producer.call(&unique("a")).await, "+OK");
     assert!(producer.call(&unique("b")).await.starts_with("-ERR NOTUNIQUE"));
     assert_eq!(w.fetch(&mut worker, "default").await.unwrap()["jid"], "a");
@@ -155,7 +155,7 @@ async fn results_name_a_jid_on_any_connection_and_after_a_restart() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
     for (jid, tenant) in [("a", "default"), ("b", "acme"), ("c", "default")] {
-        producer.call(&push(json!({"jid": jid, "custom": {"tenant": tenant}, "queue": jid}))).await;
+        producer.call(&push(&json!({"jid": jid, "custom": {"tenant": tenant}, "queue": jid}))).await;
     }
     for queue in ["a", "b", "c"] {
         assert_eq!(w.fetch(&mut worker, queue).await.unwrap()["jid"], queue);
@@ -175,7 +175,7 @@ async fn a_worker_that_lost_its_reservation_does_not_end_the_attempt_of_another(
     let w = World::new();
     let (mut producer, mut slow, mut other) =
         (w.producer().await, w.worker("w-slow-12").await, w.worker("w-other-1").await);
-    producer.call(&push(json!({"reserve_for": 60, "custom": {"policy": "fixed:base=1s"}}))).await;
+    producer.call(&push(&json!({"reserve_for": 60, "custom": {"policy": "fixed:base=1s"}}))).await;
     w.fetch(&mut slow, "default").await.unwrap();
     w.advance(62);
     w.reap().await;
@@ -206,7 +206,7 @@ async fn a_job_fetched_by_a_client_that_is_gone_is_given_back() {
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
     worker.send("FETCH default").await;
     drop(worker);
-    producer.call(&push(json!({}))).await;
+    producer.call(&push(&json!({}))).await;
     let mut other = w.worker("w-other-1").await;
     assert_eq!(w.fetch(&mut other, "default").await.unwrap()["jid"], "a1");
 }

@@ -21,6 +21,7 @@ const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) fn around(router: Router<App>, app: App) -> Router {
+    let base = app.base_path().to_owned();
     let router = router
         .fallback(async |request: Request| {
             Problem::new(Kind::NotFound, format!("there is no {}; see /docs", shown(request.uri().path())))
@@ -29,8 +30,8 @@ pub(crate) fn around(router: Router<App>, app: App) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), guard::guard))
         .layer(from_fn_with_state(app.clone(), finish))
-        .with_state(app.clone());
-    within(router, app.base_path().to_owned())
+        .with_state(app);
+    within(router, base)
 }
 
 /// The routes under a base path, too. A proxy may pass it on or remove it.
