@@ -13,6 +13,7 @@ const stored = await client.POST("/api/v1/jobs", {
 assert.equal(stored.response.status, 201);
 assert(stored.data);
 assert.equal(stored.data.state, "queued");
+assert("retry" in stored.data, "without Prefer the answer is the whole job");
 assert.equal(stored.data.retry.maxRetries, 5);
 
 const taken = await client.POST("/api/v1/leases", { body: { worker: "w1", queues: ["generated"], max: 1 } });

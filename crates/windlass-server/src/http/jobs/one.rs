@@ -1,6 +1,7 @@
 //! One job: show it, change it while it waits, cancel it, replay it.
 
 use super::Id;
+use super::enqueue::StoredJob;
 use crate::http::app::App;
 use crate::http::auth::{Caller, Manage, May, Read};
 use crate::http::deliveries::{self, JobWithDeliveries};
@@ -48,7 +49,7 @@ pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Re
 
 /// Change the priority or time of a waiting job.
 #[utoipa::path(patch, path = "/api/v1/jobs/{id}", operation_id = "changeJob", tag = "jobs", params(("id" = i64, Path)), request_body = AmendBody,
-    responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
+    responses((status = 200, body = StoredJob), (status = 404, body = ProblemBody),
         (status = 409, description = "It is not waiting", body = ProblemBody)))]
 pub(crate) async fn amend(
     State(app): State<App>,
@@ -68,8 +69,8 @@ pub(crate) async fn amend(
 ///
 /// A waiting job ends at once (200). A running job is asked to stop (202).
 #[utoipa::path(delete, path = "/api/v1/jobs/{id}", operation_id = "cancelJob", tag = "jobs", params(("id" = i64, Path)),
-    responses((status = 200, description = "Cancelled", body = JobView),
-        (status = 202, description = "Asked to stop", body = JobView), (status = 404, body = ProblemBody),
+    responses((status = 200, description = "Cancelled", body = StoredJob),
+        (status = 202, description = "Asked to stop", body = StoredJob), (status = 404, body = ProblemBody),
         (status = 409, description = "It has finished", body = ProblemBody)))]
 pub(crate) async fn cancel(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Response, Problem> {
     let status = match app.windlass().jobs().within(&caller.tenants()).cancel(id.0).await? {
@@ -85,7 +86,7 @@ pub(crate) async fn cancel(State(app): State<App>, caller: May<Manage>, id: Id) 
 ///
 /// The job keeps its id, and all its retries are available again. A waiting job becomes due now.
 #[utoipa::path(post, path = "/api/v1/jobs/{id}/retry", operation_id = "replayJob", tag = "jobs", params(("id" = i64, Path)),
-    responses((status = 200, body = JobView), (status = 404, body = ProblemBody),
+    responses((status = 200, body = StoredJob), (status = 404, body = ProblemBody),
         (status = 409, description = "It is running", body = ProblemBody)))]
 pub(crate) async fn retry(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Response, Problem> {
     match app.windlass().jobs().within(&caller.tenants()).by(&caller.by).replay(id.0).await? {
