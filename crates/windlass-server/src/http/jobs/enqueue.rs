@@ -80,8 +80,9 @@ pub(crate) enum StoredJob {
     Minimal(MinimalJob),
 }
 
-/// The answer to `Prefer: return=minimal`.
+/// The answer to `Prefer: return=minimal`, and to callers who may not read jobs.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)] // In the document it has no other fields, so that a whole job is not one of these.
 pub(crate) struct MinimalJob {
     /// Its number.
     id: i64,
