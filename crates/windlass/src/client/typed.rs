@@ -24,9 +24,7 @@ use windlass_core::{Jitter, Millis};
 /// let total = hour.total;
 /// println!("{} retries, {} exhausted, {} ms in backoff", total.retries, total.exhausted, total.backoff_ms);
 /// let text = metrics.encode().await;
-/// # for name in ["windlass_retries", "windlass_retry_exhausted", "windlass_retry_latency_seconds"] {
-/// #     assert!(text.contains(name), "{name}: {text}");
-/// # }
+/// assert!(text.contains("windlass_queue_jobs{queue=\"default\",state=\"due\"} 1"));
 /// # Ok(())
 /// # }
 /// ```
