@@ -12,7 +12,7 @@ use windlass::client::JobFilter;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, State as JobState};
 
-/// The longest class or fingerprint that a filter accepts.
+/// The longest class that a filter accepts.
 const MAX_WORD: usize = 200;
 const FILTERS: &[&str] = &["queue", "tenant", "kind", "class", "since", "limit", "cursor", "order"];
 
@@ -52,10 +52,16 @@ pub(crate) fn filter(query: &Query, caller: &Caller) -> Result<JobFilter, Proble
         queue: query.parsed("queue", QueueName::new)?,
         tenant: caller.narrowed(query.parsed("tenant", Tenant::new)?)?,
         kind: query.parsed("kind", Kind::new)?,
-        error_class: query.text("class").map(|class| class.chars().take(MAX_WORD).collect()),
+        error_class: query.parsed("class", word)?,
         since: query.moment("since")?,
         ..JobFilter::default()
     })
+}
+
+/// A class. A longer one is refused: cut to this length, it would find jobs of other classes.
+fn word(text: &str) -> Result<String, String> {
+    let is_short = text.chars().count() <= MAX_WORD;
+    if is_short { Ok(text.to_owned()) } else { Err(format!("must be at most {MAX_WORD} characters")) }
 }
 
 fn states(query: &Query) -> Result<Vec<JobState>, Problem> {

@@ -139,6 +139,7 @@ async fn wrong_routes_methods_and_queries_are_reported() {
         "executor=x",
         "schedule=x",
         "class=%00",
+        &format!("class={}", "x".repeat(201)),
     ] {
         let answer = world.get(&format!("/api/v1/jobs?{query}")).await;
         assert_eq!(answer.status.as_u16(), 400, "{query}: {}", answer.text);
