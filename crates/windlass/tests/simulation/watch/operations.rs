@@ -2,8 +2,9 @@
 
 use crate::watch::record::Known;
 use crate::watch::store::{Result, Watched};
+use std::collections::HashMap;
 use windlass::core::job::{QueueName, Tenant};
-use windlass::core::{JobId, State, Timestamp};
+use windlass::core::{JobId, Millis, State, Timestamp};
 use windlass::low_level::stores::{Amend, Amended, Cancelled, Discard, Discarded, Replay, ReplayOnly, Replayed, Scope};
 
 fn in_scope<'a>(known: Option<&'a mut Known>, scope: &Scope) -> Option<&'a mut Known> {
@@ -90,8 +91,8 @@ impl Watched {
 }
 
 impl Watched {
-    /// A resumed queue may move its replayed jobs, so that a replay keeps its rate: none to an earlier time, and the
-    /// first of them to now.
+    /// A resumed queue may move its replayed jobs, so that a replay keeps its rate: all by the same span, none to an
+    /// earlier time, and the first of them to now.
     pub async fn watch_respacing(&self, tenant: &Tenant, name: &QueueName) {
         let is_meant = |known: &&Known| {
             known.new.tenant == *tenant && known.new.queue == *name && known.state == State::Queued && known.replays > 0
@@ -100,16 +101,23 @@ impl Watched {
         let Ok(stored) = self.inner.jobs_by_id(&Scope::All, &ids).await else { return };
         let now = self.now();
         let mut record = self.record();
-        let mut first = None::<Timestamp>;
+        // Jobs for workers and jobs that call URLs are in two queues of the same name.
+        let mut moved: HashMap<bool, (Timestamp, Millis)> = HashMap::new();
         for job in stored {
             let Some(known) = record.jobs.get_mut(&job.id) else { continue };
             let before = std::mem::replace(&mut known.due_at, job.due_at);
             record.demand(before <= job.due_at, || format!("a resumed queue moved job {} to an earlier time", job.id));
-            first = if before < job.due_at { Some(first.map_or(job.due_at, |at| at.min(job.due_at))) } else { first };
+            if before < job.due_at {
+                let by = job.due_at.since(before);
+                let (first, span) = moved.entry(job.http.is_some()).or_insert((job.due_at, by));
+                *first = job.due_at.min(*first);
+                let span = *span;
+                record.demand(span == by, || format!("job {} moved by {by:?}, others by {span:?}", job.id));
+            }
         }
-        record.demand(first.is_none_or(|at| at == now), || {
-            format!("a resumed queue moved its first replay to {first:?}")
-        });
+        for (first, _) in moved.into_values() {
+            record.demand(first == now, || format!("a resumed queue moved its first replay to {first}"));
+        }
     }
 }
 
