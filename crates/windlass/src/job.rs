@@ -49,6 +49,8 @@ pub struct NewJob {
     pub parent: Option<JobId>,
     /// W3C trace context of the producer.
     pub traceparent: Option<Arc<str>>,
+    /// What per-key limits, holds and breakers apply to.
+    pub limit_key: Option<Arc<str>>,
 }
 
 impl NewJob {
@@ -73,6 +75,7 @@ impl NewJob {
             schedule: None,
             parent: None,
             traceparent: None,
+            limit_key: None,
         }
     }
 }
@@ -118,6 +121,7 @@ impl NewJob {
             schedule: self.schedule,
             parent: self.parent,
             traceparent: self.traceparent,
+            limit_key: self.limit_key,
         }
     }
 }
@@ -287,6 +291,8 @@ pub struct Job {
     pub parent: Option<JobId>,
     /// W3C trace context of the producer.
     pub traceparent: Option<Arc<str>>,
+    /// What per-key limits, holds and breakers apply to.
+    pub limit_key: Option<Arc<str>>,
 }
 
 impl Job {

@@ -50,6 +50,7 @@ pub fn template_to_text(job: &NewJob) -> String {
         "http": job.http.as_deref().map(call_to_json),
         "webhook": job.webhook.as_deref().map(webhook_to_json),
         "traceparent": job.traceparent.as_deref(),
+        "limitKey": job.limit_key.as_deref(),
     })
     .to_string()
 }
@@ -134,6 +135,7 @@ fn template_from_json(value: &Value, schedule: JobId) -> Option<NewJob> {
         webhook: present("webhook").map(|v| webhook_from_json(v).map(Arc::new)).transpose_some()?,
         schedule: Some(schedule),
         traceparent: text(fields, "traceparent").map(Into::into),
+        limit_key: text(fields, "limitKey").map(Into::into),
         ..NewJob::new(
             Kind::new(fields.get("kind")?.as_str()?).ok()?,
             fields.get("payload")?.as_str()?,

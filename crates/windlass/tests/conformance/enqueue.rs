@@ -36,6 +36,7 @@ async fn every_field_of_a_job_reads_back() {
         http: Some(call.clone().into()),
         parent: Some(JobId(4711)),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        limit_key: Some("customer 7".into()),
         ..NewJob::new(Kind::new("Call:Out").unwrap(), r#"{ "b" : 1, "a":2 }"#, line("stepped"))
     };
     let id = w.put(new.clone()).await;
@@ -48,6 +49,7 @@ async fn every_field_of_a_job_reads_back() {
     assert_eq!((found.start_by, found.timeout, found.parent), (new.start_by, new.timeout, new.parent));
     assert_eq!(found.http.as_deref(), Some(&call));
     assert_eq!((found.policy, found.traceparent), (new.policy, new.traceparent));
+    assert_eq!(found.limit_key, new.limit_key);
 }
 
 #[tokio::test]

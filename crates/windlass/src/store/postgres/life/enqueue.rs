@@ -37,6 +37,7 @@ arrays!(
         http: Option<String>,
         webhook: Option<String>,
         traceparent: Option<&'a str>,
+        limit_key: Option<&'a str>,
     }
 );
 
@@ -59,6 +60,7 @@ impl<'a> NewRows<'a> {
         self.http.push(job.http.as_deref().map(call_to_text));
         self.webhook.push(job.webhook.as_deref().map(webhook_to_text));
         self.traceparent.push(job.traceparent.as_deref());
+        self.limit_key.push(job.limit_key.as_deref());
     }
 }
 
@@ -126,6 +128,7 @@ fn are_alike(jobs: &[NewJob], numbers: &[Numbers]) -> bool {
             && job.http.is_none()
             && job.webhook.is_none()
             && job.traceparent.is_none()
+            && job.limit_key.is_none()
     };
     let is_same = |job: &NewJob| {
         job.kind == first.kind
@@ -297,8 +300,9 @@ struct Unstorable {
 
 fn refused_at_once(jobs: &[NewJob], atomicity: Atomicity) -> Unstorable {
     let has_nul = |job: &NewJob| {
-        let key = job.idempotency.as_ref().is_some_and(|idempotency| idempotency.key.contains('\0'));
-        key || job.payload.contains('\0') || job.traceparent.as_deref().is_some_and(|text| text.contains('\0'))
+        let key = job.idempotency.as_ref().map(|idempotency| &*idempotency.key);
+        let texts = [key, Some(&*job.payload), job.traceparent.as_deref(), job.limit_key.as_deref()];
+        texts.into_iter().flatten().any(|text| text.contains('\0'))
     };
     if !jobs.iter().any(has_nul) {
         return Unstorable { items: Vec::new(), all: None };

@@ -38,7 +38,8 @@ SELECT t.rank, t.id, t.queue_id, j.kind, j.payload, t.priority, 'running'::text 
        coalesce(t.attempt, 0) + 1 AS attempt, coalesce(t.failures, 0) AS failures, coalesce(t.crashes, 0) AS crashes,
        coalesce(t.replays, 0) AS replays, j.created_at, t.due_at, coalesce(t.first_attempt_at, clock.now) AS first_attempt_at,
        clock.now AS claimed_at, coalesce(t.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms, j.idempotency_key,
-       false AS cancel_requested, t.lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent
+       false AS cancel_requested, t.lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent,
+       j.limit_key
 FROM clock CROSS JOIN taken t
 JOIN {schema}.jobs j ON j.id = ANY (ARRAY[t.id])
 LEFT JOIN LATERAL (

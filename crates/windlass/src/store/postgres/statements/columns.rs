@@ -96,6 +96,7 @@ columns! {
         ScheduleId = "schedule_id",
         ParentId = "parent_id",
         Traceparent = "traceparent",
+        LimitKey = "limit_key",
     }
 }
 

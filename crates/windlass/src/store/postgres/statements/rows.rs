@@ -82,6 +82,7 @@ pub(in crate::store::postgres) fn job(row: &Row, known: &Known) -> Result<Job, S
         schedule: c.id_if(C::ScheduleId)?,
         parent: c.id_if(C::ParentId)?,
         traceparent: c.shared_if(C::Traceparent)?,
+        limit_key: c.shared_if(C::LimitKey)?,
     })
 }
 

@@ -114,6 +114,7 @@ fn insert(tx: &mut Tx<'_>, inserts: &mut Inserts<'_>, id: JobId, job: &NewJob) -
         job.timeout.map(millis),
         job.idempotency.as_ref().map(|i| &*i.key),
         job.traceparent.as_deref(),
+        job.limit_key.as_deref(),
         job.http.as_deref().map(json::call_to_text),
         job.webhook.as_deref().map(json::webhook_to_text),
         &*job.payload,

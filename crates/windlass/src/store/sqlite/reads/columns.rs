@@ -21,7 +21,7 @@ macro_rules! columns {
 
 columns!(job: id, queue_id, priority, at_most_once, state, due_at, attempt, claimed_at, first_attempt_at, failures, crashes, replays,
     previous_delay, cancel_requested, created_at, policy_id, kind, start_by, timeout_ms, idempotency_key, schedule_id, parent_id,
-    traceparent, error_class, error, http, webhook, payload);
+    traceparent, limit_key, error_class, error, http, webhook, payload);
 columns!(held after job: lease_id, place);
 columns!(finished after job: finished_at, reason, discarded_at, discard_reason, result);
 columns!(

@@ -79,6 +79,7 @@ pub(in crate::store::sqlite) fn live(row: &Row<'_>, conn: &Connection, names: &m
         schedule: row.get::<_, Option<i64>>(job::schedule_id)?.map(JobId),
         parent: row.get::<_, Option<i64>>(job::parent_id)?.map(JobId),
         traceparent: text(row, job::traceparent)?,
+        limit_key: text(row, job::limit_key)?,
     })
 }
 

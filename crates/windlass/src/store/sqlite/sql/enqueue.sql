@@ -9,8 +9,8 @@ UPDATE windlass_sequence SET last = last + ?1 WHERE one = 1 RETURNING last
 
 -- name: enqueue
 INSERT INTO windlass_jobs (id, queue_id, priority, at_most_once, created_at, policy_id, kind, timeout_ms, idempotency_key,
-    traceparent, http, webhook, payload)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+    traceparent, limit_key, http, webhook, payload)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 
 -- name: live_put
 INSERT INTO windlass_live (id, lane, due_at, start_by, schedule_id, parent_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)

@@ -20,7 +20,7 @@ SELECT job_ids FROM windlass_leases WHERE id = ?1
 SELECT l.id, j.queue_id, j.priority, j.at_most_once, 'running' AS state, l.due_at, l.attempt + 1 AS attempt,
     l.claimed_at, coalesce(l.first_attempt_at, l.claimed_at) AS first_attempt_at, l.failures, l.crashes, l.replays,
     l.previous_delay, l.cancel_requested, j.created_at, j.policy_id, j.kind, l.start_by, j.timeout_ms,
-    j.idempotency_key, l.schedule_id, l.parent_id, j.traceparent, l.error_class, l.error, j.http, j.webhook,
+    j.idempotency_key, l.schedule_id, l.parent_id, j.traceparent, j.limit_key, l.error_class, l.error, j.http, j.webhook,
     j.payload, l.lease_id, listed.key AS place
 FROM json_each(?1) listed
 CROSS JOIN windlass_live l ON l.id = listed.value

@@ -41,6 +41,7 @@ CREATE TABLE {schema}.jobs (
     http            text,
     webhook         text,
     traceparent     text,
+    limit_key       text CHECK (limit_key <> ''),
     retry_line      text
 ) WITH (
     toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.2,

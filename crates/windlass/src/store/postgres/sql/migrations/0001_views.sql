@@ -15,7 +15,7 @@ SELECT r.id, j.queue_id, j.kind, j.payload, coalesce(r.priority, j.priority) AS 
        coalesce(r.replays, 0) AS replays, j.created_at, coalesce(r.due_at, j.due_at) AS due_at,
        coalesce(r.first_attempt_at, r.claimed_at) AS first_attempt_at, r.claimed_at, coalesce(r.previous_delay, 0) AS previous_delay,
        j.start_by, j.timeout_ms, j.idempotency_key, r.is_cancelled AS cancel_requested, r.lease_id, e.error_class, e.error, j.http,
-       j.webhook, j.schedule_id, j.parent_id, j.traceparent, r.place
+       j.webhook, j.schedule_id, j.parent_id, j.traceparent, j.limit_key, r.place
 FROM (
     SELECT l.id AS lease_id, l.claimed_at, h.id, coalesce(h.attempt, 1) AS number, h.failures, h.crashes, h.replays, h.previous_delay,
            h.first_attempt_at, h.due_at, h.priority, coalesce(h.id = ANY (l.cancels), false) AS is_cancelled, h.place
@@ -40,7 +40,8 @@ SELECT w.id, j.queue_id, j.kind, j.payload, w.priority, CASE WHEN w.is_retrying 
        j.at_most_once, j.policy_id, j.retry_line, coalesce(w.attempt, 0) AS attempt, coalesce(w.failures, 0) AS failures,
        coalesce(w.crashes, 0) AS crashes, coalesce(w.replays, 0) AS replays, j.created_at, w.due_at, w.first_attempt_at, last.claimed_at,
        coalesce(w.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms, j.idempotency_key, false AS cancel_requested,
-       NULL::bigint AS lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent
+       NULL::bigint AS lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent,
+       j.limit_key
 FROM {schema}.waiting w
 JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
 LEFT JOIN LATERAL (
@@ -59,12 +60,12 @@ CREATE VIEW {schema}.live AS
 SELECT v.id, v.queue_id, v.kind, v.payload, v.priority, v.state, v.at_most_once, v.policy_id, v.retry_line, v.attempt,
        v.failures, v.crashes, v.replays, v.created_at, v.due_at, v.first_attempt_at, v.claimed_at, v.previous_delay,
        v.start_by, v.timeout_ms, v.idempotency_key, v.cancel_requested, v.lease_id, v.error_class, v.error, v.http,
-       v.webhook, v.schedule_id, v.parent_id, v.traceparent FROM {schema}.waiters v
+       v.webhook, v.schedule_id, v.parent_id, v.traceparent, v.limit_key FROM {schema}.waiters v
 UNION ALL
 SELECT v.id, v.queue_id, v.kind, v.payload, v.priority, v.state, v.at_most_once, v.policy_id, v.retry_line, v.attempt,
        v.failures, v.crashes, v.replays, v.created_at, v.due_at, v.first_attempt_at, v.claimed_at, v.previous_delay,
        v.start_by, v.timeout_ms, v.idempotency_key, v.cancel_requested, v.lease_id, v.error_class, v.error, v.http,
-       v.webhook, v.schedule_id, v.parent_id, v.traceparent FROM {schema}.running v;
+       v.webhook, v.schedule_id, v.parent_id, v.traceparent, v.limit_key FROM {schema}.running v;
 
 -- Finished jobs.
 CREATE VIEW {schema}.archive AS
@@ -75,7 +76,7 @@ SELECT o.job_id AS id, j.queue_id, j.kind, j.payload, coalesce(o.priority, j.pri
        o.claimed_at, o.ended_at AS finished_at, coalesce(o.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms,
        j.idempotency_key, coalesce(o.cancel_requested, false) AS cancel_requested, coalesce(o.error_class, e.error_class) AS error_class,
        CASE WHEN o.error_class IS NULL THEN e.error ELSE o.error END AS error, o.result, o.discarded_at, o.discard_reason, j.http,
-       j.webhook, j.schedule_id, j.parent_id, j.traceparent, o.fingerprint, o.message
+       j.webhook, j.schedule_id, j.parent_id, j.traceparent, j.limit_key, o.fingerprint, o.message
 FROM {schema}.attempts o
 JOIN {schema}.jobs j ON j.id = o.job_id
 LEFT JOIN LATERAL (

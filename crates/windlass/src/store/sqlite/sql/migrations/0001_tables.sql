@@ -41,6 +41,7 @@ CREATE TABLE windlass_jobs (
     timeout_ms INTEGER,
     idempotency_key TEXT,
     traceparent TEXT,
+    limit_key TEXT,
     http TEXT,
     webhook TEXT,
     payload TEXT NOT NULL
@@ -341,7 +342,7 @@ SELECT l.id, l.lane / 20 AS queue_id, j.priority, j.at_most_once,
     l.attempt + (l.lease_id IS NOT NULL) AS attempt, l.claimed_at,
     coalesce(l.first_attempt_at, iif(l.lease_id IS NOT NULL, l.claimed_at, NULL)) AS first_attempt_at, l.failures,
     l.crashes, l.replays, l.previous_delay, l.cancel_requested, j.created_at, j.policy_id, j.kind, l.start_by,
-    j.timeout_ms, j.idempotency_key, l.schedule_id, l.parent_id, j.traceparent, l.error_class, l.error, j.http, j.webhook,
+    j.timeout_ms, j.idempotency_key, l.schedule_id, l.parent_id, j.traceparent, j.limit_key, l.error_class, l.error, j.http, j.webhook,
     j.payload
 FROM windlass_live l
 CROSS JOIN windlass_jobs j ON j.id = l.id;
@@ -350,7 +351,7 @@ CROSS JOIN windlass_jobs j ON j.id = l.id;
 CREATE VIEW windlass_archive AS
 SELECT o.id, o.queue_id, j.priority, j.at_most_once, o.state, o.due_at, o.attempt, o.claimed_at, o.first_attempt_at,
     o.failures, o.crashes, o.replays, o.previous_delay, o.cancel_requested, j.created_at, j.policy_id, j.kind, o.start_by,
-    j.timeout_ms, j.idempotency_key, o.schedule_id, o.parent_id, j.traceparent, o.error_class, o.error, j.http, j.webhook,
+    j.timeout_ms, j.idempotency_key, o.schedule_id, o.parent_id, j.traceparent, j.limit_key, o.error_class, o.error, j.http, j.webhook,
     j.payload, o.finished_at, o.reason, o.fingerprint, o.discarded_at, o.discard_reason, o.result
 FROM windlass_outcomes o
 CROSS JOIN windlass_jobs j ON j.id = o.id;
@@ -359,7 +360,7 @@ CROSS JOIN windlass_jobs j ON j.id = o.id;
 CREATE VIEW windlass_dead AS
 SELECT o.id, o.queue_id, j.priority, j.at_most_once, o.state, o.due_at, o.attempt, o.claimed_at, o.first_attempt_at,
     o.failures, o.crashes, o.replays, o.previous_delay, o.cancel_requested, j.created_at, j.policy_id, j.kind, o.start_by,
-    j.timeout_ms, j.idempotency_key, o.schedule_id, o.parent_id, j.traceparent, o.error_class, o.error, j.http, j.webhook,
+    j.timeout_ms, j.idempotency_key, o.schedule_id, o.parent_id, j.traceparent, j.limit_key, o.error_class, o.error, j.http, j.webhook,
     j.payload, o.finished_at, o.reason, o.fingerprint, o.discarded_at, o.discard_reason, o.result
 FROM windlass_outcomes o INDEXED BY windlass_outcomes_failed
 CROSS JOIN windlass_jobs j ON j.id = o.id
