@@ -94,7 +94,8 @@ impl Bucket {
     }
 
     pub(super) fn give_back(&mut self, rate: Rate) {
-        self.ahead = self.ahead.saturating_sub(rate.interval());
+        let ahead = self.ahead.saturating_sub(rate.interval());
+        *self = if ahead == 0 { Self::default() } else { Self { ahead, ..*self } };
     }
 
     pub(super) fn is_empty(&self, now: Timestamp) -> bool {
