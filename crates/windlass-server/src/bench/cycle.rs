@@ -107,6 +107,7 @@ async fn drain(
                     shares: vec![Share { queue, slots: batch as u32, ahead: 0 }],
                     limit: batch as u32,
                     suspects: 1,
+                    kinds: None,
                 };
                 let claimed = store.claim(claim).await?.jobs;
                 let commits = claimed.iter().map(|job| succeed(job, &worker)).collect::<Vec<_>>();

@@ -73,6 +73,7 @@ async fn one_beat(store: &Arc<dyn Store>, queue: QueueId, load: Load) -> Result<
         shares: vec![Share { queue, slots: JOBS as u32, ahead: 0 }],
         limit: JOBS as u32,
         suspects: 1,
+        kinds: None,
     };
     let watch = Stopwatch::start();
     let claimed = store.claim(claim).await?.jobs;

@@ -41,6 +41,7 @@ impl Session {
         let request = |queues: Vec<QueueName>, wait: Millis| TakeRequest {
             worker: self.worker(),
             queues,
+            kinds: None,
             max: 1,
             wait,
             lease_for: wire::DEFAULT_RESERVE,

@@ -115,6 +115,7 @@ async fn dead_letters_ring_after_five_minutes_and_fall_silent_after_a_replay() {
         shares: vec![share],
         limit: 1,
         suspects: 1,
+        kinds: None,
     };
     store.claim(claim).await.unwrap();
     clock.advance(MINUTE);

@@ -3,7 +3,7 @@
 use super::doubt::Doubt;
 use crate::client::windlass::Windlass;
 use crate::job::LeaseId;
-use crate::store::{Claim, Claimed, Leases, Share, StoreError, WorkerId};
+use crate::store::{Claim, Claimed, Kinds, Leases, Share, StoreError, WorkerId};
 use windlass_core::Millis;
 
 /// Who claims, and for how long.
@@ -12,6 +12,8 @@ pub(crate) struct Claimer {
     pub windlass: Windlass,
     pub worker: WorkerId,
     pub lease_for: Millis,
+    /// The kinds of jobs to claim; all if absent.
+    pub kinds: Option<Kinds>,
 }
 
 /// Why a claim returned no jobs.
@@ -36,7 +38,8 @@ impl Claimer {
             Leases::Shared(lease) => vec![*lease],
             Leases::Each(leases) => leases.clone(),
         };
-        let claim = Claim { worker: worker.clone(), leases, lease_for, shares, limit, suspects };
+        let claim =
+            Claim { worker: worker.clone(), leases, lease_for, shares, limit, suspects, kinds: self.kinds.clone() };
         let result = self.windlass.store().claim(claim).await;
         self.windlass.inner().record_contact(&result);
         result.map_err(|error| match error {

@@ -53,6 +53,7 @@ impl Windlass {
     /// let request = TakeRequest {
     ///     worker,
     ///     queues: vec![],
+    ///     kinds: None,
     ///     max: 10,
     ///     wait: Millis::new(0),
     ///     lease_for: Millis::from_secs(30),

@@ -11,7 +11,7 @@ use crate::store::{Claimed, Leases, Queue, Share, StoreError, WorkerReport};
 use crate::worker::DEFAULT_POLL;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
-use windlass_core::job::QueueName;
+use windlass_core::job::{Kind, QueueName};
 use windlass_core::{Executor, Millis};
 
 /// A remote worker's request for jobs.
@@ -21,6 +21,8 @@ pub struct TakeRequest {
     pub worker: RemoteWorker,
     /// The queues to take from; all within the worker's scope if empty.
     pub queues: Vec<QueueName>,
+    /// The kinds to take; all if absent. Jobs of other kinds stay as they are, for workers that know them.
+    pub kinds: Option<Vec<Kind>>,
     /// At most this many jobs, and [`MAX_ITEMS`].
     pub max: u32,
     /// How long to wait for the first job; [`MAX_WAIT`] at most.
@@ -92,7 +94,12 @@ impl Remote {
         }
         let first = self.0.next_queue.fetch_add(1, Ordering::Relaxed);
         let shares = FairShare::starting_at(first, queues.into_iter());
-        let claimer = Claimer { windlass: windlass.clone(), worker: request.worker.id(), lease_for: request.lease_for };
+        let claimer = Claimer {
+            windlass: windlass.clone(),
+            worker: request.worker.id(),
+            lease_for: request.lease_for,
+            kinds: request.kinds.as_ref().map(|kinds| kinds.iter().cloned().collect()),
+        };
         let (remote, max) = (self.clone(), request.max);
         let (sender, receiver) = oneshot::channel();
         self.0.background.spawn(async move {

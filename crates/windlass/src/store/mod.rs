@@ -7,6 +7,8 @@ mod contract;
 mod error;
 pub mod json;
 pub mod memory;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod passed_over;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "sqlite")]
@@ -14,10 +16,10 @@ pub mod sqlite;
 
 pub use contract::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, Depth, Discard, Discarded, Fired, Firing, Holder, JobFilter, JobLife, Keep, KeyedJob, Leases, Missed,
-    NODE_FOR, NodeSetting, Order, Overlap, Page, Presence, Queue, Reads, Reap, Recurrence, Registry, Renewed, Replay,
-    ReplayOnly, Replayed, Retention, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting, SettingKey,
-    SettingSource, Share, Spacing, Spared, Steps, Token, Transitioned, Trigger, WorkerId, WorkerReport,
+    DeadGroup, Depth, Discard, Discarded, Fired, Firing, Holder, JobFilter, JobLife, Keep, KeyedJob, Kinds, Leases,
+    Missed, NODE_FOR, NodeSetting, Order, Overlap, Page, Presence, Queue, Reads, Reap, Recurrence, Registry, Renewed,
+    Replay, ReplayOnly, Replayed, Retention, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting,
+    SettingKey, SettingSource, Share, Spacing, Spared, Steps, Token, Transitioned, Trigger, WorkerId, WorkerReport,
 };
 pub(crate) use contract::{in_force, replay};
 pub use error::StoreError;

@@ -366,6 +366,7 @@ impl TestKit {
             shares: served.map(|queue| Share { queue: queue.id, slots: 1, ahead: 0 }).collect(),
             limit: 1,
             suspects: 1,
+            kinds: None,
         };
         store.claim(claim).await.expect("the store answers")
     }

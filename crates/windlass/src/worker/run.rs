@@ -137,7 +137,7 @@ impl Running {
             state: worker.state,
         };
         let fetch = Fetch {
-            claimer: Claimer { windlass: windlass.clone(), worker: id.clone(), lease_for: worker.lease },
+            claimer: Claimer { windlass: windlass.clone(), worker: id.clone(), lease_for: worker.lease, kinds: None },
             poll: worker.poll,
             subscriptions: worker.subscriptions.clone(),
             groups: self.groups.clone(),

@@ -24,6 +24,7 @@ macro_rules! backend {
             mod fairness;
             mod keep;
             mod keys;
+            mod kinds;
             mod lease;
             mod operations;
             mod reads;

@@ -103,6 +103,7 @@ impl World {
             shares,
             limit: 10_000,
             suspects: 10_000,
+            kinds: None,
         }
     }
 

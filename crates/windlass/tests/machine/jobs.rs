@@ -58,6 +58,7 @@ pub async fn claim(store: &dyn Store, slots: u32) -> Vec<ClaimedJob> {
         shares: vec![Share { queue, slots, ahead: 0 }],
         limit: slots,
         suspects: slots,
+        kinds: None,
     };
     store.claim(claim).await.unwrap().jobs
 }

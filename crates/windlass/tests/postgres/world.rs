@@ -84,6 +84,7 @@ pub fn claim(share: Share) -> Claim {
         limit: share.slots + share.ahead,
         shares: vec![share],
         suspects: 10_000,
+        kinds: None,
     }
 }
 

@@ -28,6 +28,7 @@ async fn run_all(w: &World, outcome: &Outcome, lease: i64) -> Vec<JobId> {
         shares: shares.iter().map(|queue| Share { queue: queue.id, slots: COUNT as u32, ahead: 0 }).collect(),
         limit: COUNT as u32,
         suspects: 1,
+        kinds: None,
     };
     let claimed = w.store().claim(claim).await.unwrap().jobs;
     let now = w.clock.now();

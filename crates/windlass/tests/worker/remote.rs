@@ -21,7 +21,7 @@ fn of(name: &str) -> WorkScope {
 
 fn request(scope: WorkScope, max: u32) -> TakeRequest {
     let worker = RemoteWorker::new("w1", scope);
-    TakeRequest { worker, queues: Vec::new(), max, wait: Millis::ZERO, lease_for: LEASE }
+    TakeRequest { worker, queues: Vec::new(), kinds: None, max, wait: Millis::ZERO, lease_for: LEASE }
 }
 
 async fn enqueue(w: &World, owner: &str, queue: &str) -> JobId {

@@ -10,7 +10,7 @@ use windlass::remote::{
     TakeRequest, WorkScope,
 };
 use windlass_core::failure::ERROR;
-use windlass_core::job::QueueName;
+use windlass_core::job::{Kind, QueueName};
 use windlass_core::{Advice, Failure, JobId, Millis, Outcome, Progress};
 
 /// The longest worker name.
@@ -27,15 +27,19 @@ pub(super) enum LeaseAction {
 pub(super) fn take_request(body: &Body, scope: WorkScope) -> Result<TakeRequest, Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
-    fields.refuse_unknown(&["worker", "queues", "max", "waitMs", "leaseMs"]);
+    fields.refuse_unknown(&["worker", "queues", "kinds", "max", "waitMs", "leaseMs"]);
     let worker = worker(&fields);
     let queues = fields.texts("queues", MAX_ITEMS, QueueName::new).unwrap_or_default();
+    let kinds = fields.texts("kinds", MAX_ITEMS, Kind::new);
+    if kinds.as_ref().is_some_and(Vec::is_empty) {
+        fields.fault("kinds", "must name at least one kind; leave it out to take jobs of every kind");
+    }
     let max = fields.whole("max", 1..=MAX_ITEMS as u64).unwrap_or(1) as u32;
     let wait = Millis::new(fields.whole("waitMs", 0..=MAX_WAIT.get()).unwrap_or(0));
     let lease_for = lease_for(&fields);
     faults.finish()?;
     let worker = RemoteWorker::new(worker.ok_or_else(|| faults.problem())?, scope);
-    Ok(TakeRequest { worker, queues, max, wait, lease_for })
+    Ok(TakeRequest { worker, queues, kinds, max, wait, lease_for })
 }
 
 /// The worker, lease length and items of a request.

@@ -27,6 +27,10 @@ pub(crate) struct LeaseBody {
     /// Any queue if absent.
     #[schema(value_type = Option<Vec<types::QueueName>>)]
     queues: Option<Vec<String>>,
+    /// The kinds that the worker knows; any kind if absent. Jobs of other kinds stay as they are, so that a worker of an
+    /// older version costs no job of a new kind an attempt.
+    #[schema(value_type = Option<Vec<types::KindName>>, min_items = 1, max_items = 1000)]
+    kinds: Option<Vec<String>>,
     /// 1 to 1000; 1 if absent.
     #[schema(minimum = 1, maximum = 1000)]
     max: Option<u32>,
@@ -73,10 +77,11 @@ pub(crate) struct LeasedJob {
 
 /// Take up to `max` due jobs.
 ///
-/// Waits up to `waitMs` for the first job. Each job has its own lease. Extend the lease while the job runs, and report
+/// Waits up to `waitMs` for the first job, or less if the server is busy. Each job has its own lease. Extend the lease while the job runs, and report
 /// the result before the lease ends.
 #[utoipa::path(post, path = "/api/v1/leases", operation_id = "takeLeases", tag = "remote workers", request_body = LeaseBody,
-    responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody)))]
+    responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody),
+        (status = 503, description = "The server is stopping, or its store cannot be used", body = ProblemBody)))]
 pub(crate) async fn take(
     State(app): State<App>,
     caller: May<Work>,
@@ -94,6 +99,10 @@ pub(crate) async fn take(
         () = Waiting::is_over(waiting.as_ref()) => Vec::new(),
         () = caller.is_shut_out(&app) => return Err(Problem::new(Kind::Unauthorized, "the token is revoked or has expired")),
     };
+    if jobs.is_empty() && app.draining().is_cancelled() {
+        // An empty answer would make the worker ask again at once.
+        return Err(Problem::new(Kind::Draining, "the server gives out no more jobs; ask another, or later"));
+    }
     let leased = |job| LeasedJob::new(job, lease_for, &installation);
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(leased).collect() }))
 }

@@ -232,3 +232,36 @@ async fn queues_and_tenants_get_a_fair_share() {
     let workers = world.get("/api/v1/workers").await.is(200);
     assert_eq!(workers["items"][0]["worker"], "w1");
 }
+
+#[tokio::test]
+async fn a_worker_takes_only_the_kinds_that_it_knows() {
+    let world = World::new();
+    for kind in ["resize", "email"] {
+        world.post("/api/v1/jobs", &format!(r#"{{"kind":"{kind}","queue":"work"}}"#)).await.is(201);
+    }
+    let take = async |kinds: &str| {
+        let body = format!(r#"{{"worker":"w1","queues":["work"],"max":10{kinds}}}"#);
+        world.post("/api/v1/leases", &body).await
+    };
+    let leased = take(r#","kinds":["email","sms"]"#).await.is(200);
+    assert_eq!((&leased["jobs"][0]["kind"], leased["jobs"].as_array().unwrap().len()), (&json!("email"), 1));
+    let left = world.get("/api/v1/jobs/1").await.is(200);
+    assert_eq!((&left["state"], &left["attempt"]), (&json!("queued"), &json!(0)), "no attempt is used up");
+    for (wrong, pointer) in [
+        (r#","kinds":[]"#, "/kinds"),
+        (r#","kinds":"email""#, "/kinds"),
+        (r#","kinds":["email",""]"#, "/kinds/1"),
+        (r#","kinds":["email",3]"#, "/kinds/1"),
+    ] {
+        assert_eq!(take(wrong).await.pointers(), [pointer], "{wrong}");
+    }
+    assert_eq!(take("").await.is(200)["jobs"][0]["kind"], "resize", "without the field: any kind");
+}
+
+#[tokio::test]
+async fn a_stopping_server_tells_workers_to_come_back_later() {
+    let world = World::draining();
+    let answer = world.post("/api/v1/leases", r#"{"worker":"w1","waitMs":5000}"#).await;
+    assert_eq!(answer.headers.get("retry-after").unwrap(), "1");
+    assert_eq!(answer.is(503)["type"], "urn:windlass:problem:draining");
+}

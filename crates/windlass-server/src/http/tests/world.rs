@@ -68,6 +68,15 @@ impl World {
         Self { store, windlass, router, token: None }
     }
 
+    /// A server that is stopping.
+    pub(super) fn draining() -> Self {
+        let world = Self::new();
+        let app = App::new(world.windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off);
+        app.draining().cancel();
+        app.remote().stop();
+        Self { router: router(app), ..world }
+    }
+
     /// A server behind a proxy, under a path.
     pub(super) fn under(base_path: &str) -> Self {
         let world = Self::new();

@@ -1,8 +1,10 @@
 //! Claiming: what a worker asks for, and what it gets.
 
 use crate::job::{ClaimedJob, LeaseId, QueueId};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use windlass_core::job::Kind;
 use windlass_core::{Millis, Timestamp};
 
 /// The name of a worker in leases and the ledger.
@@ -39,6 +41,32 @@ pub struct Claim {
     /// At most this many jobs that have lost a worker before (`crashes > 0`), because a job that kills its process must
     /// not affect other suspects.
     pub suspects: u32,
+    /// Only jobs of these kinds, if given. Jobs of other kinds stay as they are, and are not in the way: a claim looks
+    /// past a bounded number of them, and a later claim of the same kinds continues there.
+    pub kinds: Option<Kinds>,
+}
+
+/// The kinds of jobs that a worker knows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Kinds(Arc<BTreeSet<Arc<str>>>);
+
+impl Kinds {
+    /// Whether jobs of this kind are among them.
+    #[must_use]
+    pub fn contains(&self, kind: &str) -> bool {
+        self.0.contains(kind)
+    }
+
+    /// Each of them once, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|kind| &**kind)
+    }
+}
+
+impl FromIterator<Kind> for Kinds {
+    fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Self {
+        Self(Arc::new(kinds.into_iter().map(|kind| kind.as_str().into()).collect()))
+    }
 }
 
 /// How claimed jobs are covered by leases.
@@ -67,7 +95,8 @@ pub struct Claimed {
     /// Running jobs, one share after another; within a queue by priority, then due time, then id.
     pub jobs: Vec<ClaimedJob>,
     /// The earliest time after now at which a waiting job falls due, in those (unpaused) queues whose share was not
-    /// filled. Until then, or until a wake-up, there is nothing more to take from them.
+    /// filled. Until then, or until a wake-up, there is nothing more to take from them. Now, if a claim of some kinds
+    /// ended before it had looked at every due job.
     pub next_due: Option<Timestamp>,
 }
 

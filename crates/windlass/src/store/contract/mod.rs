@@ -12,7 +12,7 @@ pub(crate) mod replay;
 mod schedule;
 mod settings;
 
-pub use claim::{Claim, Claimed, Leases, Renewed, Share, WorkerId};
+pub use claim::{Claim, Claimed, Kinds, Leases, Renewed, Share, WorkerId};
 pub use commit::{Commit, Committed, Transitioned};
 pub use life::JobLife;
 pub use operations::{

@@ -1,6 +1,6 @@
 //! Claim, renew and what a lease holds.
 
-use super::super::{Claim, Claimed, Leases, Renewed};
+use super::super::{Claim, Claimed, Kinds, Leases, Renewed};
 use super::state::{Lease, State};
 use crate::job::{ClaimedJob, LeaseId, QueueId};
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ pub(super) fn claim(state: &mut State, claim: &Claim, now: Timestamp) -> Claimed
             continue;
         }
         picker.next_queue(share.slots, share.ahead);
-        for id in pick(state, share.queue, &mut picker, now) {
+        for id in pick(state, share.queue, claim.kinds.as_ref(), &mut picker, now) {
             let lease = lease_for(claim, claimed.jobs.len());
             claimed.jobs.push(take(state, id, lease, now));
         }
@@ -27,13 +27,14 @@ pub(super) fn claim(state: &mut State, claim: &Claim, now: Timestamp) -> Claimed
     claimed
 }
 
-fn pick(state: &State, queue: QueueId, picker: &mut Picker, now: Timestamp) -> Vec<JobId> {
+fn pick(state: &State, queue: QueueId, kinds: Option<&Kinds>, picker: &mut Picker, now: Timestamp) -> Vec<JobId> {
     let mut taken = Vec::new();
     let start = (queue, Reverse(Priority::Highest), Timestamp::EPOCH, JobId(0));
     let due = state.waiting.range(start..).take_while(|(of, ..)| *of == queue);
     for (_, _, _, id) in due.filter(|(_, _, due_at, _)| *due_at <= now) {
         let job = &state.live[id];
-        if verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now) {
+        let is_asked = kinds.is_none_or(|kinds| kinds.contains(job.kind.as_str()));
+        if !is_asked || verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now) {
             continue;
         }
         match picker.pick(Candidate { delivery: job.delivery, is_suspect: job.crashes > 0 }) {

@@ -10,6 +10,7 @@ mod registry;
 mod statements;
 mod upkeep;
 
+use super::passed_over::PassedOver;
 use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result, StoreError};
 use crate::clock::Clock;
 use crate::job::{LeaseId, NewJob};
@@ -64,6 +65,7 @@ struct Inner {
     news: Notify,
     names: Names,
     frontier: Frontier,
+    passed_over: PassedOver,
     remembered: Remembered,
     unfolded: Unfolded,
     /// When this node last counted what is live.
@@ -94,6 +96,7 @@ impl PostgresStore {
             news: Notify::new(),
             names: Names::default(),
             frontier: Frontier::default(),
+            passed_over: PassedOver::default(),
             remembered: Remembered::default(),
             unfolded: Unfolded::default(),
             recounted: Last::default(),
@@ -201,6 +204,12 @@ impl PostgresStore {
 
 impl Inner {
     /// A test's time.
+    /// Jobs became due before the places at which claims start.
+    fn forget_places(&self) {
+        self.frontier.forget();
+        self.passed_over.forget();
+    }
+
     fn fixed(&self) -> Option<i64> {
         self.clock.fixed().map(Timestamp::as_millis)
     }

@@ -31,7 +31,8 @@ impl JobLife for SqliteStore {
         self.write_all(jobs, move |tx, jobs| enqueue::enqueue(tx, jobs, atomicity)).await
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        let taken = self.write(move |tx| claim::claim(tx, &claim)).await?;
+        let passed_over = self.passed_over.clone();
+        let taken = self.write(move |tx| claim::claim(tx, &claim, &passed_over)).await?;
         let jobs = match taken.read {
             Some(jobs) => jobs,
             None => self.read_claimed(taken.jobs).await?,
@@ -60,7 +61,7 @@ impl JobLife for SqliteStore {
     }
     async fn replay(&self, scope: &Scope, replay: Replay) -> Result<Vec<Replayed>> {
         let scope = scope.clone();
-        self.write(move |tx| operations::replay(tx, &scope, &replay)).await
+        self.write_behind(move |tx| operations::replay(tx, &scope, &replay)).await
     }
     async fn discard(&self, scope: &Scope, discard: Discard) -> Result<Vec<Discarded>> {
         let scope = scope.clone();
@@ -68,7 +69,7 @@ impl JobLife for SqliteStore {
     }
     async fn amend(&self, scope: &Scope, id: JobId, change: Amend) -> Result<Amended> {
         let scope = scope.clone();
-        self.write(move |tx| operations::amend(tx, &scope, id, change)).await
+        self.write_behind(move |tx| operations::amend(tx, &scope, id, change)).await
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         let now = self.clock.now();
@@ -160,7 +161,7 @@ impl Registry for SqliteStore {
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         let (tenant, name) = (tenant.clone(), name.clone());
-        self.write(move |tx| operations::pause_queue(tx, tenant.as_str(), name.as_str(), paused)).await
+        self.write_behind(move |tx| operations::pause_queue(tx, tenant.as_str(), name.as_str(), paused)).await
     }
     async fn installation(&self) -> Result<String> {
         self.read(Reader::installation).await

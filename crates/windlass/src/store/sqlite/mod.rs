@@ -9,6 +9,7 @@ mod reads;
 mod tests;
 mod upkeep;
 
+use super::passed_over::PassedOver;
 use super::{Migrations, Options, StoreError};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, LeaseId};
@@ -44,6 +45,7 @@ pub struct SqliteStore {
     claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
     pruned: Mutex<upkeep::prune::Progress>,
+    passed_over: Arc<PassedOver>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -105,6 +107,7 @@ impl SqliteStore {
             watch,
             commits,
             pruned: Mutex::default(),
+            passed_over: Arc::default(),
         })
     }
 
@@ -160,6 +163,16 @@ impl SqliteStore {
         read: impl FnOnce(&mut Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.readers.read(read).await
+    }
+
+    /// Like `write`, for what may make jobs due before the places at which claims of some kinds start.
+    async fn write_behind<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let written = self.write(work).await;
+        self.passed_over.forget();
+        written
     }
 
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.

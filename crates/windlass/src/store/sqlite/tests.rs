@@ -74,6 +74,7 @@ async fn claim(store: &SqliteStore, slots: u32) -> Vec<ClaimedJob> {
         shares: vec![Share { queue, slots, ahead: 0 }],
         limit: slots,
         suspects: 1,
+        kinds: None,
     };
     store.claim(request).await.unwrap().jobs
 }

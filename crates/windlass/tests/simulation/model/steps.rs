@@ -175,6 +175,7 @@ impl Sim {
             shares,
             limit: slots + ahead,
             suspects: u32::from(node.suspects() == 0),
+            kinds: None,
         };
         self.send(life, Call::Claim(claim, lease));
     }

@@ -6,19 +6,23 @@ use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::frontier::Start;
-use crate::store::postgres::life::names;
+use crate::store::postgres::life::{claim_kinds, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{Claim, Claimed, Leases, Share, StoreError};
 use futures_util::join;
+use std::cmp::Reverse;
 use windlass_core::pick::{Candidate, Pick, Picker, order};
 use windlass_core::{Delivery, JobId, Priority, Timestamp};
 
 pub(in crate::store::postgres) async fn claim(store: &Inner, claim: &Claim) -> Result<Claimed, StoreError> {
     if claim.shares.is_empty() || claim.limit == 0 {
         return Ok(Claimed::default());
+    }
+    if let Some(kinds) = &claim.kinds {
+        return again(|| claim_kinds::claim_once(store, claim, kinds)).await;
     }
     let start = store.frontier.start(&claim.shares, &store.clock);
     let began = store.clock.monotonic();
@@ -62,14 +66,25 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, start: &Start) -> Re
     if needs_full_walk {
         rows = claim_walking(on, claim, &asked, now).await?;
     }
+    let jobs = claimed(store, on, claim, rows).await?;
+    let next_due = next_due(on, claim, &jobs, now).await?;
+    Ok(Claimed { jobs, next_due })
+}
+
+/// The claimed jobs, from their rows.
+pub(super) async fn claimed(
+    store: &Inner,
+    on: On<'_>,
+    claim: &Claim,
+    rows: Vec<Row>,
+) -> Result<Vec<ClaimedJob>, StoreError> {
     let rows = in_order(rows)?;
     let jobs = names::claimed_in(store, on, &rows).await?;
     if !jobs.is_empty() {
         store.unfolded.wrote(claim.shares.len() as u64);
     }
     freeze_policies(store, on, &rows, &jobs).await?;
-    let next_due = next_due(on, claim, &jobs, now).await?;
-    Ok(Claimed { jobs, next_due })
+    Ok(jobs)
 }
 
 /// Suspects, or at-most-once jobs beyond the free slots, are among the due jobs. So all candidates are read and picked
@@ -79,11 +94,8 @@ async fn claim_walking(on: On<'_>, claim: &Claim, asked: &Asked<'_>, now: Timest
     let params: Params<'_> = &[&now, &asked.queues, &asked.slots, &asked.ahead, &asked.suspects];
     let rows = on.query(Sql::ClaimPick, params).await?;
     let mut due: Vec<Due> = rows.iter().map(Due::read).collect::<Result<_, _>>()?;
-    due.sort_by_key(|due| (due.share, order(due.priority, due.due_at, due.id)));
-    let ids = picked(claim, &due);
-    let lease = |nth| if asked.is_shared { asked.leases.first() } else { asked.leases.get(nth) };
-    let leases: Vec<i64> = (0..ids.len()).filter_map(lease).copied().collect();
-    on.query(Sql::ClaimTake, &[&now, &ids, &leases, &asked.worker, &asked.length]).await
+    due.sort_by_key(Due::key);
+    asked.take(on, now, &picked(claim, &due).ids).await
 }
 
 /// Stores the policy and webhook of jobs that came by the SQL function and are claimed for the first time.
@@ -102,7 +114,7 @@ async fn freeze_policies(store: &Inner, on: On<'_>, rows: &[Row], jobs: &[Claime
     Ok(())
 }
 
-async fn next_due(
+pub(super) async fn next_due(
     on: On<'_>,
     claim: &Claim,
     jobs: &[ClaimedJob],
@@ -119,11 +131,11 @@ async fn next_due(
 }
 
 /// A claim as the statements take it.
-struct Asked<'a> {
-    queues: Vec<i64>,
-    slots: Vec<i64>,
-    ahead: Vec<i64>,
-    limit: i64,
+pub(super) struct Asked<'a> {
+    pub(super) queues: Vec<i64>,
+    pub(super) slots: Vec<i64>,
+    pub(super) ahead: Vec<i64>,
+    pub(super) limit: i64,
     suspects: i64,
     worker: &'a str,
     length: i64,
@@ -132,7 +144,14 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(claim: &'a Claim) -> Self {
+    /// Takes these locked jobs, in this order.
+    pub(super) async fn take(&self, on: On<'_>, now: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
+        let lease = |nth| if self.is_shared { self.leases.first() } else { self.leases.get(nth) };
+        let leases: Vec<i64> = (0..ids.len()).filter_map(lease).copied().collect();
+        on.query(Sql::ClaimTake, &[&now, &ids, &leases, &self.worker, &self.length]).await
+    }
+
+    pub(super) fn new(claim: &'a Claim) -> Self {
         let (leases, is_shared) = match &claim.leases {
             Leases::Shared(lease) => (vec![lease.0], true),
             Leases::Each(leases) => (leases.iter().map(|lease| lease.0).collect(), false),
@@ -151,18 +170,25 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// The order in which jobs are picked: by share, then as the queue orders them.
+pub(super) type Key = (i64, (Reverse<Priority>, Timestamp, JobId));
+
 /// The columns of a due job that picking depends on.
-struct Due {
+pub(super) struct Due {
     /// Its queue's place in the claim, from 1.
-    share: i64,
-    id: JobId,
-    priority: Priority,
-    due_at: Timestamp,
+    pub(super) share: i64,
+    pub(super) id: JobId,
+    pub(super) priority: Priority,
+    pub(super) due_at: Timestamp,
     candidate: Candidate,
 }
 
 impl Due {
-    fn read(row: &Row) -> Result<Self, StoreError> {
+    pub(super) const fn key(&self) -> Key {
+        (self.share, order(self.priority, self.due_at, self.id))
+    }
+
+    pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
         let c = Columns::new(row);
         let rank: i16 = c.get("priority")?;
         let delivery = if c.get("at_most_once")? { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
@@ -189,19 +215,32 @@ fn in_order(rows: Vec<Row>) -> Result<Vec<Row>, StoreError> {
     Ok(ranked.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The ids that a claim takes of due jobs in order.
-fn picked(claim: &Claim, due: &[Due]) -> Vec<i64> {
-    let mut ids = Vec::new();
+/// What a claim takes of due jobs.
+#[derive(Debug, Default)]
+pub(super) struct Picked {
+    pub(super) ids: Vec<i64>,
+    /// Whether jobs that lost a worker before were skipped.
+    pub(super) skipped_suspects: bool,
+    /// Whether at-most-once jobs were skipped.
+    pub(super) skipped_at_most_once: bool,
+}
+
+/// What a claim takes of due jobs in order.
+pub(super) fn picked<'d>(claim: &Claim, due: impl IntoIterator<Item = &'d Due> + Clone) -> Picked {
+    let mut picked = Picked::default();
     let mut picker = Picker::new(claim.limit, claim.suspects);
     for (share, place) in claim.shares.iter().zip(1..) {
         picker.next_queue(share.slots, share.ahead);
-        for job in due.iter().filter(|job| job.share == place) {
+        for job in due.clone().into_iter().filter(|job| job.share == place) {
             match picker.pick(job.candidate) {
-                Pick::Take => ids.push(job.id.0),
-                Pick::PassOver => {}
+                Pick::Take => picked.ids.push(job.id.0),
+                Pick::PassOver => {
+                    picked.skipped_suspects |= job.candidate.is_suspect;
+                    picked.skipped_at_most_once |= job.candidate.delivery == Delivery::AtMostOnce;
+                }
                 Pick::Full => break,
             }
         }
     }
-    ids
+    picked
 }

@@ -104,14 +104,14 @@ async fn enqueue_once(store: &Inner, jobs: &[NewJob], atomicity: Atomicity) -> R
     if lent.is_direct() && lent.prepares() && are_alike(jobs, &numbers) {
         let stored = enqueue_alike(store, &lent, jobs, numbers[0]).await?;
         if matches!(jobs[0].run_at, RunAt::At(_)) {
-            store.frontier.forget();
+            store.forget_places();
         }
         return Ok(stored.into_iter().map(Enqueued::from).collect());
     }
     let (begun, stored) = join!(lent.begin(), enqueue_on(store, On::Own(&lent), jobs, &numbers, atomicity));
     let stored = lent.conclude(begun, stored).await?;
     if jobs.iter().any(|job| matches!(job.run_at, RunAt::At(_))) {
-        store.frontier.forget();
+        store.forget_places();
     }
     Ok(stored)
 }

@@ -1,6 +1,7 @@
 //! The life of a job: stored, claimed, committed, changed by operators.
 
 pub(super) mod claim;
+mod claim_kinds;
 pub(super) mod commit;
 pub(super) mod enqueue;
 pub(super) mod fence;

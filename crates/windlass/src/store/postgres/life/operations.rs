@@ -155,7 +155,7 @@ pub(in crate::store::postgres) async fn replay(
         lent.conclude(begun, replayed).await
     })
     .await?;
-    store.frontier.forget();
+    store.forget_places();
     Ok(replayed)
 }
 
@@ -254,7 +254,7 @@ pub(in crate::store::postgres) async fn pause_queue(
         lent.conclude(begun, count).await
     })
     .await?;
-    store.frontier.forget();
+    store.forget_places();
     Ok(count)
 }
 
@@ -343,7 +343,7 @@ pub(in crate::store::postgres) async fn amend(
         lent.conclude(begun, amended).await
     })
     .await?;
-    store.frontier.forget();
+    store.forget_places();
     Ok(amended)
 }
 

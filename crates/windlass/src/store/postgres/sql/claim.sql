@@ -160,6 +160,60 @@ CROSS JOIN LATERAL (
     ) c
 ) d
 
+-- name: claim_kinds
+-- Due jobs of the kinds $6 that a claim could take, locked, and the time. Looks at $7 due jobs of each share and priority at
+-- most, from ($8, $9) on. Without suspects unless $10, without at-most-once jobs unless $11.
+WITH clock AS MATERIALIZED (SELECT {now} AS now),
+shares AS MATERIALIZED (
+    SELECT t.share, t.queue_id, least(t.slots + t.ahead, $5::bigint) AS wanted, clock.now
+    FROM clock, unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS t (queue_id, slots, ahead, share)
+    JOIN {schema}.queues q ON q.id = t.queue_id
+    WHERE NOT q.paused
+)
+SELECT clock.now, f.share, f.id, f.priority, f.due_at, f.at_most_once, f.crashes
+FROM clock
+LEFT JOIN (
+    SELECT t.share, d.id, d.priority, d.due_at, d.at_most_once, d.crashes
+    FROM shares t
+    CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
+    CROSS JOIN LATERAL (
+        SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
+        FROM (
+            SELECT a.due_at, a.id
+            FROM {schema}.waiting a
+            WHERE a.queue_id = t.queue_id AND a.priority = level.priority AND a.due_at <= t.now
+              AND (a.due_at, a.id) >= (($8::bigint[])[(t.share - 1) * 5 + level.place], ($9::bigint[])[(t.share - 1) * 5 + level.place])
+            ORDER BY a.due_at, a.id
+            LIMIT $7::bigint
+        ) s
+        JOIN {schema}.jobs j ON j.id = ANY (ARRAY[s.id]) AND j.kind = ANY ($6::text[])
+        JOIN {schema}.waiting w ON w.id = ANY (ARRAY[s.id])
+        -- Checked again on the locked row, which may have changed meanwhile.
+        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now
+          AND ($10::boolean OR w.crashes IS NULL OR w.crashes = 0) AND ($11::boolean OR NOT w.at_most_once)
+          AND (w.start_by IS NULL OR w.start_by > t.now)
+        ORDER BY s.due_at, s.id
+        LIMIT t.wanted
+        FOR UPDATE OF w SKIP LOCKED
+    ) d
+) f ON true
+
+-- name: claim_looked
+-- The first job that a claim of some kinds did not look at, for each share and priority with more due jobs than $3.
+SELECT t.share, level.place, d.due_at, d.id
+FROM unnest($2::bigint[]) WITH ORDINALITY AS t (queue_id, share)
+JOIN {schema}.queues q ON q.id = t.queue_id AND NOT q.paused
+CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
+CROSS JOIN LATERAL (
+    SELECT w.due_at, w.id
+    FROM {schema}.waiting w
+    WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
+      AND (w.due_at, w.id) >= (($4::bigint[])[(t.share - 1) * 5 + level.place], ($5::bigint[])[(t.share - 1) * 5 + level.place])
+    ORDER BY w.due_at, w.id
+    OFFSET $3::bigint
+    LIMIT 1
+) d
+
 -- name: claim_take
 -- Takes these jobs, which this transaction has locked, under these leases.
 WITH clock AS MATERIALIZED (SELECT $1::bigint AS now, $4::text AS worker, $5::bigint AS length),

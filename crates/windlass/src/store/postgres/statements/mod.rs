@@ -57,7 +57,8 @@ statements! {
             Enqueue = "enqueue", EnqueueAlike = "enqueue_alike", KeyLock = "key_lock", KeyFind = "key_find", KeyPut = "key_put",
         }
         "claim" {
-            ClaimDue = "claim_due", ClaimPick = "claim_pick", ClaimTake = "claim_take", NextDue = "next_due",
+            ClaimDue = "claim_due", ClaimPick = "claim_pick", ClaimTake = "claim_take",
+            ClaimKinds = "claim_kinds", ClaimLooked = "claim_looked", NextDue = "next_due",
             FreezePolicy = "freeze_policy",
         }
         "commit" {

@@ -1,14 +1,15 @@
 //! Claim: due jobs stop waiting and run under a lease.
 
 use crate::job::{ClaimedJob, LeaseId, QueueId};
+use crate::store::passed_over::PassedOver;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
 use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::leases;
-use crate::store::sqlite::reads::columns::{due, front};
+use crate::store::sqlite::reads::columns::{due, front, looked};
 use crate::store::sqlite::reads::rows;
-use crate::store::{Claim, Leases, Share, StoreError};
+use crate::store::{Claim, Kinds, Leases, Share, StoreError, passed_over};
 use rusqlite::{OptionalExtension, params};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -85,15 +86,34 @@ pub(in crate::store::sqlite) struct Taken {
 /// The most jobs that the writer reads itself: up to here, passing them to a reader would take longer.
 const MAX_READ: usize = 64;
 
-pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<Taken, StoreError> {
+/// Which due jobs a claim may take.
+#[derive(Debug, Clone, Copy)]
+enum Eligible<'c> {
+    All,
+    /// Those whose latest start has not passed.
+    InTime,
+    /// Those of these kinds, of which the ones before some places were passed over already.
+    Kinds(&'c Kinds, &'c PassedOver),
+}
+
+pub(in crate::store::sqlite) fn claim(
+    tx: &mut Tx<'_>,
+    claim: &Claim,
+    passed_over: &PassedOver,
+) -> Result<Taken, StoreError> {
     let mut taken = Taken::default();
     let mut picker = Picker::new(claim.limit, claim.suspects);
-    let has_late = has_late(tx)?;
+    let eligible = match &claim.kinds {
+        Some(kinds) => Eligible::Kinds(kinds, passed_over),
+        None if has_late(tx)? => Eligible::InTime,
+        None => Eligible::All,
+    };
     let paused = paused(tx)?;
     for share in claim.shares.iter().filter(|share| !paused.contains(&share.queue.0)) {
         picker.next_queue(share.slots, share.ahead);
         let lanes = lanes(tx, share.queue)?;
-        for job in take_share(tx, share, &lanes, &mut picker, has_late)? {
+        let from_share = take_share(tx, share, &lanes, &mut picker, eligible)?;
+        for job in from_share.jobs {
             let lease = match &claim.leases {
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
@@ -103,7 +123,8 @@ pub(in crate::store::sqlite) fn claim(tx: &mut Tx<'_>, claim: &Claim) -> Result<
             taken.jobs.push((job.id, lease));
         }
         if !picker.is_filled() {
-            taken.next_due = [taken.next_due, next_due(tx, share.queue, &lanes)?].into_iter().flatten().min();
+            let next = if from_share.has_more { Some(tx.now) } else { next_due(tx, share.queue, &lanes)? };
+            taken.next_due = [taken.next_due, next].into_iter().flatten().min();
         }
     }
     enter(tx, &taken.jobs)?;
@@ -125,44 +146,64 @@ fn paused(tx: &Tx<'_>) -> Result<HashSet<i64>, StoreError> {
     Ok(rows::column::<i64>(select.query([])?)?.into_iter().collect())
 }
 
+/// Jobs taken from one queue.
+#[derive(Debug, Default)]
+struct FromShare {
+    jobs: Vec<Due>,
+    /// Whether there are due jobs that the claim did not look at.
+    has_more: bool,
+}
+
 /// Takes a queue's share of due jobs; they stop waiting.
 fn take_share(
     tx: &mut Tx<'_>,
     share: &Share,
     lanes: &[Front],
     picker: &mut Picker,
-    has_late: bool,
-) -> Result<Vec<Due>, StoreError> {
-    let mut taken = Vec::new();
+    eligible: Eligible<'_>,
+) -> Result<FromShare, StoreError> {
+    let mut taken = FromShare::default();
     let now = tx.now.as_millis();
     let levels: Vec<Level> = lanes.iter().filter(|lane| lane.due_at <= now).map(|lane| lane.level).collect();
     for same in levels.chunk_by(|a, b| a.priority() == b.priority()) {
         if picker.is_full() {
             break;
         }
-        pick(tx, share, same, picker, has_late, &mut taken)?;
+        pick(tx, share, same, picker, eligible, &mut taken)?;
     }
     let mut by_lane: BTreeMap<i64, Vec<Due>> = BTreeMap::new();
-    for due in &taken {
+    for due in &taken.jobs {
         by_lane.entry(due.level.lane(share.queue)).or_default().push(*due);
     }
-    for (lane, taken) in by_lane {
-        leave(tx, lane, &taken, has_late)?;
-        tx.waiting(lane, -(taken.len() as i64));
+    for (lane, jobs) in by_lane {
+        leave(tx, lane, &jobs, eligible)?;
+        tx.waiting(lane, -(jobs.len() as i64));
     }
     Ok(taken)
 }
 
 /// Removes jobs taken from a lane, in its order, from the waiting jobs.
-fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], has_late: bool) -> Result<(), StoreError> {
+fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], eligible: Eligible<'_>) -> Result<(), StoreError> {
     let Some(last) = taken.last() else { return Ok(()) };
-    let count = if has_late {
-        let ids = list(taken.iter().map(|due| due.id));
-        let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_listed"))?;
-        leave.execute(params![lane, last.due_at, last.id.0, ids])?
-    } else {
+    let count = match eligible {
         // No job before the last was skipped, and one range is much faster than one row at a time.
-        tx.conn.prepare_cached(sql!("claim.sql", "claim_take"))?.execute([lane, last.due_at, last.id.0])?
+        Eligible::All => {
+            tx.conn.prepare_cached(sql!("claim.sql", "claim_take"))?.execute([lane, last.due_at, last.id.0])?
+        }
+        Eligible::InTime => {
+            let ids = list(taken.iter().map(|due| due.id));
+            let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_listed"))?;
+            leave.execute(params![lane, last.due_at, last.id.0, ids])?
+        }
+        // Any number of jobs may lie before them.
+        Eligible::Kinds(..) => {
+            let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_one"))?;
+            let mut count = 0;
+            for due in taken {
+                count += leave.execute([lane, due.due_at, due.id.0])?;
+            }
+            count
+        }
     };
     if count == taken.len() {
         Ok(())
@@ -206,15 +247,23 @@ fn pick(
     share: &Share,
     levels: &[Level],
     picker: &mut Picker,
-    has_late: bool,
-    taken: &mut Vec<Due>,
+    eligible: Eligible<'_>,
+    taken: &mut FromShare,
 ) -> Result<(), StoreError> {
     let mut found = Vec::new();
     for level in levels {
         // No more than this can be taken from this lane, whatever the other lanes hold.
         let most = picker.most(level.candidate());
         if most > 0 {
-            found.extend(due(tx, share, *level, most, has_late)?);
+            found.extend(match eligible {
+                Eligible::All => due(tx, share, *level, most, sql!("claim.sql", "claim_due"))?,
+                Eligible::InTime => due(tx, share, *level, most, sql!("claim.sql", "claim_due_in_time"))?,
+                Eligible::Kinds(kinds, passed_over) => {
+                    let looked = look_for(tx, share, *level, most, kinds, passed_over)?;
+                    taken.has_more |= looked.has_more;
+                    looked.jobs
+                }
+            });
         }
     }
     if levels.len() > 1 {
@@ -222,7 +271,7 @@ fn pick(
     }
     for due in found {
         match picker.pick(due.level.candidate()) {
-            Pick::Take => taken.push(due),
+            Pick::Take => taken.jobs.push(due),
             Pick::PassOver => {}
             Pick::Full => break,
         }
@@ -230,11 +279,43 @@ fn pick(
     Ok(())
 }
 
-fn due(tx: &Tx<'_>, share: &Share, level: Level, most: u32, has_late: bool) -> Result<Vec<Due>, StoreError> {
-    let statement = if has_late { sql!("claim.sql", "claim_due_in_time") } else { sql!("claim.sql", "claim_due") };
+fn due(tx: &Tx<'_>, share: &Share, level: Level, most: u32, statement: &str) -> Result<Vec<Due>, StoreError> {
     let mut select = tx.conn.prepare_cached(statement)?;
     let found = select.query(params![level.lane(share.queue), tx.now.as_millis(), most])?;
     rows::all(found, |row| Ok(Due { level, id: JobId(row.get(due::id)?), due_at: row.get(due::due_at)? }))
+}
+
+/// The first due jobs of a lane that are of these kinds, among those that one claim looks at.
+fn look_for(
+    tx: &Tx<'_>,
+    share: &Share,
+    level: Level,
+    most: u32,
+    kinds: &Kinds,
+    passed_over: &PassedOver,
+) -> Result<FromShare, StoreError> {
+    let lane = level.lane(share.queue);
+    let (bound, start) = (passed_over::look(most), passed_over.start(kinds, lane, tx.now));
+    let mut select = tx.conn.prepare_cached(sql!("claim.sql", "claim_look"))?;
+    let mut rows = select.query(params![lane, tx.now.as_millis(), bound, start.0, start.1])?;
+    let mut found = FromShare::default();
+    let (mut count, mut last) = (0, start);
+    while found.jobs.len() < most as usize {
+        let Some(row) = rows.next()? else { break };
+        let due = Due { level, id: JobId(row.get(looked::id)?), due_at: row.get(looked::due_at)? };
+        (count, last) = (count + 1, (due.due_at, due.id.0));
+        let is_asked = kinds.contains(row.get_ref(looked::kind)?.as_str().unwrap_or_default());
+        if is_asked && !row.get::<_, bool>(looked::is_late)? {
+            found.jobs.push(due);
+        }
+    }
+    found.has_more = count == bound && found.jobs.len() < most as usize;
+    if found.has_more {
+        // The next claim starts with the first job of these kinds, which may not be taken, or after all that were seen.
+        let first = found.jobs.first().map(|due| (due.due_at, due.id.0));
+        passed_over.advance(kinds, lane, first.unwrap_or((last.0, last.1.saturating_add(1))), tx.now);
+    }
+    Ok(found)
 }
 
 /// The first moment after now at which a waiting job of these lanes becomes due.

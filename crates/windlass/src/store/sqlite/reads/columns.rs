@@ -48,6 +48,10 @@ columns!(
     /// The front of a lane.
     front: lane, due_at
 );
+columns!(
+    /// A due job, for claims of some kinds.
+    looked: id, due_at, kind, is_late
+);
 columns!(past: finished_at, queue_id, id);
 columns!(key: job_id, expires_at, is_live);
 columns!(keyed: job_id, lease_id);

@@ -29,6 +29,20 @@ WHERE w.lane = ?1 AND w.due_at <= ?2 AND (l.start_by IS NULL OR l.start_by > ?2 
 ORDER BY w.due_at, w.id
 LIMIT ?3
 
+-- name: claim_look
+-- The first ?3 due jobs of a lane from (?4, ?5) on, for a claim of some kinds.
+SELECT w.id, w.due_at, j.kind, (l.start_by <= ?2 AND l.first_attempt_at IS NULL) IS TRUE AS is_late
+FROM windlass_waiting w
+CROSS JOIN windlass_jobs j ON j.id = w.id
+CROSS JOIN windlass_live l ON l.id = w.id
+WHERE w.lane = ?1 AND w.due_at <= ?2 AND (w.due_at, w.id) >= (?4, ?5)
+ORDER BY w.due_at, w.id
+LIMIT ?3
+
+-- name: claim_take_one
+-- One job stops waiting.
+DELETE FROM windlass_waiting WHERE lane = ?1 AND due_at = ?2 AND id = ?3
+
 -- name: claim_take
 -- The jobs of lane ?1 up to (?2, ?3) stop waiting: one range is much faster than one row at a time.
 DELETE FROM windlass_waiting WHERE lane = ?1 AND (due_at, id) <= (?2, ?3)

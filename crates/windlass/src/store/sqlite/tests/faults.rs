@@ -102,6 +102,7 @@ async fn a_large_claim_that_cannot_be_read_is_unknown_and_can_be_queried() {
         shares: vec![Share { queue: store.queues().await.unwrap()[0].id, slots: 100, ahead: 0 }],
         limit: 100,
         suspects: 1,
+        kinds: None,
     };
     // The writer has the file open; it cannot be opened again.
     let away = home.dir.path().join("away.db");
