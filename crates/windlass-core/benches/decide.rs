@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use windlass_core::policy::{PRESETS, Partial, Policy, Role};
-use windlass_core::{Delivery, Failure, Millis, Outcome, Roll, Running, Timestamp, decide, preview};
+use windlass_core::{Delivery, Failure, LiveRules, Millis, Outcome, Roll, Running, Timestamp, decide, preview};
 
 const ROUND: u64 = 1_000_000;
 const ROUNDS: u32 = 7;
@@ -52,7 +52,9 @@ fn decisions(policy: &Policy, outcome: &Outcome, count: u64) {
             previous_delay: Millis::new(i & 0xFFFF),
             delivery: Delivery::AtLeastOnce,
             cancel_requested: false,
+            is_probe: false,
             policy: black_box(policy),
+            rules: LiveRules::default(),
         };
         let roll = Roll(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         black_box(decide(black_box(&job), black_box(outcome), Timestamp::EPOCH, roll));

@@ -2,6 +2,7 @@
 
 use crate::decide::Why;
 use crate::job::words;
+use crate::rules::Then;
 use crate::time::{Millis, Timestamp};
 use std::fmt;
 
@@ -14,6 +15,9 @@ words! {
         Released = "RELEASED",
     }
 }
+
+/// Why a job whose probe failed waits. Its attempt counts no failure, so that its label is not that of a retry.
+const PROBE_FAILED: &str = "a probe failed: it counts no failure, and the job waits for the breaker";
 
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,11 +45,11 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// `Initial`, `Retry #1`, …; `Snoozed` or `Released` for attempts that count no failure. After a replay, with its
-    /// number: `Replay 1: Initial`.
+    /// `Initial`, `Retry #1`, …; `Snoozed`, `Released` or `Probe` for attempts that count no failure. After a replay,
+    /// with its number: `Replay 1: Initial`.
     #[must_use]
     pub fn label(&self) -> String {
-        label(self.replay, self.retry, self.status)
+        label(self.replay, self.retry, self.status, &self.why)
     }
 
     #[must_use]
@@ -56,8 +60,9 @@ impl Attempt {
 
 /// The label of an attempt in an execution log.
 #[must_use]
-pub fn label(replay: u32, retry: u32, status: Status) -> String {
+pub fn label(replay: u32, retry: u32, status: Status, why: &str) -> String {
     let within = match (status, retry) {
+        (Status::Failed, _) if why == PROBE_FAILED => "Probe".into(),
         (Status::Snoozed, _) => "Snoozed".into(),
         (Status::Released, _) => "Released".into(),
         (Status::Succeeded | Status::Failed, 0) => "Initial".into(),
@@ -78,6 +83,15 @@ impl fmt::Display for Why {
             Self::CancelRequested => f.write_str("cancel was requested"),
             Self::CancelledByHandler => f.write_str("cancelled by the handler"),
             Self::GaveUp(reason) => write!(f, "gave up: {reason}"),
+            Self::RuleRetry { rule, retry, of, delay } => write!(f, "retry {retry}/{of}: {rule}, {delay}"),
+            Self::Rule { rule, then } => match then {
+                Then::Retry => write!(f, "retried by {rule}"),
+                Then::GiveUp => write!(f, "gave up: permanent, by {rule}"),
+                Then::Snooze => write!(f, "snoozed by {rule}"),
+                Then::Hold => write!(f, "snoozed by {rule}, which holds its key"),
+                Then::Discard => write!(f, "gave up and discarded by {rule}"),
+            },
+            Self::Probe => f.write_str(PROBE_FAILED),
         }
     }
 }

@@ -13,6 +13,9 @@ pub const UNKNOWN_KIND: &str = "UnknownKind";
 /// Class of a payload its handler cannot decode; permanent.
 pub const BAD_PAYLOAD: &str = "BadPayload";
 
+/// Classes that say nothing about the destination.
+const OWN_FAULTS: [&str; 4] = [PANIC, WORKER_LOST, UNKNOWN_KIND, BAD_PAYLOAD];
+
 /// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
@@ -70,6 +73,16 @@ impl Failure {
     pub fn class(mut self, class: impl Into<String>) -> Self {
         self.class = class.into();
         self
+    }
+
+    /// Whether it shows that the destination is in trouble. An answer does if its status is 5xx, 408 or 429; without an
+    /// answer, everything does that is not a fault of the job or its worker.
+    #[must_use]
+    pub fn speaks_of_the_destination(&self) -> bool {
+        match self.status {
+            Some(status) => status >= 500 || status == 408 || status == 429,
+            None => self.advice != Advice::Permanent && !OWN_FAULTS.contains(&self.class.as_str()),
+        }
     }
 
     /// Adds a stack trace, which is kept with the attempt.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use windlass_core::policy::{PRESETS, Partial, Role};
-use windlass_core::{Delivery, Failure, Millis, Outcome, Roll, Running, Timestamp, decide};
+use windlass_core::{Delivery, Failure, LiveRules, Millis, Outcome, Roll, Running, Timestamp, decide};
 
 #[test]
 fn no_decision_allocates() {
@@ -20,7 +20,9 @@ fn no_decision_allocates() {
                     previous_delay: Millis::from_secs(1),
                     delivery: Delivery::AtLeastOnce,
                     cancel_requested: false,
+                    is_probe: false,
                     policy: &policy,
+                    rules: LiveRules::default(),
                 };
                 std::hint::black_box(decide(&job, outcome, Timestamp::EPOCH, Roll(7)));
             }

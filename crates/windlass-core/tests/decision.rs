@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use serde_json::json;
 use windlass_core::decide::{Progress, Why};
-use windlass_core::policy::{Partial, Policy};
+use windlass_core::policy::{Partial, Policy, no_names};
 use windlass_core::{
-    Delivery, Failure, Millis, Next, Outcome, Reason, Roll, Running, State, Status, Timestamp, Transition, decide,
+    Delivery, Effect, Failure, LiveRules, Millis, Next, Outcome, Reason, Roll, Running, State, Status, Timestamp,
+    Transition, decide,
 };
 
 const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
@@ -23,7 +25,9 @@ fn job(policy: &Policy) -> Running<'_> {
         previous_delay: Millis::ZERO,
         delivery: Delivery::AtLeastOnce,
         cancel_requested: false,
+        is_probe: false,
         policy,
+        rules: LiveRules::default(),
     }
 }
 
@@ -238,4 +242,82 @@ fn the_rules_apply_in_their_order() {
     let p = Policy { max_elapsed: None, ..p.clone() };
     let job = Running { policy: &p, ..job };
     assert_eq!(next(&job).state(), State::Retrying);
+}
+
+fn ruled(rules: &serde_json::Value) -> Policy {
+    let level = Partial::from_json(&json!({"policy": "http:giveUpOn=Fatal", "rules": rules}), &no_names).unwrap();
+    Partial::resolve(&[level], &[]).unwrap()
+}
+
+#[test]
+fn a_rule_decides_before_the_lists_and_says_so() {
+    let p = ruled(&json!([
+        {"match": {"class": "Fatal"}, "then": "retry", "for": "5s"},
+        {"match": {"class": "Busy"}, "then": "snooze", "for": "30s"},
+        {"match": {"class": "Limit"}, "then": "hold", "for": "1m"},
+        {"match": {"class": "Gone"}, "then": "discard"},
+        {"match": {"class": "Bad"}, "then": "giveUp"},
+        {"match": {"class": "Fast"}, "then": "retry", "policy": "fixed:base=100ms,jitter=none"},
+    ]));
+    let told = |class| {
+        let step = run(&Running { failures: 1, ..job(&p) }, &failed(class));
+        (step.next.wait().map(|(_, delay)| delay.get()), step.failures, step.status, step.effect, step.why.to_string())
+    };
+    let (fail, snooze) = (Status::Failed, Status::Snoozed);
+    let text = str::to_owned;
+    assert_eq!(told("Fatal"), (Some(5000), 2, fail, Effect::None, text("retry 2/3: rule 1 of the policy, 5s")));
+    assert_eq!(told("Busy"), (Some(30_000), 1, snooze, Effect::None, text("snoozed by rule 2 of the policy")));
+    let hold = Effect::HoldKey(Millis::from_secs(60));
+    let why = text("snoozed by rule 3 of the policy, which holds its key");
+    assert_eq!(told("Limit"), (Some(60_000), 1, snooze, hold, why));
+    let why = text("gave up and discarded by rule 4 of the policy");
+    assert_eq!(told("Gone"), (None, 2, fail, Effect::Discard, why));
+    assert_eq!(told("Bad"), (None, 2, fail, Effect::None, text("gave up: permanent, by rule 5 of the policy")));
+    assert_eq!(told("Fast"), (Some(100), 2, fail, Effect::None, text("retry 2/3: rule 6 of the policy, 100ms")));
+    assert_eq!(told("Else"), (Some(2000), 2, fail, Effect::None, text("retry 2/3: backoff 2s")));
+}
+
+#[test]
+fn cancel_at_most_once_and_permanent_come_before_rules_and_lost_attempts_match_none() {
+    let p = ruled(&json!([{"match": {"class": "*"}, "then": "snooze", "for": "1s"}]));
+    let cancelled = run(&Running { cancel_requested: true, ..job(&p) }, &failed("Error"));
+    assert_eq!(cancelled.next, Next::Cancelled);
+    let once = run(&Running { delivery: Delivery::AtMostOnce, ..job(&p) }, &failed("Error"));
+    assert_eq!(once.next, Next::Failed(Reason::AtMostOnce));
+    let permanent = run(&job(&p), &Outcome::Failed(Failure::permanent("no")));
+    assert_eq!(permanent.next, Next::Failed(Reason::Permanent));
+    assert_eq!(run(&job(&p), &Outcome::Lost).why, Why::Backoff { retry: 1, of: 3, base: Millis::from_secs(1) });
+    assert_eq!(run(&job(&p), &failed("Error")).status, Status::Snoozed);
+}
+
+#[test]
+fn a_retry_by_rule_still_ends_when_the_retries_are_used_up_or_the_time_is() {
+    let p = ruled(&json!([{"match": {"class": "*"}, "then": "retry", "for": "5s"}]));
+    let spent = Running { failures: 3, ..job(&p) };
+    assert_eq!(run(&spent, &failed("Error")).next, Next::Failed(Reason::Exhausted));
+    for then in ["retry", "snooze"] {
+        let p = Policy {
+            max_elapsed: Some(Millis::from_secs(4)),
+            ..ruled(&json!([{"match": {"class": "*"}, "then": then, "for": "5s"}]))
+        };
+        assert_eq!(run(&job(&p), &failed("Error")).next, Next::Failed(Reason::Deadline), "{then}");
+    }
+}
+
+#[test]
+fn a_failed_probe_counts_nothing_unless_the_destination_answered() {
+    let p = policy("http:retries=1,giveUpOn=404");
+    let probe = Running { is_probe: true, failures: 1, ..job(&p) };
+    let answer = |status| Outcome::Failed(Failure { status: Some(status), ..Failure::new("no") });
+    let excused = run(&probe, &answer(503));
+    assert_eq!((excused.next.wait(), excused.failures), (Some((START, Millis::ZERO)), 1));
+    assert_eq!((excused.status, excused.why), (Status::Failed, Why::Probe));
+    assert_eq!(windlass_core::attempt::label(0, 1, excused.status, &excused.why.to_string()), "Probe");
+    assert_eq!(run(&probe, &answer(400)).next, Next::Failed(Reason::Exhausted));
+    assert_eq!(run(&probe, &answer(404)).next, Next::Failed(Reason::Permanent));
+    assert_eq!(run(&probe, &failed("Panic")).next, Next::Failed(Reason::Exhausted));
+    let once = Running { delivery: Delivery::AtMostOnce, ..probe };
+    assert_eq!(run(&once, &answer(503)).next, Next::Failed(Reason::AtMostOnce));
+    let lost = run(&Running { failures: 0, ..probe }, &Outcome::Lost);
+    assert_eq!((lost.crashes, lost.failures), (1, 1));
 }

@@ -5,7 +5,7 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use windlass_core::policy::{Partial, Policy};
-use windlass_core::{Delivery, Failure, Millis, Outcome, Roll, Running, Timestamp, decide};
+use windlass_core::{Delivery, Failure, LiveRules, Millis, Outcome, Roll, Running, Timestamp, decide};
 
 const SEED: u64 = 0x5EED;
 const DRAWS: usize = 200_000;
@@ -23,7 +23,9 @@ fn draw(policy: &Policy, previous_delay: Millis, random: &mut StdRng) -> u64 {
         previous_delay,
         delivery: Delivery::AtLeastOnce,
         cancel_requested: false,
+        is_probe: false,
         policy,
+        rules: LiveRules::default(),
     };
     let step = decide(&job, &Outcome::Failed(Failure::new("no")), Timestamp::EPOCH, Roll(random.next_u64()));
     step.next.wait().expect("a retryable failure is retried").1.get()

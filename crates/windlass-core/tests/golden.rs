@@ -5,7 +5,7 @@
 use windlass_core::decide::Why;
 use windlass_core::policy::{PRESETS, Partial, Policy, Role};
 use windlass_core::{
-    Delivery, Failure, Millis, Next, Outcome, Reason, Roll, Running, State, Timestamp, decide, preview,
+    Delivery, Failure, LiveRules, Millis, Next, Outcome, Reason, Roll, Running, State, Timestamp, decide, preview,
 };
 
 fn policy(line: &str) -> Policy {
@@ -95,7 +95,9 @@ fn life(policy: &Policy, roll: Roll) -> (Vec<u64>, Reason) {
             previous_delay,
             delivery: Delivery::AtLeastOnce,
             cancel_requested: false,
+            is_probe: false,
             policy,
+            rules: LiveRules::default(),
         };
         let step = decide(&job, &Outcome::Failed(Failure::new("no")), now, roll);
         failures = step.failures;

@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
+use serde_json::json;
 use windlass_core::backoff::Ratio;
 use windlass_core::decide::Progress;
 use windlass_core::policy::{Bound, MAX_RETRIES, Partial, Pattern, Policy, no_names};
 use windlass_core::{
-    Advice, Backoff, Delivery, Failure, Jitter, Millis, Next, Outcome, Roll, Running, Timestamp, decide, explain,
-    preview,
+    Advice, Backoff, Delivery, Failure, Jitter, LiveRules, Millis, Next, Outcome, Roll, Rule, Running, Timestamp,
+    decide, explain, preview,
 };
 
 /// Mostly common spans, sometimes extreme ones.
@@ -47,11 +48,28 @@ fn patterns() -> impl Strategy<Value = Vec<Pattern>> {
     prop::collection::vec(pattern, 0..4)
 }
 
+/// Rules with texts that are hard to write in a line.
+fn rules() -> impl Strategy<Value = Vec<Rule>> {
+    let rule = prop_oneof![
+        ("[A-Za-z*:<>.-]{1,20}", span()).prop_map(|(class, ms)| {
+            let ms = ms.get().clamp(1, 86_400_000);
+            json!({"match": {"class": class}, "then": "snooze", "for": ms})
+        }),
+        "[a-z ,:=\"']{1,20}".prop_map(|text| json!({"match": {"message": format!("/{text}/i")}, "then": "discard"})),
+        (100..600_u16)
+            .prop_map(|s| json!({"match": {"status": s}, "then": "retry", "policy": "steps:1s/2s,retries=1"})),
+        (1..=5_u16).prop_map(|h| json!({"match": {"status": format!("{h}xx")}, "then": "hold", "for": "30s"})),
+    ];
+    let lists = prop::collection::vec(rule, 0..4);
+    prop_oneof![2 => Just(vec![]), 1 => lists]
+        .prop_map(|list| Rule::list_from_value("/rules", &serde_json::Value::Array(list), &no_names).unwrap())
+}
+
 fn policy() -> impl Strategy<Value = Policy> {
     let limits = (prop::option::of(span()), prop::option::of(span()), span());
     let counts = (0..=MAX_RETRIES, 1..=MAX_RETRIES);
-    (backoff(), jitter(), limits, counts, patterns(), prop::option::of(patterns())).prop_map(
-        |(backoff, jitter, limits, counts, give_up_on, retry_on)| Policy {
+    (backoff(), jitter(), limits, counts, patterns(), prop::option::of(patterns()), rules()).prop_map(
+        |(backoff, jitter, limits, counts, give_up_on, retry_on, rules)| Policy {
             backoff,
             max_delay: limits.0,
             jitter,
@@ -61,6 +79,7 @@ fn policy() -> impl Strategy<Value = Policy> {
             give_up_on,
             retry_on,
             max_retry_after: limits.2,
+            rules,
         },
     )
 }
@@ -86,7 +105,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn retryable(policy: Policy) -> Policy {
-    Policy { give_up_on: vec![], retry_on: None, max_elapsed: None, max_retries: MAX_RETRIES, ..policy }
+    Policy { give_up_on: vec![], rules: vec![], retry_on: None, max_elapsed: None, max_retries: MAX_RETRIES, ..policy }
 }
 
 fn failing(policy: &Policy, failures: u32, previous_delay: Millis) -> Running<'_> {
@@ -97,7 +116,9 @@ fn failing(policy: &Policy, failures: u32, previous_delay: Millis) -> Running<'_
         previous_delay,
         delivery: Delivery::AtLeastOnce,
         cancel_requested: false,
+        is_probe: false,
         policy,
+        rules: LiveRules::default(),
     }
 }
 
@@ -205,12 +226,12 @@ proptest! {
     #[test]
     fn the_decision_is_total_and_keeps_its_promises(
         p in policy(), outcome in outcome(), failures: u32, crashes: u32, first in 0..=Timestamp::MAX.as_millis(),
-        previous in span(), once: bool, cancel: bool, now in 0..=Timestamp::MAX.as_millis(), roll: u64,
+        previous in span(), once: bool, cancel: bool, probe: bool, now in 0..=Timestamp::MAX.as_millis(), roll: u64,
     ) {
         let job = Running {
             failures, crashes, first_attempt_at: Timestamp::from_millis(first), previous_delay: previous,
             delivery: if once { Delivery::AtMostOnce } else { Delivery::AtLeastOnce },
-            cancel_requested: cancel, policy: &p,
+            cancel_requested: cancel, is_probe: probe, policy: &p, rules: LiveRules::default(),
         };
         let now = Timestamp::from_millis(now);
         let step = decide(&job, &outcome, now, Roll(roll));

@@ -306,7 +306,9 @@ impl Job {
             previous_delay: self.previous_delay,
             delivery: self.delivery,
             cancel_requested: self.cancel_requested,
+            is_probe: false,
             policy: &self.policy,
+            rules: windlass_core::LiveRules::default(),
         }
     }
 

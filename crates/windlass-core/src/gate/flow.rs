@@ -1,10 +1,14 @@
 //! The flow settings of a queue: what its gates enforce, and which key a job has.
 
 use super::{BreakerRule, BudgetRule, GateRule};
-use crate::job::words;
+use crate::decide::Outcome;
+use crate::failure::Advice;
+use crate::job::{Executor, words};
+use crate::rules::Rule;
 use crate::time::Millis;
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// The longest limit key, in characters.
 pub const MAX_LIMIT_KEY: usize = 128;
@@ -52,7 +56,10 @@ pub struct Flow {
     pub across: Across,
     /// Unset: `key` for jobs that call URLs, else `job`.
     pub honor_retry_after: Option<Honor>,
+    /// The longest automatic hold.
     pub max_hold: Millis,
+    /// What some failures of the queue's jobs get.
+    pub rules: Arc<[Rule]>,
 }
 
 impl Default for Flow {
@@ -64,6 +71,7 @@ impl Default for Flow {
             across: Across::Tenant,
             honor_retry_after: None,
             max_hold: DEFAULT_MAX_HOLD,
+            rules: Arc::default(),
         }
     }
 }
@@ -89,6 +97,21 @@ impl Flow {
     #[must_use]
     pub const fn budget(&self) -> Option<BudgetRule> {
         self.queue.budget
+    }
+
+    /// How long the key of a job is held after this outcome: a 429 or 503 with `Retry-After`, or a handler's failure that
+    /// asks to wait, if the queue honors that for the whole key.
+    #[must_use]
+    pub fn hold_after(&self, executor: Executor, outcome: &Outcome) -> Option<Millis> {
+        let Outcome::Failed(failure) = outcome else { return None };
+        let Advice::RetryAfter(asked) = failure.advice else { return None };
+        let default = match executor {
+            Executor::Http => Honor::Key,
+            Executor::Worker => Honor::Job,
+        };
+        let is_asked = failure.status.is_none_or(|status| status == 429 || status == 503);
+        let is_held = is_asked && self.honor_retry_after.unwrap_or(default) == Honor::Key && !asked.is_zero();
+        is_held.then(|| asked.min(self.max_hold))
     }
 
     /// The key of a job. `destination` is that of a job that calls a URL.

@@ -11,7 +11,7 @@ mod flow;
 mod hold;
 mod ramp;
 mod rate;
-mod read;
+pub(crate) mod read;
 mod rule;
 mod text;
 
@@ -24,7 +24,9 @@ pub use read::{FLOW_FIELDS, FlowError};
 pub use rule::{GateRule, Limits};
 pub use text::GateTextError;
 
+use crate::decide::{Outcome, Progress};
 use crate::job::{Delivery, words};
+use crate::policy::Policy;
 use crate::time::{Millis, Timestamp};
 use breaker::Breaker;
 use budget::Budget;
@@ -118,6 +120,25 @@ pub enum Ended {
     Returned,
     /// It was cancelled or snoozed, which says nothing about the destination.
     Neutral,
+}
+
+impl Ended {
+    /// What the outcome of an attempt says to its gates. A failure without an HTTP status speaks of the destination only
+    /// if the policy retries it.
+    #[must_use]
+    pub fn of(outcome: &Outcome, policy: &Policy) -> Self {
+        match outcome {
+            Outcome::Succeeded => Self::Succeeded,
+            Outcome::Failed(failure) => {
+                let is_retried = failure.status.is_some() || !policy.gives_up_on(failure);
+                let is_down = is_retried && failure.speaks_of_the_destination();
+                if is_down { Self::FailedAtDestination } else { Self::FailedOtherwise }
+            }
+            Outcome::Released(Progress::NotStarted) => Self::Returned,
+            Outcome::Snoozed(_) | Outcome::Released(Progress::Started) | Outcome::Cancelled => Self::Neutral,
+            Outcome::Lost => Self::Lost,
+        }
+    }
 }
 
 /// When something parked behind a gate may start.

@@ -4,12 +4,14 @@ use super::flow::DEFAULT_MAX_HOLD;
 use super::{Across, BreakerRule, BudgetRule, Flow, Honor, KeyBy, Limits, Rate};
 use crate::backoff::Ratio;
 use crate::nearest::hint;
+use crate::policy::{Names, no_names};
+use crate::rules::Rule;
 use crate::time::Millis;
 use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// The fields of a queue's settings that are read here.
-pub const FLOW_FIELDS: [&str; 5] = ["limits", "breaker", "retryBudget", "honorRetryAfter", "maxHold"];
+pub const FLOW_FIELDS: [&str; 6] = ["limits", "breaker", "retryBudget", "honorRetryAfter", "maxHold", "rules"];
 
 const CONCURRENCY_FORM: &str = "a whole number from 1 to 1000000";
 const RATE_FORM: &str = "starts per time, such as \"100/1m\" or \"5/s\" (at most 1000000, over at most 1d)";
@@ -67,6 +69,14 @@ impl Flow {
     /// # Errors
     /// The field as a JSON pointer, what is wrong, and what is accepted.
     pub fn from_value(value: &Value) -> Result<Option<Self>, FlowError> {
+        Self::from_value_with(value, &no_names)
+    }
+
+    /// The same, where a rule may also name a policy that `names` knows.
+    ///
+    /// # Errors
+    /// The field as a JSON pointer, what is wrong, and what is accepted.
+    pub fn from_value_with(value: &Value, names: Names<'_>) -> Result<Option<Self>, FlowError> {
         let given = |name: &str| value.get(name).filter(|v| !v.is_null());
         if FLOW_FIELDS.iter().all(|name| given(name).is_none()) {
             return Ok(None);
@@ -88,6 +98,9 @@ impl Flow {
         }
         if let Some(longest) = given("maxHold") {
             flow.max_hold = span("/maxHold", longest)?;
+        }
+        if let Some(rules) = given("rules") {
+            flow.rules = Rule::list_from_value("/rules", rules, names)?.into();
         }
         Ok(Some(flow))
     }
@@ -142,6 +155,9 @@ impl Flow {
         }
         if self.max_hold != DEFAULT_MAX_HOLD {
             settings.insert("maxHold".into(), json!(self.max_hold.to_string()));
+        }
+        if !self.rules.is_empty() {
+            settings.insert("rules".into(), Rule::list_to_value(&self.rules));
         }
         Value::Object(settings)
     }

@@ -6,6 +6,7 @@ use super::field::{Field, NONE};
 use super::{PRESETS, Partial, Pattern, Policy, PolicyError, Preset, Strategy};
 use crate::backoff::Backoff;
 use crate::nearest::hint;
+use crate::rules::Rule;
 use std::fmt;
 
 /// Finds a policy that was defined under a name, in addition to the presets.
@@ -63,19 +64,25 @@ impl Partial {
     /// # Errors
     /// What is wrong, at which byte, and what is accepted.
     pub fn parse_line_with(text: &str, names: Names<'_>) -> Result<Self, PolicyError> {
+        let (text, rules) = split_rules(text);
         let (head, items) = match text.find(':') {
             Some(colon) => (Piece::cut(text, 0, colon), Some(Piece::cut(text, colon + 1, text.len()))),
             None => (Piece::cut(text, 0, text.len()), None),
         };
-        if head.text == Strategy::Steps.as_str() {
-            return read_steps(head, items);
+        let mut level = if head.text == Strategy::Steps.as_str() {
+            read_steps(head, items)?
+        } else {
+            let start = Preset::find(head.text).map(Preset::partial).or_else(|| names(head.text));
+            let start = start.ok_or_else(|| unknown_policy(head))?;
+            match items {
+                Some(items) => Items::new(start).read_all(items.split(','))?,
+                None => start,
+            }
+        };
+        if let Some(rules) = rules {
+            level.rules = Some(rules.read_rules(names)?);
         }
-        let start = Preset::find(head.text).map(Preset::partial).or_else(|| names(head.text));
-        let start = start.ok_or_else(|| unknown_policy(head))?;
-        match items {
-            Some(items) => Items::new(start).read_all(items.split(',')),
-            None => Ok(start),
-        }
+        Ok(level)
     }
 }
 
@@ -106,7 +113,21 @@ impl fmt::Display for Policy {
         if let Some(only) = &self.retry_on {
             write!(f, ",retryOn={}", list(only))?;
         }
-        write!(f, ",maxRetryAfter={}", self.max_retry_after)
+        write!(f, ",maxRetryAfter={}", self.max_retry_after)?;
+        if self.rules.is_empty() { Ok(()) } else { write!(f, ",rules={}", Rule::list_to_value(&self.rules)) }
+    }
+}
+
+/// The line without its rules, and the rules. They are JSON, which has commas and colons, so they come last. No other
+/// value can contain `=`.
+fn split_rules(line: &str) -> (&str, Option<Piece<'_>>) {
+    let starts = |at: &usize| line[..*at].trim_end().ends_with([',', ':']);
+    match line.match_indices("rules=").map(|(at, _)| at).find(starts) {
+        Some(at) => {
+            let before = line[..at].trim_end();
+            (&before[..before.len() - 1], Some(Piece::cut(line, at + "rules=".len(), line.len())))
+        }
+        None => (line, None),
     }
 }
 
@@ -153,6 +174,13 @@ impl<'a> Piece<'a> {
 
     fn error(self, field: &str, message: impl Into<String>) -> PolicyError {
         PolicyError { position: Some(self.at), ..PolicyError::new(field, message) }
+    }
+
+    fn read_rules(self, names: Names<'_>) -> Result<Vec<Rule>, PolicyError> {
+        let value = serde_json::from_str(self.text).map_err(|error| {
+            self.error("rules", format!("must be a list of rules in JSON, and the last of the line: {error}"))
+        })?;
+        super::object::read_rules(&value, names).map_err(|error| self.error(&error.field, error.message))
     }
 
     fn shown(self) -> String {

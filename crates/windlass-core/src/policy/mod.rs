@@ -18,6 +18,7 @@ pub use preset::{PRESETS, Preset, Role};
 use crate::backoff::Backoff;
 use crate::failure::Failure;
 use crate::jitter::{Jitter, Window};
+use crate::rules::Rule;
 use crate::time::Millis;
 use std::fmt;
 
@@ -47,6 +48,8 @@ pub struct Policy {
     /// If set, only these are retried.
     pub retry_on: Option<Vec<Pattern>>,
     pub max_retry_after: Millis,
+    /// What some failures get before the lists apply; the first rule that matches decides.
+    pub rules: Vec<Rule>,
 }
 
 impl Policy {
@@ -127,8 +130,12 @@ impl Pattern {
     }
 
     fn matches(&self, class: &str, status: Option<u16>) -> bool {
+        matches!(self, Self::Class(name) if name == class) || self.matches_status(status)
+    }
+
+    pub(crate) fn matches_status(&self, status: Option<u16>) -> bool {
         match self {
-            Self::Class(name) => name == class,
+            Self::Class(_) => false,
             Self::Status(code) => status == Some(*code),
             Self::Hundred(h) => status.is_some_and(|s| s / 100 == *h),
         }

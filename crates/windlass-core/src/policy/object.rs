@@ -5,10 +5,13 @@ use super::field::Field;
 use super::line::Names;
 use super::{Bound, Partial, Pattern, Policy, PolicyError, Strategy};
 use crate::nearest::hint;
+use crate::rules::Rule;
 use serde_json::{Map, Value, json};
 
 /// Names the policy an object starts from.
 const POLICY: &str = "policy";
+/// Names the list of error rules.
+pub(super) const RULES: &str = "rules";
 
 impl Partial {
     /// Reads a policy: a string is a name or a line, an object has fields. `names` finds policies defined
@@ -50,6 +53,9 @@ impl Partial {
         put(Field::GiveUpOn, self.give_up_on.as_deref().map(list));
         put(Field::RetryOn, self.retry_on.as_deref().map(list));
         put(Field::MaxRetryAfter, self.max_retry_after.map(|d| json!(d.to_string())));
+        if let Some(rules) = &self.rules {
+            object.insert(RULES.into(), Rule::list_to_value(rules));
+        }
         Value::Object(object)
     }
 
@@ -101,6 +107,9 @@ fn list(patterns: &[Pattern]) -> Value {
 
 fn from_object(object: &Map<String, Value>, names: Names<'_>) -> Result<Partial, PolicyError> {
     let mut own = read_native(object)?;
+    if let Some(rules) = object.get(RULES).filter(|v| !v.is_null()) {
+        own.rules = Some(read_rules(rules, names)?);
+    }
     let base = match object.get(POLICY) {
         None => None,
         Some(Value::String(line)) => Some(Partial::parse_line_with(line, names).map_err(|e| under(POLICY, &e))?),
@@ -130,7 +139,7 @@ fn from_object(object: &Map<String, Value>, names: Names<'_>) -> Result<Partial,
 fn read_native(object: &Map<String, Value>) -> Result<Partial, PolicyError> {
     let mut own = Partial::default();
     for (name, value) in object {
-        if name == POLICY || family::Family::of(name).is_some() {
+        if name == POLICY || name == RULES || family::Family::of(name).is_some() {
             continue;
         }
         let Some(field) = Field::ALL.into_iter().find(|f| f.name() == name) else {
@@ -146,9 +155,15 @@ fn read_native(object: &Map<String, Value>) -> Result<Partial, PolicyError> {
     Ok(own)
 }
 
+/// Reads error rules; the field of an error is its path within the policy, such as `rules/0/then`.
+pub(super) fn read_rules(value: &Value, names: Names<'_>) -> Result<Vec<Rule>, PolicyError> {
+    let read = Rule::list_from_value("/rules", value, names);
+    read.map_err(|error| PolicyError::new(error.pointer.trim_start_matches('/'), error.message))
+}
+
 fn unknown(name: &str) -> PolicyError {
     let mut known: Vec<&str> = Field::ALL.map(Field::name).to_vec();
-    known.push(POLICY);
+    known.extend([POLICY, RULES]);
     let listed = known.join(", ");
     known.extend(FAMILY_FIELDS);
     PolicyError::new(name, format!("is not a field of a policy{}; fields are {listed}", hint(name, &known)))

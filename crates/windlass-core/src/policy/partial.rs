@@ -3,6 +3,7 @@
 use super::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, MAX_PATTERNS, MAX_RETRIES, Pattern, Policy, PolicyError};
 use crate::backoff::{Backoff, Ratio};
 use crate::jitter::Jitter;
+use crate::rules::Rule;
 use crate::time::Millis;
 
 /// How delays grow: a [`Backoff`] without its numbers.
@@ -72,6 +73,7 @@ pub struct Partial {
     pub give_up_on: Option<Vec<Pattern>>,
     pub retry_on: Option<Vec<Pattern>>,
     pub max_retry_after: Option<Millis>,
+    pub rules: Option<Vec<Rule>>,
 }
 
 impl Partial {
@@ -91,6 +93,7 @@ impl Partial {
             give_up_on: self.give_up_on.or_else(|| below.give_up_on.clone()),
             retry_on: self.retry_on.or_else(|| below.retry_on.clone()),
             max_retry_after: self.max_retry_after.or(below.max_retry_after),
+            rules: self.rules.or_else(|| below.rules.clone()),
         }
     }
 
@@ -117,6 +120,7 @@ impl Partial {
             give_up_on,
             retry_on: all.retry_on,
             max_retry_after: all.max_retry_after.unwrap_or(DEFAULT_MAX_RETRY_AFTER),
+            rules: all.rules.unwrap_or_default(),
         };
         check(&policy).map(|()| policy)
     }
@@ -163,6 +167,7 @@ impl From<&Policy> for Partial {
             give_up_on: Some(policy.give_up_on.clone()),
             retry_on: policy.retry_on.clone(),
             max_retry_after: Some(policy.max_retry_after),
+            rules: (!policy.rules.is_empty()).then(|| policy.rules.clone()),
         }
     }
 }

@@ -96,6 +96,7 @@ impl Preset {
             give_up_on: None,
             retry_on: None,
             max_retry_after: Some(DEFAULT_MAX_RETRY_AFTER),
+            rules: None,
         }
     }
 }

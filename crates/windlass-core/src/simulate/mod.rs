@@ -150,7 +150,9 @@ pub fn simulate_watched(
             previous_delay: progress.delay,
             delivery: Delivery::AtLeastOnce,
             cancel_requested: false,
+            is_probe: false,
             policy,
+            rules: crate::LiveRules::default(),
         };
         let roll = if answer == Answer::Served { Roll(0) } else { rolls() };
         let transition = decide(&running, answers.outcome(answer), Timestamp::EPOCH + ended_at, roll);

@@ -7,7 +7,7 @@ use crate::store::{Commit, Transitioned};
 use crate::webhook::{self, Ending};
 use windlass_core::attempt::Status;
 use windlass_core::failure::WORKER_LOST;
-use windlass_core::{Failure, Next, Outcome, Reason, Roll, Timestamp, Transition, Why, decide};
+use windlass_core::{Effect, Failure, Next, Outcome, Reason, Roll, Timestamp, Transition, Why, decide};
 
 /// The message of a lost attempt.
 const LOST_MESSAGE: &str = "the worker's lease ran out before it reported how the attempt ended";
@@ -63,7 +63,14 @@ pub(crate) fn ended_waiting(job: &Job, next: Next, now: Timestamp) -> (Transitio
         Next::Succeeded | Next::Cancelled | Next::Wait { .. } => Why::CancelRequested,
     };
     let ending = Ending { error_class: job.error_class.as_deref(), error: job.error.as_deref(), result: None };
-    let transition = Transition { next, failures: job.failures, crashes: job.crashes, status: Status::Failed, why };
+    let transition = Transition {
+        next,
+        failures: job.failures,
+        crashes: job.crashes,
+        status: Status::Failed,
+        why,
+        effect: Effect::None,
+    };
     (transition, webhook::delivery(job, next, ending, now))
 }
 

@@ -41,7 +41,7 @@ impl Live<'_> {
         let time = event.at.since(self.began_at).get();
         let time = format!("{:>3}.{:02}s", time / 1000, time % 1000 / 10);
         let job = format!("{:>3}  {:<13}", event.job.0, event.kind.as_str());
-        let label = format!("{:<8}", label(0, event.retry, Status::Failed));
+        let label = format!("{:<8}", label(0, event.retry, Status::Failed, ""));
         let room = self.screen.width.saturating_sub(width(&format!("{time}  {job}  {label}  ")));
         let text = if width(&long) <= room { long } else { short };
         let ink = self.screen.ink;

@@ -15,9 +15,9 @@ pub struct Close {
 impl Known {
     /// Applies the end of the running attempt. Whether a delivery must have been enqueued, or the rule that was broken.
     pub fn close(&mut self, close: Close, now: Timestamp) -> Result<bool, String> {
-        let Transition { next, failures, crashes, status, why } = close.transition;
+        let Transition { next, failures, crashes, status, why, effect: _ } = close.transition;
         self.lines.push(Line { number: self.attempt, retry: self.failures, status });
-        self.failures += u32::from(status == Status::Failed && why != Why::CancelledByHandler);
+        self.failures += u32::from(status == Status::Failed && why != Why::CancelledByHandler && why != Why::Probe);
         self.crashes = if close.is_lost { self.crashes + 1 } else { 0 };
         self.open = None;
         self.expect(failures == self.failures, || format!("failures became {failures}, not {}", self.failures))?;
