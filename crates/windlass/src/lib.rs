@@ -98,6 +98,9 @@ pub use client::retry::{IntoRetry, Retry};
 pub use client::typed::RetryPolicy;
 pub use client::windlass::{OpenError, Windlass};
 pub use clock::Clock;
+/// The pool that a store can be opened on; callers need this version of it.
+#[cfg(feature = "deadpool")]
+pub use deadpool_postgres;
 pub use event::{AttemptLog, Event, EventKind, Events, Observe};
 pub use executor::handlers::JobKind;
 #[cfg(feature = "http")]

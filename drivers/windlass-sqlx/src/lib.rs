@@ -21,11 +21,13 @@
 #![deny(missing_docs)]
 
 #[cfg(feature = "postgres")]
+mod pool;
+#[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-use windlass::{Windlass, WindlassBuilder};
+use windlass::WindlassBuilder;
 
 /// Compiles the guide.
 #[cfg(doctest)]
@@ -36,25 +38,29 @@ pub struct Guide;
 #[derive(Debug)]
 pub enum Sqlx {}
 
-/// A pool whose database a store can be opened on.
+/// A pool that a store can be opened on.
 pub trait Pool {
-    /// A builder of a Windlass on the database of this pool. The store has connections of its own, because it needs
-    /// what sqlx does not offer: statements sent without waiting for each other, and the notices of each commit. Set
-    /// how many with [`WindlassBuilder::connections`].
+    /// A builder of a Windlass on this pool.
+    ///
+    /// Postgres: the store keeps one connection of the pool, one more for each worker and one for the listener. It takes
+    /// at most [`WindlassBuilder::connections`] others at once, and gives them back. Statements are not prepared on
+    /// them, so a store opened by its URL is faster.
+    ///
+    /// SQLite: the store opens the file of the pool, because it has one writer of its own. A pool in memory has no file:
+    /// opening fails.
     fn windlass(&self) -> WindlassBuilder;
 }
 
 #[cfg(feature = "postgres")]
 impl Pool for sqlx::PgPool {
     fn windlass(&self) -> WindlassBuilder {
-        use sqlx::ConnectOptions as _;
-        Windlass::builder(postgres::url(self.connect_options().to_url_lossy().as_str()))
+        windlass::Windlass::builder_on(pool::Shared(self.clone()))
     }
 }
 
 #[cfg(feature = "sqlite")]
 impl Pool for sqlx::SqlitePool {
     fn windlass(&self) -> WindlassBuilder {
-        Windlass::builder(format!("sqlite:{}", self.connect_options().get_filename().display()))
+        windlass::Windlass::builder(sqlite::url(&self.connect_options()))
     }
 }

@@ -48,17 +48,23 @@ impl Driver for Through<'_> {
         statement: &'a str,
         parameters: Vec<Parameter>,
     ) -> BoxFuture<'a, Result<Vec<Row>, DriverError>> {
-        Box::pin(async move {
-            let mut arguments = PgArguments::default();
-            for parameter in parameters {
-                arguments.add(Raw(parameter)).map_err(|error| refused(&error.to_string()))?;
-            }
-            // Nothing stays prepared on a connection that is not ours.
-            let query = sqlx::query_with::<Postgres, _>(interned(statement), arguments).persistent(false);
-            let rows = query.fetch_all(&mut *self.0).await.map_err(|error| fault(&error))?;
-            rows.iter().map(read).collect()
-        })
+        Box::pin(query(self.0, statement, parameters))
     }
+}
+
+pub(crate) async fn query(
+    connection: &mut PgConnection,
+    statement: &str,
+    parameters: Vec<Parameter>,
+) -> Result<Vec<Row>, DriverError> {
+    let mut arguments = PgArguments::default();
+    for parameter in parameters {
+        arguments.add(Raw(parameter)).map_err(|error| refused(&error.to_string()))?;
+    }
+    // Nothing stays prepared on a connection that is not ours.
+    let query = sqlx::query_with::<Postgres, _>(interned(statement), arguments).persistent(false);
+    let rows = query.fetch_all(connection).await.map_err(|error| fault(&error))?;
+    rows.iter().map(read).collect()
 }
 
 /// A parameter that is encoded already.
@@ -105,7 +111,7 @@ fn read(row: &PgRow) -> Result<Row, DriverError> {
     Ok(Row { values })
 }
 
-fn fault(error: &sqlx::Error) -> DriverError {
+pub(crate) fn fault(error: &sqlx::Error) -> DriverError {
     let code = error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned());
     let message = error.as_database_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
     DriverError { code, message }
@@ -115,8 +121,8 @@ fn refused(message: &str) -> DriverError {
     DriverError { code: None, message: message.to_owned() }
 }
 
-/// sqlx 0.9 wants statements that live for ever. There are a dozen of them for each schema, so each is kept once.
-fn interned(statement: &str) -> &'static str {
+/// sqlx 0.9 wants statements that live for ever. There are a hundred of them for each schema, so each is kept once.
+pub(crate) fn interned(statement: &str) -> &'static str {
     static KNOWN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
@@ -126,12 +132,4 @@ fn interned(statement: &str) -> &'static str {
     let text: &'static str = Box::leak(statement.to_owned().into_boxed_str());
     known.insert(text);
     text
-}
-
-/// The URL of a pool, with what only sqlx understands left out.
-pub(crate) fn url(lossy: &str) -> String {
-    let Some((base, query)) = lossy.split_once('?') else { return lossy.to_owned() };
-    let ours = |pair: &&str| !pair.starts_with("statement-cache-capacity=");
-    let kept: Vec<&str> = query.split('&').filter(ours).collect();
-    if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) }
 }

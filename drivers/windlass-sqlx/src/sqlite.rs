@@ -48,3 +48,9 @@ async fn with_handle<T>(
     let borrowed = unsafe { Connection::from_handle(handle.as_raw_handle().as_ptr().cast()) };
     work(&borrowed.map_err(StoreError::unavailable)?)
 }
+
+/// The URL of a pool's file. A database in memory has none: its name is then refused as a store.
+pub(crate) fn url(options: &sqlx::sqlite::SqliteConnectOptions) -> String {
+    let name = options.get_filename().display().to_string();
+    if name == ":memory:" || name.starts_with("file:") { name } else { format!("sqlite:{name}") }
+}

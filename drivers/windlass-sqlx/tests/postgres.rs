@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use windlass::{Attempt, BoxError, Failure, JobId, JobKind, Random, State, TransactionError, Windlass, Worker};
 use windlass_sqlx::Pool as _;
 
@@ -89,6 +90,23 @@ async fn a_key_gives_one_job_to_transactions_that_race() {
     assert!(matches!(refused, TransactionError::Enqueue(_)), "{refused}");
     drop(transaction);
     shop.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_has_no_connections_besides_the_pool() {
+    let url = std::env::var("WINDLASS_TEST_POSTGRES").expect("run this with scripts/with-postgres");
+    let schema = format!("test_{:016x}", Random::system().number());
+    let options: PgConnectOptions = url.parse().unwrap();
+    let pool = PgPoolOptions::new().max_connections(5).connect_with(options.application_name(&schema)).await.unwrap();
+    let windlass = pool.windlass().schema(schema.as_str()).connections(2).open().await.unwrap();
+    let id = windlass.enqueue(Ship { order: 1 }).queue("shop").await.unwrap();
+    let worker = Worker::new(&windlass).handle(async |_: Ship, _: Attempt| Ok::<(), BoxError>(())).queue("shop", 4);
+    worker.run(async { drop(windlass.wait(id).await) }).await.unwrap();
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%' || $1 || '%' AND application_name <> $1";
+    let others: i64 = sqlx::query_scalar(others).bind(&schema).fetch_one(&pool).await.unwrap();
+    assert_eq!(others, 0);
+    assert_eq!(windlass.jobs().get(id).await.unwrap().unwrap().state, State::Succeeded);
+    sqlx::query(Shop::text(format!("DROP SCHEMA {schema} CASCADE"))).execute(&pool).await.unwrap();
 }
 
 async fn ship(_: Ship, attempt: Attempt) -> Result<(), BoxError> {

@@ -50,6 +50,15 @@ impl Shop {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pool_in_memory_is_refused() {
+    for url in ["sqlite::memory:", "sqlite://:memory:"] {
+        let pool = SqlitePool::connect(url).await.unwrap();
+        let refused = pool.windlass().open().await.unwrap_err().to_string();
+        assert!(refused.contains("is not a store"), "{url}: {refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_exists_exactly_if_its_transaction_commits() {
     let shop = Shop::open().await;
     let mut transaction = shop.pool.begin().await.unwrap();

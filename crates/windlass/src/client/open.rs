@@ -5,14 +5,26 @@ use crate::client::windlass::{OpenError, Windlass};
 use crate::clock::Clock;
 use crate::random::Random;
 use crate::store::{Migrations, Options};
+#[cfg(feature = "postgres")]
+use crate::transaction::driver::Pool;
+#[cfg(feature = "postgres")]
+use std::sync::Arc;
 
 /// A store about to be opened; [`Windlass::builder`] makes one.
 #[derive(Debug, Clone)]
 #[must_use = "a store is opened by `open`"]
 pub struct WindlassBuilder {
-    url: String,
+    place: Place,
     options: Options,
     default_policy: Option<Retry>,
+}
+
+/// Where the store is.
+#[derive(Debug, Clone)]
+enum Place {
+    Url(String),
+    #[cfg(feature = "postgres")]
+    Pool(Arc<dyn Pool>),
 }
 
 impl Windlass {
@@ -28,7 +40,28 @@ impl Windlass {
     /// # }
     /// ```
     pub fn builder(url: impl Into<String>) -> WindlassBuilder {
-        WindlassBuilder { url: url.into(), options: Options::default(), default_policy: None }
+        WindlassBuilder { place: Place::Url(url.into()), options: Options::default(), default_policy: None }
+    }
+
+    /// Opens a store on a pool of connections to Postgres that the program already has: one of `deadpool-postgres`
+    /// (feature `deadpool`), of sqlx (crate `windlass-sqlx`), or any that implements [`driver::Pool`].
+    ///
+    /// The store keeps one connection of this pool, one more for each worker, and one for the listener where the pool
+    /// can listen. It takes at most [`WindlassBuilder::connections`] others at once, and gives them back. Statements
+    /// are not prepared on them, so a store opened by its URL is faster.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "deadpool")]
+    /// # async fn open(pool: deadpool_postgres::Pool) -> Result<(), windlass::OpenError> {
+    /// let windlass = windlass::Windlass::builder_on(pool).connections(4).open().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`driver::Pool`]: crate::driver::Pool
+    #[cfg(feature = "postgres")]
+    pub fn builder_on(pool: impl Pool + 'static) -> WindlassBuilder {
+        WindlassBuilder { place: Place::Pool(Arc::new(pool)), options: Options::default(), default_policy: None }
     }
 }
 
@@ -46,7 +79,7 @@ impl WindlassBuilder {
         self
     }
 
-    /// Postgres: connections for ordinary statements. The listener and each worker use one more.
+    /// Postgres: connections for ordinary statements, 8 by default. The listener and each worker use one more.
     pub fn connections(mut self, connections: usize) -> Self {
         self.options.connections = connections;
         self
@@ -76,7 +109,11 @@ impl WindlassBuilder {
     /// The URL names no store, this program was built without that store, the store cannot be used, or the default
     /// policy cannot be read.
     pub async fn open(self) -> Result<Windlass, OpenError> {
-        let windlass = Windlass::open_with(&self.url, self.options).await?;
+        let windlass = match self.place {
+            Place::Url(url) => Windlass::open_with(&url, self.options).await?,
+            #[cfg(feature = "postgres")]
+            Place::Pool(pool) => Windlass::open_on(pool, self.options).await?,
+        };
         if let Some(policy) = self.default_policy {
             policy.read(&*windlass.catalogue().await?)?;
             windlass.inner().set_default_policy(policy);

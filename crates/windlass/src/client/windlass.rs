@@ -81,6 +81,17 @@ impl Windlass {
         Err(OpenError::Url(url.chars().take_while(|c| *c != '/').take(20).collect()))
     }
 
+    /// Opens a store on a pool of the caller.
+    #[cfg(feature = "postgres")]
+    pub(super) async fn open_on(
+        pool: Arc<dyn crate::transaction::driver::Pool>,
+        options: Options,
+    ) -> Result<Self, OpenError> {
+        let random = options.random.clone();
+        let store = crate::store::postgres::PostgresStore::open_on(pool, options).await?;
+        Ok(Self::new(store.clone(), Backend::Postgres(store), random))
+    }
+
     /// Uses a store that was opened elsewhere. Only one opened by its URL can join a caller's transaction.
     #[doc(hidden)]
     #[must_use]

@@ -1,7 +1,13 @@
-//! Other drivers of Postgres: what one has to offer so that jobs can be stored and completed in its transactions.
-//! `windlass-sqlx` and `windlass-diesel` are built on this.
+//! Other drivers of Postgres: what one has to offer so that jobs can be stored and completed in its transactions, and so
+//! that a store can use its pool. `windlass-sqlx` and `windlass-diesel` are built on this.
 //!
 //! Windlass sends its own statements through the caller's transaction, in the binary format of the extended protocol.
+
+#[cfg(feature = "deadpool")]
+mod deadpool;
+mod pool;
+
+pub use pool::{Pool, Pooled};
 
 use super::{TransactionError, applied, success, waiting};
 use crate::attempt::Attempt;

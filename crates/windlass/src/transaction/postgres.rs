@@ -1,4 +1,4 @@
-//! Transactions of `tokio_postgres`.
+//! Transactions of `tokio_postgres`, also of those that `deadpool_postgres` wraps.
 
 use super::{Attempt, CompleteIn, Enqueue, EnqueueIn, JobId, TransactionError, applied, success};
 use crate::client::enqueue::id_of;
@@ -42,6 +42,36 @@ impl<'t> CompleteIn for &'t Transaction<'_> {
             let store = store_of(attempt.windlass())?;
             applied(&store.commit_in(self, vec![success(attempt)], Vec::new()).await?)
         })
+    }
+}
+
+#[cfg(feature = "deadpool")]
+impl<'t> EnqueueIn for &'t deadpool_postgres::Transaction<'_> {
+    type Stored<'w>
+        = BoxFuture<'w, Result<JobId, TransactionError>>
+    where
+        't: 'w;
+
+    fn store<'w>(self, job: Enqueue<'w>) -> Self::Stored<'w>
+    where
+        Self: 'w,
+    {
+        EnqueueIn::store(&**self, job)
+    }
+}
+
+#[cfg(feature = "deadpool")]
+impl<'t> CompleteIn for &'t deadpool_postgres::Transaction<'_> {
+    type Completed<'w>
+        = BoxFuture<'w, Result<(), TransactionError>>
+    where
+        't: 'w;
+
+    fn complete<'w>(self, attempt: &'w Attempt) -> Self::Completed<'w>
+    where
+        Self: 'w,
+    {
+        CompleteIn::complete(&**self, attempt)
     }
 }
 

@@ -14,6 +14,9 @@ use windlass::low_level::stores::{
     ReplayOnly, Replayed, Scope, Share, Spared, Store, Transitioned, WorkerId, memory::MemoryStore,
 };
 
+#[cfg(feature = "postgres")]
+use windlass::low_level::stores::postgres::PostgresStore;
+
 pub const LEASE: Millis = Millis::from_secs(30);
 pub const SECOND: Millis = Millis::from_secs(1);
 /// 2026-01-01T12:00:00Z
@@ -230,25 +233,41 @@ impl World {
         Self::postgres_at(pgbouncer_url()).await
     }
 
+    /// Postgres again, on a pool that belongs to the program.
+    #[cfg(feature = "deadpool")]
+    pub async fn shared() -> Self {
+        let config = postgres_url().parse().unwrap();
+        let manager = deadpool_postgres::Manager::new(config, tokio_postgres::NoTls);
+        let pool = deadpool_postgres::Pool::builder(manager).max_size(6).build().unwrap();
+        Self::postgres_by(move |options| {
+            let pool = Arc::new(pool.clone());
+            async move { PostgresStore::open_on(pool, options).await.unwrap() }
+        })
+        .await
+    }
+
     async fn postgres_at(url: String) -> Self {
-        use windlass::low_level::stores::postgres::PostgresStore;
+        Self::postgres_by(move |options| {
+            let url = url.clone();
+            async move { PostgresStore::open(&url, options).await.unwrap() }
+        })
+        .await
+    }
+
+    async fn postgres_by<F>(open: impl Fn(Options) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Arc<PostgresStore>> + Send + 'static,
+    {
         let clock = Clock::manual(START);
         let schema = format!("test_{:016x}", Random::system().number());
-        let open = |url: String, clock: Clock, schema: String| async move {
-            let options = Options { connections: 4, ..options(&clock, &schema) };
-            PostgresStore::open(&url, options).await.unwrap() as Arc<dyn Store>
-        };
-        let store = open(url.clone(), clock.clone(), schema.clone()).await;
-        let again = (url, clock.clone(), schema.clone());
-        Self::new(
-            store,
-            clock,
-            Box::new(Schema { url: postgres_url(), name: schema }),
-            Box::new(move || {
-                let (url, clock, schema) = again.clone();
-                Box::pin(open(url, clock, schema))
-            }),
-        )
+        let home = Box::new(Schema { url: postgres_url(), name: schema.clone() });
+        let options = Options { connections: 4, ..options(&clock, &schema) };
+        let store = open(options.clone()).await;
+        let reopen: Reopen = Box::new(move || {
+            let opening = open(options.clone());
+            Box::pin(async move { opening.await as Arc<dyn Store> })
+        });
+        Self::new(store, clock, home, reopen)
     }
 }
 

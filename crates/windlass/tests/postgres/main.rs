@@ -10,6 +10,8 @@ mod pooler;
 mod proxy;
 mod prune;
 mod schema;
+#[cfg(feature = "deadpool")]
+mod shared_pool;
 mod sql_function;
 mod tallies;
 mod transactions;

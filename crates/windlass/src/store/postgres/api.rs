@@ -194,7 +194,7 @@ impl Registry for PostgresStore {
         registry::remove_session(&self.inner, hash).await
     }
     async fn lock_worker(&self, worker: &WorkerId) -> Result<Option<WorkerLock>> {
-        Ok(registry::lock_worker(&self.inner, worker).await?.map(|link| Box::new(link) as WorkerLock))
+        Ok(registry::lock_worker(&self.inner, worker).await?.map(|kept| Box::new(kept) as WorkerLock))
     }
     async fn report_worker(&self, report: &WorkerReport) -> Result<()> {
         registry::report_worker(&self.inner, report).await

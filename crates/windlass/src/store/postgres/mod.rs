@@ -15,12 +15,12 @@ use super::{Atomicity, Commit, Committed, Enqueued, Migrations, Options, Result,
 use crate::clock::Clock;
 use crate::job::{LeaseId, NewJob};
 use crate::random::Random;
-use crate::transaction::driver::Driver;
+use crate::transaction::driver::{self, Driver};
 use crate::wake::Wake;
 use connection::connect::Connector;
 use connection::fault::again;
 use connection::gather::Gatherers;
-use connection::pool::{On, Params, Pool};
+use connection::pool::{On, Params, Pool, Reserve, Source};
 use connection::through::Through;
 use futures_util::join;
 use life::frontier::Frontier;
@@ -56,7 +56,8 @@ pub struct PostgresStore {
 #[derive(Debug)]
 struct Inner {
     pool: Arc<Pool>,
-    /// One connection for registering queues and policies.
+    /// One connection for registering queues and policies and for reading the settings, so that a caller who holds a
+    /// connection never waits for one that other callers hold.
     registry: Arc<Pool>,
     clock: Clock,
     random: Random,
@@ -81,15 +82,27 @@ impl PostgresStore {
     /// [`StoreError::Invalid`] for a wrong URL or schema name, [`StoreError::Schema`] for a schema this version cannot
     /// work with, [`StoreError::Unavailable`] if the server cannot be reached.
     pub async fn open(url: &str, options: Options) -> Result<Arc<Self>> {
+        Self::open_from(Source::Own(Box::new(Connector::new(url)?)), options).await
+    }
+
+    /// Opens the store on a pool of the caller. It keeps one connection, one more for each worker and one for the
+    /// listener, if the pool can listen; it takes at most `options.connections` others at once.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub async fn open_on(pool: Arc<dyn driver::Pool>, options: Options) -> Result<Arc<Self>> {
+        Self::open_from(Source::Callers(pool), options).await
+    }
+
+    async fn open_from(source: Source, options: Options) -> Result<Arc<Self>> {
         if !statements::texts::is_schema_name(&options.schema) {
             let form = "[a-z_][a-z0-9_]{0,62}";
             return Err(StoreError::Invalid(format!("schema `{}` is not a name; names match {form}", options.schema)));
         }
         let texts = Arc::new(Texts::new(&options.schema));
-        let connector = Connector::new(url)?;
         let inner = Arc::new(Inner {
-            registry: Pool::new(connector.clone(), texts.clone(), 1),
-            pool: Pool::new(connector, texts, options.connections),
+            registry: Pool::new(source.clone(), texts.clone(), 1, Reserve::Kept),
+            pool: Pool::new(source, texts, options.connections, Reserve::None),
             clock: options.clock,
             random: options.random,
             wake: Wake::default(),
@@ -101,6 +114,7 @@ impl PostgresStore {
             unfolded: Unfolded::default(),
             recounted: Last::default(),
         });
+        drop(inner.registry.get().await?);
         match options.migrations {
             Migrations::Run => connection::migrate::migrate(&inner).await?,
             Migrations::LeaveToOperator => connection::migrate::check_schema(&inner).await?,
@@ -175,16 +189,14 @@ impl PostgresStore {
     /// The first statement that does not fit, and why.
     pub async fn check_statements(&self) -> Result<usize> {
         let lent = self.inner.pool.get().await?;
+        let client = lent.client().ok_or_else(|| StoreError::unavailable("the connection is of the caller's pool"))?;
         for sql in Sql::ALL {
             let text = self.inner.pool.texts().get(*sql);
             // In one message, so that one server process gets it behind a pooler too.
             let script = format!("PREPARE windlass_check AS {text}; {CHECKED}; DEALLOCATE windlass_check");
             let wrong = |why: &str| StoreError::Schema(format!("{sql:?}: {why}"));
-            let answers = lent
-                .client()
-                .simple_query(&script)
-                .await
-                .map_err(|error| wrong(&connection::fault::message(&error)))?;
+            let answers =
+                client.simple_query(&script).await.map_err(|error| wrong(&connection::fault::message(&error)))?;
             let expected = connection::pooler::first(&answers);
             let types: Vec<String> = statements::texts::types(text).iter().map(|kind| kind.oid().to_string()).collect();
             if expected != Some(&types.join(" ")) {

@@ -1,9 +1,8 @@
 //! The registry: queues, settings, tokens, workers, alerts, audit.
 
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::connect::Link;
-use crate::store::postgres::connection::fault::{again, before};
-use crate::store::postgres::connection::pool::{On, Params};
+use crate::store::postgres::connection::fault::again;
+use crate::store::postgres::connection::pool::{Lent, On, Params};
 use crate::store::postgres::life::enqueue;
 use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::statements::Sql;
@@ -37,7 +36,7 @@ pub(super) async fn installation(store: &Inner) -> Result<String, StoreError> {
 
 pub(super) async fn stored_settings(store: &Inner) -> Result<Vec<Setting>, StoreError> {
     again(|| async {
-        let lent = store.pool.get().await?;
+        let lent = store.registry.get().await?;
         stored_settings_on(On::Own(&lent)).await
     })
     .await
@@ -155,20 +154,17 @@ pub(super) async fn remove_session(store: &Inner, hash: &[u8; 32]) -> Result<boo
 }
 
 /// The lock on a worker id, held as long as the connection; `None` if another process has it.
-pub(super) async fn lock_worker(store: &Inner, worker: &WorkerId) -> Result<Option<Link>, StoreError> {
-    let link = store.pool.connector().connect(None).await?;
-    let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0";
-    link.client.batch_execute(begin).await.map_err(before)?;
-    let texts = store.pool.texts();
+pub(super) async fn lock_worker(store: &Inner, worker: &WorkerId) -> Result<Option<Lent>, StoreError> {
+    let kept = store.pool.keep().await?;
+    kept.run("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await?;
     for attempt in 0..LOCK_TRIES {
         if attempt > 0 {
             tokio::time::sleep(LOCK_PAUSE).await;
         }
-        let name: Params<'_> = &[&&*worker.0];
-        let typed = texts.typed(Sql::WorkerLock, name);
-        let row = link.client.query_typed_one(texts.get(Sql::WorkerLock), &typed).await.map_err(before)?;
-        if Columns::new(&Row::Ours(row)).get("is_mine")? {
-            return Ok(Some(link));
+        let rows = kept.query(Sql::WorkerLock, &[&&*worker.0]).await?;
+        let row = rows.first().ok_or_else(|| StoreError::unavailable("the lock was not answered"))?;
+        if Columns::new(row).get("is_mine")? {
+            return Ok(Some(kept));
         }
     }
     Ok(None)

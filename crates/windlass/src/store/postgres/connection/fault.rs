@@ -104,22 +104,26 @@ fn is_passing(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else {
         return false;
     };
-    let Some(DriverError(error)) = cause.downcast_ref() else {
-        return false;
-    };
-    match error.code() {
-        None => error.is_closed(),
-        Some(code) => [
-            SqlState::T_R_SERIALIZATION_FAILURE,
-            SqlState::T_R_DEADLOCK_DETECTED,
-            SqlState::ADMIN_SHUTDOWN,
-            // A prepared statement whose table was migrated, or whose pooler forgot it.
-            SqlState::FEATURE_NOT_SUPPORTED,
-            SqlState::INVALID_SQL_STATEMENT_NAME,
-            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-        ]
-        .contains(code),
+    if let Some(DriverError(error)) = cause.downcast_ref() {
+        return error.code().map_or_else(|| error.is_closed(), |code| is_passing_code(code.code()));
     }
+    // Without a code the connection of the caller's pool was lost.
+    let callers = cause.downcast_ref::<crate::transaction::driver::DriverError>();
+    callers.is_some_and(|error| error.code.as_deref().is_none_or(is_passing_code))
+}
+
+fn is_passing_code(code: &str) -> bool {
+    [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::ADMIN_SHUTDOWN,
+        // A prepared statement whose table was migrated, or whose pooler forgot it.
+        SqlState::FEATURE_NOT_SUPPORTED,
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+    ]
+    .iter()
+    .any(|passing| passing.code() == code)
 }
 
 /// Runs a transaction, and runs it again if nothing happened and that may help.

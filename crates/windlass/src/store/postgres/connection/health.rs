@@ -2,6 +2,7 @@
 
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::migrate::SCHEMA;
+use crate::store::postgres::connection::pool::Source;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::{Health, StoreError};
@@ -15,6 +16,9 @@ const STRAY_AFTER: i64 = 10 * 60_000;
 const POOLER: &str = "a pooler stands before the server, or prepared=off was set: statements are not prepared, which is \
      slower, and wake-ups from other processes may not arrive";
 
+const CALLERS_POOL: &str = "the store uses the program's own pool, which does not report when the wait for a synchronous \
+     standby was cancelled: such a job counts as stored; open the store by its URL where that matters";
+
 pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, StoreError> {
     let before = store.clock.now();
     let beat = store.write(Sql::Pulse, &[&store.fixed()]).await?;
@@ -26,8 +30,11 @@ pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, 
     let engine = format!("postgres {}", version.split_whitespace().next().unwrap_or(version));
     let mut warnings = durability(c)?;
     warnings.extend(clock_warning(before, now));
-    if !store.pool.get().await?.prepares() {
-        warnings.push(POOLER.to_owned());
+    match store.pool.source() {
+        Source::Own(_) if store.pool.get().await?.prepares() => {}
+        Source::Own(_) => warnings.push(POOLER.to_owned()),
+        Source::Callers(_) if c.text("standby_names")?.is_empty() => {}
+        Source::Callers(_) => warnings.push(CALLERS_POOL.to_owned()),
     }
     let strays: i64 = c.get("stray_leases")?;
     if strays > 0 {

@@ -1,9 +1,15 @@
 //! Wake-ups across processes: a listener with a connection of its own, and a debounced notifier. They are hints: where
 //! a pooler drops them, workers poll.
 
+use crate::store::StoreError;
 use crate::store::postgres::Inner;
+use crate::store::postgres::connection::connect::Link;
+use crate::store::postgres::connection::fault::before;
+use crate::store::postgres::connection::pool::Source;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::texts::channel;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -43,12 +49,11 @@ async fn send(inner: &Inner) {
 async fn listen(inner: Arc<Inner>) {
     let mut is_tested = false;
     loop {
-        let (notified, mut notifications) = mpsc::channel(1);
-        match open(&inner, notified).await {
-            Ok(_link) => {
+        match Listener::open(&inner).await {
+            Ok(Some(mut listener)) => {
                 if !is_tested {
                     send(&inner).await;
-                    if tokio::time::timeout(TEST, notifications.recv()).await.is_err() {
+                    if tokio::time::timeout(TEST, listener.next()).await.is_err() {
                         tracing::warn!("notifications do not arrive (a pooler?): workers poll for work");
                         return;
                     }
@@ -56,23 +61,44 @@ async fn listen(inner: Arc<Inner>) {
                 }
                 // A notification may have been missed while nobody listened.
                 inner.wake.ring();
-                // The channel closes with the connection.
-                while notifications.recv().await.is_some() {
+                // `None` comes with the end of the connection.
+                while listener.next().await.is_some() {
                     inner.wake.ring();
                 }
             }
+            // The caller's pool cannot listen.
+            Ok(None) => return,
             Err(error) => tracing::debug!(%error, "the listener cannot connect"),
         }
         tokio::time::sleep(RECONNECT).await;
     }
 }
 
-async fn open(
-    inner: &Inner,
-    notified: mpsc::Sender<()>,
-) -> Result<crate::store::postgres::connection::connect::Link, crate::store::StoreError> {
-    let link = inner.pool.connector().connect(Some(notified)).await?;
-    let statement = format!("LISTEN \"{}\"", channel(inner.pool.texts().schema()));
-    link.client.batch_execute(&statement).await.map_err(crate::store::postgres::connection::fault::before)?;
-    Ok(link)
+enum Listener {
+    Own { notifications: mpsc::Receiver<()>, _link: Link },
+    Callers(BoxStream<'static, ()>),
+}
+
+impl Listener {
+    async fn open(inner: &Inner) -> Result<Option<Self>, StoreError> {
+        let channel = channel(inner.pool.texts().schema());
+        match inner.pool.source() {
+            Source::Own(connector) => {
+                let (notified, notifications) = mpsc::channel(1);
+                let link = connector.connect(Some(notified)).await?;
+                link.client.batch_execute(&format!("LISTEN \"{channel}\"")).await.map_err(before)?;
+                Ok(Some(Self::Own { notifications, _link: link }))
+            }
+            Source::Callers(pool) => {
+                Ok(pool.listen(&channel).await.map_err(StoreError::unavailable)?.map(Self::Callers))
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Option<()> {
+        match self {
+            Self::Own { notifications, .. } => notifications.recv().await,
+            Self::Callers(stream) => stream.next().await,
+        }
+    }
 }

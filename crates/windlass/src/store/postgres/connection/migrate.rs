@@ -2,7 +2,6 @@
 
 use crate::store::StoreError;
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::fault::before;
 use crate::store::postgres::connection::pool::{Lent, On};
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
@@ -11,7 +10,6 @@ use crate::store::postgres::statements::{Script, Sql};
 use futures_util::join;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use tokio_postgres::error::SqlState;
 
 /// One step of the schema.
 struct Migration {
@@ -55,10 +53,10 @@ pub(in crate::store::postgres) async fn migrate(store: &Inner) -> Result<(), Sto
 pub(in crate::store::postgres) async fn check_schema(store: &Inner) -> Result<(), StoreError> {
     let lent = store.pool.get().await?;
     let texts = store.pool.texts();
-    let rows = match lent.client().query_typed(texts.get(Sql::Migrations), &[]).await {
-        Ok(rows) => rows.into_iter().map(Row::Ours).collect(),
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Vec::new(),
-        Err(error) => return Err(before(error)),
+    let rows = match lent.query(Sql::Migrations, &[]).await {
+        // The table is missing.
+        Err(StoreError::Schema(_)) => Vec::new(),
+        rows => rows?,
     };
     let applied = applied(&rows)?;
     check(&applied, texts.schema(), MIGRATIONS)?;
