@@ -1,6 +1,7 @@
 //! The basic types of a job: ids, names, priority, delivery, states and reasons. Closed sets are enums.
 //! Names are parsed once, on input, into types that cannot hold an invalid name.
 
+use crate::time::Millis;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
@@ -23,6 +24,9 @@ pub struct NameError {
     text: String,
     form: &'static str,
 }
+
+/// The longest timeout of a call. A call that hangs holds its slot for this long.
+pub const MAX_CALL_TIMEOUT: Millis = Millis::from_secs(3600);
 
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $what:literal, $form:literal, $also:expr) => {

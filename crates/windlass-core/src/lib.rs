@@ -24,6 +24,7 @@ pub mod rules;
 pub mod schedule;
 pub mod signature;
 pub mod simulate;
+pub mod slots;
 pub mod time;
 pub mod verdict;
 

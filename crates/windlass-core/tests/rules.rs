@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use windlass_core::job::Kind;
 use windlass_core::key::{KeyHolder, KeyVerdict, Request, judge};
 use windlass_core::pick::{Candidate, Pick, Picker, order};
+use windlass_core::slots::{InUse, Percent, SlotShares, SlotVerdict};
 use windlass_core::verdict::{
     self, Amend, AmendVerdict, CancelVerdict, DiscardVerdict, ReplayOnly, ReplayVerdict, Standing,
 };
@@ -189,6 +190,39 @@ proptest! {
         let request = Request::new(&kind, "{}");
         prop_assert_eq!(holder.verdict(None, request, now), stands.then_some(KeyVerdict::Existing(JobId(1))));
     }
+
+    #[test]
+    fn no_tenant_and_no_destination_holds_more_than_its_part_of_the_slots(
+        slots in 2..200_u32,
+        percents in (1..=100_u32, 1..=100_u32),
+        calls in proptest::collection::vec((0..4_usize, 0..6_usize, any::<bool>()), 0..400),
+    ) {
+        let shares = SlotShares {
+            tenant: Percent::new(percents.0).unwrap(),
+            destination: Percent::new(percents.1).unwrap(),
+        };
+        let limits = shares.of(slots);
+        let (mut tenants, mut destinations) = ([0_u32; 4], [0_u32; 6]);
+        let mut under_way = Vec::new();
+        for (tenant, destination, is_end) in calls {
+            if is_end && let Some((tenant, destination)) = under_way.pop() {
+                tenants[tenant] -= 1;
+                destinations[destination] -= 1;
+            }
+            let in_use = InUse { tenant: tenants[tenant], destination: destinations[destination] };
+            match limits.judge(in_use) {
+                SlotVerdict::Start => {
+                    tenants[tenant] += 1;
+                    destinations[destination] += 1;
+                    under_way.push((tenant, destination));
+                }
+                SlotVerdict::TenantFull => prop_assert_eq!(tenants[tenant], limits.tenant),
+                SlotVerdict::DestinationFull => prop_assert_eq!(destinations[destination], limits.destination),
+            }
+            prop_assert!(tenants.iter().all(|count| u64::from(*count) <= u64::from(slots * percents.0 / 100).max(1)));
+            prop_assert!(destinations.iter().all(|count| *count <= (slots * percents.1 / 100).max(1)));
+        }
+    }
 }
 
 #[test]
@@ -204,4 +238,11 @@ fn requests_are_compared_by_kind_and_json_value() {
     }
     // A job that is no longer kept was accepted once, and must not be accepted again.
     assert_eq!(judge(JobId(7), None, Request { kind: "report", payload: "1" }), KeyVerdict::Existing(JobId(7)));
+}
+
+#[test]
+fn by_default_a_tenant_holds_half_of_the_slots_and_a_destination_half_of_that() {
+    let limits = |slots| (SlotShares::default().of(slots).tenant, SlotShares::default().of(slots).destination);
+    assert_eq!([64, 10, 4, 2, 1].map(limits), [(32, 16), (5, 2), (2, 1), (1, 1), (1, 1)]);
+    assert_eq!((Percent::new(0), Percent::new(101), Percent::ALL.of(7)), (None, None, 7));
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::AttemptLog;
 use windlass::TenantLabel;
 use windlass::client::Presence;
-use windlass::http::{Egress, HttpExecutor, HttpOptions, IpNet};
+use windlass::http::{Egress, HttpExecutor, HttpOptions, IpNet, SlotShares};
 use windlass::{Migrations, Options};
 use windlass::{Windlass, Worker};
 use windlass_core::{Executor, Millis};
@@ -48,6 +48,7 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
     let node = node_name(config, listener.as_ref().map(|(_, address)| *address));
     write_to_store(config, &windlass, &node).await.context("the settings could not be written to the store")?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
+    executor.guard(&windlass);
     let stop = stop_on_signal()?;
     warn_of_notices(config, &executor);
     announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
@@ -207,7 +208,9 @@ fn http_options(config: &Config) -> anyhow::Result<HttpOptions> {
         (false, true) => Egress::Public,
     };
     let calls_per_host = config.whole("egress.callsPerHost") as usize;
-    Ok(HttpOptions { egress, deny: networks("egress.deny")?, calls_per_host, ..HttpOptions::default() })
+    let shares =
+        SlotShares { tenant: config.percent("egress.tenantShare"), destination: config.percent("egress.hostShare") };
+    Ok(HttpOptions { egress, deny: networks("egress.deny")?, calls_per_host, shares, ..HttpOptions::default() })
 }
 
 /// Logs what the node does and where.

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use windlass::Worker;
 use windlass::client::Atomicity;
 use windlass::core::{Executor, Millis};
-use windlass::http::{Egress, HttpExecutor, HttpOptions};
+use windlass::http::{Egress, HttpExecutor, HttpOptions, Percent, SlotShares};
 use windlass::low_level::job::{HttpCall, NewJob};
 use windlass::low_level::stores::Store;
 use windlass::{AttemptLog, Windlass};
@@ -44,6 +44,7 @@ pub(crate) async fn calls(store: &Arc<dyn Store>, load: Load, gauge: &Gauge) -> 
         egress: Egress::AllowPrivate,
         calls_per_host: CALLS,
         calls: CALLS,
+        shares: SlotShares { tenant: Percent::ALL, destination: Percent::ALL },
         default_timeout: Millis::from_secs(30),
         ..HttpOptions::default()
     };

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use windlass::http::Percent;
 use windlass_core::Millis;
 use windlass_core::nearest::nearest;
 
@@ -19,6 +20,8 @@ pub(crate) enum Form {
     Flag,
     Whole,
     Duration,
+    /// `50%`
+    Percent,
     List,
     /// One of a few words.
     Word(&'static [&'static str]),
@@ -65,6 +68,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("egress.allow", Form::List, "", "networks that calls may reach, in addition to public ones"),
     key("egress.deny", Form::List, "", "networks that calls never reach"),
     key("egress.callsPerHost", Form::Whole, "32", "the most calls at once to one host"),
+    key("egress.tenantShare", Form::Percent, "50%", "the most of a node's HTTP slots that one tenant holds"),
+    key("egress.hostShare", Form::Percent, "25%", "the most of a node's HTTP slots that calls to one host hold"),
     key("logs.format", Form::Word(&["auto", "text", "json"]), "auto", "text on a terminal, JSON otherwise"),
     key("logs.level", Form::Text, "info", "what is logged: error, warn, info, debug, or a filter"),
     key("logs.jobs", Form::Flag, "true", "log each start and success of an attempt"),
@@ -144,6 +149,7 @@ impl Form {
             },
             Self::Whole => text.parse::<u64>().ok().filter(|n| *n > 0).map(|n| json!(n)),
             Self::Duration => Millis::parse(text).ok().map(|span| json!(span.to_string())),
+            Self::Percent => percent(text).map(|_| json!(text)),
             Self::List => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()),
             Self::Word(words) => words.contains(&text).then(|| json!(text)),
         };
@@ -158,6 +164,7 @@ impl Form {
             Self::Flag => "must be true or false".into(),
             Self::Whole => "must be a whole number above 0".into(),
             Self::Duration => "must be a duration: 500ms, 30s, 1m30s, or whole milliseconds".into(),
+            Self::Percent => "must be a share from 1% to 100%".into(),
             Self::List => "must be a list of texts".into(),
             Self::Word(words) => format!("must be one of {}", words.join(", ")),
         }
@@ -169,9 +176,14 @@ impl Form {
             Self::Secret if value.as_str().is_some_and(|text| !text.is_empty()) => json!("***"),
             Self::Url => json!(without_password(value.as_str().unwrap_or_default())),
             Self::Secret | Self::Text | Self::Address | Self::Path | Self::Flag => value.clone(),
-            Self::Whole | Self::Duration | Self::List | Self::Word(_) => value.clone(),
+            Self::Whole | Self::Duration | Self::Percent | Self::List | Self::Word(_) => value.clone(),
         }
     }
+}
+
+/// Reads a share such as `50%`.
+pub(crate) fn percent(text: &str) -> Option<Percent> {
+    text.strip_suffix('%')?.parse().ok().and_then(Percent::new)
 }
 
 /// A URL with its password masked, wherever it is in the URL.

@@ -21,6 +21,7 @@ use std::fmt;
 use std::path::PathBuf;
 use windlass::alert::Rule;
 use windlass::client::SettingKey;
+use windlass::http::Percent;
 use windlass_core::Millis;
 
 /// The file that is read if it exists.
@@ -142,6 +143,10 @@ impl Config {
 
     pub(crate) fn duration(&self, name: &str) -> Millis {
         Millis::parse(self.text(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn percent(&self, name: &str) -> Percent {
+        keys::percent(self.text(name)).expect("shares have the right form")
     }
 
     pub(crate) fn list(&self, name: &str) -> Vec<String> {

@@ -4,6 +4,7 @@
 
 use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
 use crate::client::effective::{EffectivePolicies, Levels};
+use crate::client::outgoing::{Outgoing, check_url};
 use crate::client::retry::Retry;
 use crate::job::{NewJob, Webhook};
 use crate::store::SettingKey;
@@ -28,6 +29,7 @@ pub struct Catalogue {
     default_policy: Option<Partial>,
     give_up_on: Option<Vec<Pattern>>,
     merged: EffectivePolicies,
+    outgoing: Outgoing,
 }
 
 impl Catalogue {
@@ -59,6 +61,20 @@ impl Catalogue {
             }
         }
         self
+    }
+
+    /// Refuses calls and webhooks whose URLs show a target that these rules deny.
+    pub(crate) fn with_outgoing(mut self, outgoing: Outgoing) -> Self {
+        self.outgoing = outgoing;
+        self
+    }
+
+    /// Whether the operator allows a webhook's target, as far as its URL shows it.
+    ///
+    /// # Errors
+    /// The target is denied.
+    pub(crate) fn check_target(&self, webhook: &WebhookDraft) -> Result<(), DraftError> {
+        self.outgoing.check_target("webhook/url", &webhook.url)
     }
 
     fn add(&mut self, key: &SettingKey, value: &Value) -> Result<(), PolicyError> {
@@ -183,6 +199,7 @@ impl Catalogue {
     pub fn complete(&self, draft: Draft) -> Result<NewJob, DraftError> {
         check_payload(&draft.payload)?;
         check_key(&draft)?;
+        self.outgoing.check(&draft)?;
         let (executor, role) = match &draft.http {
             Some(_) => (Executor::Http, Role::Http),
             None => (Executor::Worker, Role::Handler),
@@ -224,10 +241,7 @@ impl Catalogue {
     /// # Errors
     /// The field that is wrong and what would be accepted.
     pub fn complete_webhook(&self, draft: &WebhookDraft, tenant: &Tenant) -> Result<Webhook, DraftError> {
-        let url = url::Url::parse(&draft.url).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
-        if url.is_none_or(|url| !url.username().is_empty() || url.password().is_some()) {
-            return Err(DraftError::new("webhook/url", "must be an http or https URL without a user name"));
-        }
+        check_url(&draft.url).map_err(|message| DraftError::new("webhook/url", message))?;
         if let Some(secret) = &draft.secret {
             windlass_core::signature::Secret::parse(secret)
                 .map_err(|e| DraftError::new("webhook/secret", e.to_string()))?;

@@ -1,6 +1,7 @@
 //! What all clones of a client share, and what the library's own parts need of it.
 
 use crate::client::catalogue::Catalogue;
+use crate::client::outgoing::Outgoing;
 use crate::client::retry::Retry;
 use crate::clock::Clock;
 use crate::event::{AttemptLog, Events, Reporter};
@@ -33,6 +34,8 @@ pub(crate) struct Inner {
     changes: AtomicU64,
     /// The default policy of this program's jobs.
     default_policy: OnceLock<Retry>,
+    /// Which calls may be stored.
+    outgoing: OnceLock<Outgoing>,
     /// The jobs that workers of this process hold, so that a cancel reaches their handlers at once.
     held_leases: Mutex<Vec<Weak<HeldLeases>>>,
 }
@@ -66,6 +69,7 @@ impl Inner {
             is_renewing: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             default_policy: OnceLock::new(),
+            outgoing: OnceLock::new(),
             held_leases: Mutex::default(),
         }
     }
@@ -87,7 +91,8 @@ impl Inner {
     async fn renew_catalogue(&self) -> Result<Arc<Catalogue>, StoreError> {
         let (now, changes) = (self.clock().monotonic(), self.changes.load(Ordering::Acquire));
         let settings = self.store.settings().await?;
-        let catalogue = Arc::new(Catalogue::load(&settings).or_default_policy(self.default_policy.get()));
+        let catalogue = Catalogue::load(&settings).or_default_policy(self.default_policy.get());
+        let catalogue = Arc::new(catalogue.with_outgoing(self.outgoing.get().cloned().unwrap_or_default()));
         let mut snapshot = lock(&self.catalogue);
         // A change made while the settings were read may be missing in them.
         if changes == self.changes.load(Ordering::Acquire) {
@@ -117,6 +122,13 @@ impl Inner {
         let snapshot = lock(&self.catalogue).clone();
         let aged = snapshot.map(|snapshot| (now - snapshot.read_at, snapshot.catalogue));
         aged.filter(|(age, _)| *age < CATALOGUE_AGE)
+    }
+
+    /// The first rules stay: a program has one.
+    #[cfg(feature = "http")]
+    pub(crate) fn set_outgoing(&self, outgoing: Outgoing) {
+        let _ = self.outgoing.set(outgoing);
+        self.forget_catalogue();
     }
 
     pub(super) fn set_default_policy(&self, policy: Retry) {

@@ -13,6 +13,7 @@ pub(crate) mod fleet;
 pub(crate) mod inner;
 pub(crate) mod jobs;
 pub(crate) mod open;
+pub(crate) mod outgoing;
 pub(crate) mod policies;
 pub(crate) mod queues;
 pub(crate) mod retry;

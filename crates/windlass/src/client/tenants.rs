@@ -61,7 +61,8 @@ impl Tenants<'_> {
         if let Some(webhook) = webhook {
             let catalogue = self.windlass.catalogue().await?;
             let draft = catalogue.read_webhook(webhook)?;
-            catalogue.complete_webhook(&draft, tenant).map_err(|error| {
+            let complete = catalogue.complete_webhook(&draft, tenant);
+            complete.and_then(|_| catalogue.check_target(&draft)).map_err(|error| {
                 let field = error.field.strip_prefix("webhook/").unwrap_or(&error.field).to_owned();
                 PolicyError { field, position: None, message: error.message }
             })?;

@@ -6,9 +6,10 @@ pub mod http;
 pub(crate) mod middleware;
 
 use crate::attempt::Attempt;
-use crate::job::Payload;
+use crate::job::{Job, Payload};
 use futures_util::future::BoxFuture;
-use windlass_core::{Failure, Outcome};
+use windlass_core::slots::SlotLimits;
+use windlass_core::{Failure, Outcome, Progress};
 
 /// Carries out attempts. The worker does the rest: timeout, panics, cancellation, commit.
 pub trait Execute: Send + Sync + 'static {
@@ -18,6 +19,21 @@ pub trait Execute: Send + Sync + 'static {
     /// Who enforces the job's timeout.
     fn timeout(&self) -> Timeout {
         Timeout::Worker
+    }
+
+    /// How `slots` slots are shared between tenants and destinations. `None`: in the order jobs come.
+    fn slot_limits(&self, _slots: u32) -> Option<SlotLimits> {
+        None
+    }
+
+    /// What the job's slot is counted under, if slots are shared.
+    fn destination(&self, _job: &Job) -> String {
+        String::new()
+    }
+
+    /// The outcome of a job that cannot start because its destination has no free slot.
+    fn busy(&self, _job: &Job) -> Executed {
+        Executed::new(Outcome::Released(Progress::NotStarted))
     }
 
     /// May change the outcome of an attempt (timeouts and panics included) before the decision.
@@ -65,12 +81,35 @@ impl Executed {
 impl Execute for http::HttpExecutor {
     fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed> {
         Box::pin(async {
-            let http::Called { outcome, note } = self.call_from(attempt.installation(), attempt.job()).await;
-            Executed { outcome, note, result: None }
+            // A cancelled job, a lost lease and a stopping worker drop the call and its connection.
+            tokio::select! {
+                biased;
+                called = self.call_from(attempt.installation(), attempt.job()) => called.into(),
+                () = attempt.cancellation().cancelled() => Executed::new(Outcome::Released(Progress::Started)),
+            }
         })
+    }
+
+    fn slot_limits(&self, slots: u32) -> Option<SlotLimits> {
+        Some(self.limits(slots))
+    }
+
+    fn destination(&self, job: &Job) -> String {
+        http::destination(job)
+    }
+
+    fn busy(&self, job: &Job) -> Executed {
+        http::busy(job.delivery).into()
     }
 
     fn timeout(&self) -> Timeout {
         Timeout::Own
+    }
+}
+
+#[cfg(feature = "http")]
+impl From<http::Called> for Executed {
+    fn from(http::Called { outcome, note }: http::Called) -> Self {
+        Self { outcome, note, result: None }
     }
 }

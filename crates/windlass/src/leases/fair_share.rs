@@ -3,14 +3,56 @@
 use super::limits::MAX_CLAIM;
 use crate::job::QueueId;
 use crate::store::{Claimed, Share};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use windlass_core::Timestamp;
+use windlass_core::job::Tenant;
 
 /// How many jobs can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Room {
     pub slots: u32,
     pub ahead: u32,
+}
+
+/// How much of a group's room each tenant may take, where tenants have limits.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TenantRooms {
+    /// Of the tenants that hold jobs.
+    pub known: HashMap<Tenant, Room>,
+    /// Of each other tenant.
+    pub others: Room,
+    /// Queues that get nothing for now.
+    pub skipped: HashSet<QueueId>,
+}
+
+impl TenantRooms {
+    pub(crate) fn of(&self, tenant: &Tenant) -> Room {
+        self.known.get(tenant).copied().unwrap_or(self.others)
+    }
+
+    fn of_queue(&self, member: &Member) -> Room {
+        if self.skipped.contains(&member.queue) { Room::default() } else { self.of(&member.tenant) }
+    }
+
+    fn take(&mut self, tenant: &Tenant, share: Share) {
+        let left = self.of(tenant);
+        let left = Room { slots: left.slots - share.slots, ahead: left.ahead - share.ahead };
+        self.known.insert(tenant.clone(), left);
+    }
+}
+
+/// What a group of queues can take.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct GroupRoom {
+    pub all: Room,
+    /// `None`: tenants have no limits.
+    pub tenants: Option<TenantRooms>,
+}
+
+impl From<Room> for GroupRoom {
+    fn from(all: Room) -> Self {
+        Self { all, tenants: None }
+    }
 }
 
 /// The queues a worker serves, in the order they are asked.
@@ -35,12 +77,13 @@ struct Group {
 #[derive(Debug)]
 struct Member {
     queue: QueueId,
+    tenant: Tenant,
     supply: Supply,
 }
 
 impl Member {
-    const fn new(queue: QueueId) -> Self {
-        Self { queue, supply: Supply::Unknown }
+    const fn new(queue: QueueId, tenant: Tenant) -> Self {
+        Self { queue, tenant, supply: Supply::Unknown }
     }
 }
 
@@ -58,7 +101,8 @@ enum Supply {
 impl FairShare {
     /// Queues of one group, of which the one at `first` is asked first.
     pub(crate) fn starting_at(first: usize, queues: impl Iterator<Item = QueueId>) -> Self {
-        let members: Vec<Member> = queues.map(Member::new).collect();
+        // These claims have no limits per tenant.
+        let members: Vec<Member> = queues.map(|queue| Member::new(queue, Tenant::default())).collect();
         let group_of = members.iter().map(|member| (member.queue, 0)).collect();
         let group = Group { next: first % members.len().max(1), members };
         Self { groups: vec![group], group_of, next: 0, next_due: None }
@@ -66,19 +110,20 @@ impl FairShare {
 
     /// Replaces the list of queues and their groups, and keeps what is known of queues that stay. Returns whether any
     /// is new.
-    pub(crate) fn set(&mut self, queues: &[(QueueId, usize)]) -> bool {
-        let before = std::mem::replace(&mut self.group_of, queues.iter().copied().collect());
+    pub(crate) fn set(&mut self, queues: &[(QueueId, &Tenant, usize)]) -> bool {
+        let groups = queues.iter().map(|(queue, _, at)| (*queue, *at)).collect();
+        let before = std::mem::replace(&mut self.group_of, groups);
         for (at, group) in self.groups.iter_mut().enumerate() {
             group.members.retain(|member| self.group_of.get(&member.queue) == Some(&at));
         }
         let mut has_new = false;
-        for (queue, at) in queues {
+        for (queue, tenant, at) in queues {
             if before.get(queue) != Some(at) {
                 has_new = true;
                 if self.groups.len() <= *at {
                     self.groups.resize_with(at + 1, Group::default);
                 }
-                self.groups[*at].members.push(Member::new(*queue));
+                self.groups[*at].members.push(Member::new(*queue, (*tenant).clone()));
             }
         }
         has_new
@@ -108,14 +153,15 @@ impl FairShare {
     /// Which queues to ask, and for how many jobs: together no more than one claim takes. A claim that ended at its
     /// limit would leave out the queues at the end of the list, which the plan counts as served. Each group's room is
     /// shared among its queues that may have work. Queues that get no share this time are first the next time.
-    pub(crate) fn plan(&mut self, rooms: &[Room]) -> Vec<Share> {
-        let asked = |(group, room): (&Group, &Room)| if group.may_have_work() { *room } else { Room::default() };
-        let rooms: Vec<Room> = self.groups.iter().zip(rooms).map(asked).collect();
-        let rooms = within(&rooms, MAX_CLAIM, self.next);
+    pub(crate) fn plan(&mut self, rooms: Vec<GroupRoom>) -> Vec<Share> {
+        let asked =
+            |(group, room): (&Group, &GroupRoom)| if group.may_have_work() { room.all } else { Room::default() };
+        let all: Vec<Room> = self.groups.iter().zip(&rooms).map(asked).collect();
+        let all = within(&all, MAX_CLAIM, self.next);
         self.next = (self.next + 1) % self.groups.len().max(1);
         let mut shares = Vec::new();
-        for (group, room) in self.groups.iter_mut().zip(rooms) {
-            group.plan(room, &mut shares);
+        for ((group, room), all) in self.groups.iter_mut().zip(rooms).zip(all) {
+            group.plan(GroupRoom { all, ..room }, &mut shares);
         }
         shares
     }
@@ -161,7 +207,7 @@ impl Group {
         self.members.iter().any(|member| member.supply != Supply::None)
     }
 
-    fn plan(&mut self, room: Room, shares: &mut Vec<Share>) {
+    fn plan(&mut self, mut room: GroupRoom, shares: &mut Vec<Share>) {
         let mut askers = Askers::default();
         self.members.iter().for_each(|member| askers.count(member.supply));
         let mut last = None;
@@ -172,8 +218,12 @@ impl Group {
             if member.supply == Supply::None {
                 continue;
             }
-            let share = askers.share(member, room);
+            let most = room.tenants.as_ref().map_or(room.all, |tenants| tenants.of_queue(member));
+            let share = askers.share(member, room.all, most);
             if share.slots + share.ahead > 0 {
+                if let Some(tenants) = &mut room.tenants {
+                    tenants.take(&member.tenant, share);
+                }
                 shares.push(share);
                 last = Some(index);
             } else {
@@ -242,15 +292,15 @@ impl Askers {
         }
     }
 
-    /// An equal part of what is left, rounded up, so that the first queues get the remainder. Who gets a slot more than
-    /// the others gets fewer jobs ahead.
-    fn share(&mut self, member: &Member, room: Room) -> Share {
+    /// An equal part of what is left, rounded up, so that the first queues get the remainder, but not more than `most`.
+    /// Who gets a slot more than the others gets fewer jobs ahead.
+    fn share(&mut self, member: &Member, room: Room, most: Room) -> Share {
         let left = Room { slots: room.slots - self.given.slots, ahead: room.ahead - self.given.ahead };
-        let slots = left.slots.div_ceil(self.slots.max(1));
+        let slots = left.slots.div_ceil(self.slots.max(1)).min(most.slots);
         let mut ahead = 0;
         if member.supply == Supply::Unknown {
             let even = (left.slots + left.ahead).div_ceil(self.slots.max(1));
-            ahead = even.saturating_sub(slots).max(left.ahead / self.ahead.max(1)).min(left.ahead);
+            ahead = even.saturating_sub(slots).max(left.ahead / self.ahead.max(1)).min(left.ahead).min(most.ahead);
             self.ahead -= 1;
         }
         self.slots -= 1;

@@ -107,6 +107,14 @@ impl HeldLeases {
         inner.leases.iter().filter(|(_, entry)| !entry.lost).map(|(lease, _)| *lease).collect()
     }
 
+    /// Leases with an attempt that began before `since`.
+    pub(crate) fn leases_before(&self, since: Timestamp) -> Vec<LeaseId> {
+        let began = |ticket: &Arc<Ticket>| ticket.started_at().is_some_and(|at| at <= since);
+        let inner = self.lock();
+        let long = inner.leases.iter().filter(|(_, entry)| !entry.lost && entry.open.values().any(began));
+        long.map(|(lease, _)| *lease).collect()
+    }
+
     /// Marks a reaped lease as lost: other workers may run its jobs now. Asks their handlers to stop and returns how
     /// many there were.
     pub(crate) fn lose(&self, lease: LeaseId) -> usize {

@@ -153,6 +153,9 @@ impl JobLife for FaultyStore {
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         faulty!(self, "commit", self.inner.commit(commits, ended))
     }
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>> {
+        faulty!(self, "cancel_requests", self.inner.cancel_requests(leases))
+    }
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         let renewed = faulty!(self, "renew", self.inner.renew(worker, leases, lease_for));
         self.claim_late().await?;

@@ -1,12 +1,13 @@
 //! Dispatch: the slots of a group of queues. A slot is a task that runs one held job after another and ends when none
 //! is left. A thousand quick jobs need only a few tasks, and an idle worker needs none.
 
+use super::backlog::{Line, SharedBacklog, Unstarted};
 use super::execute::run_held;
 use super::pace::Pace;
 use crate::clock::Clock;
 use crate::event::Reporter;
 use crate::executor::Execute;
-use crate::leases::fair_share::Room;
+use crate::leases::fair_share::{GroupRoom, Room};
 use crate::leases::held::Held;
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,6 +32,8 @@ pub(crate) struct DispatchContext {
 pub(crate) struct Group {
     run: Arc<dyn Execute>,
     concurrency: u32,
+    /// Whether slots are shared between tenants and destinations.
+    is_shared: bool,
     context: Arc<DispatchContext>,
     inner: Mutex<Inner>,
     finished: AtomicU64,
@@ -40,6 +43,8 @@ pub(crate) struct Group {
 struct Inner {
     /// Held jobs that wait for a slot.
     backlog: VecDeque<Held>,
+    /// Used instead of `backlog` if slots are shared between tenants and destinations.
+    shared: Option<SharedBacklog<Held>>,
     slot_tasks: u32,
     pace: Pace,
     /// How many jobs to hold ahead of free slots, so that no slot is idle while a claim is under way.
@@ -50,12 +55,18 @@ struct Inner {
 
 impl Group {
     pub(crate) fn new(run: Arc<dyn Execute>, concurrency: u32, context: Arc<DispatchContext>) -> Arc<Self> {
-        Arc::new(Self { run, concurrency, context, inner: Mutex::default(), finished: AtomicU64::new(0) })
+        let shared = run.slot_limits(concurrency).map(SharedBacklog::new);
+        let is_shared = shared.is_some();
+        let inner = Mutex::new(Inner { shared, ..Inner::default() });
+        Arc::new(Self { run, concurrency, is_shared, context, inner, finished: AtomicU64::new(0) })
     }
 
     /// How many jobs can be taken now, by the pace of the slots so far and the time of the last claim. Releases held
     /// jobs that would wait too long for a slot.
-    pub(crate) fn room(&self, claim_took: Millis) -> Room {
+    pub(crate) fn room(&self, claim_took: Millis) -> GroupRoom {
+        if self.is_shared {
+            return self.shared_room(claim_took);
+        }
         let mut inner = self.lock();
         let (slot_tasks, finished) = (inner.slot_tasks, self.finished.load(Ordering::Relaxed));
         inner.pace.measure(slot_tasks, finished, self.context.clock.monotonic());
@@ -71,7 +82,28 @@ impl Group {
         drop(inner);
         // Dropping the guards releases the jobs.
         drop(excess);
-        room
+        room.into()
+    }
+
+    fn shared_room(&self, claim_took: Millis) -> GroupRoom {
+        let now = self.context.clock.monotonic();
+        let mut inner = self.lock();
+        let free = self.concurrency.saturating_sub(inner.slot_tasks);
+        let Some(shared) = &mut inner.shared else { return GroupRoom::default() };
+        let late = shared.take_late(now);
+        let (all, tenants) = shared.room(free, claim_took, now);
+        drop(inner);
+        for (held, why) in late {
+            match why {
+                // Dropping the guard releases the job.
+                Unstarted::NoSlot => drop(held),
+                Unstarted::DestinationBusy => {
+                    let busy = self.run.busy(&held.ticket().job);
+                    held.finish(busy);
+                }
+            }
+        }
+        GroupRoom { all, tenants: Some(tenants) }
     }
 
     pub(crate) fn running(&self) -> u32 {
@@ -82,8 +114,24 @@ impl Group {
     pub(crate) fn deliver(self: &Arc<Self>, held: Vec<Held>) {
         let started = {
             let mut inner = self.lock();
-            inner.backlog.extend(held);
-            let started = (inner.backlog.len() as u32).min(self.concurrency.saturating_sub(inner.slot_tasks));
+            let free = self.concurrency.saturating_sub(inner.slot_tasks);
+            let started = match &mut inner.shared {
+                None => {
+                    inner.backlog.extend(held);
+                    (inner.backlog.len() as u32).min(free)
+                }
+                Some(shared) => {
+                    let now = self.context.clock.monotonic();
+                    for held in held {
+                        let job = &held.ticket().job;
+                        let line = Line { tenant: job.tenant.clone(), destination: self.run.destination(job) };
+                        let queue = job.queue_id;
+                        shared.push(line, queue, held, now);
+                    }
+                    // The first slot starts the next one, as long as jobs may start.
+                    u32::from(shared.has_next()).min(free)
+                }
+            };
             let slot_tasks = inner.slot_tasks + started;
             self.change_slots(&mut inner, slot_tasks);
             started
@@ -95,8 +143,51 @@ impl Group {
 
     /// Drops the jobs that have not started. Their guards release them.
     pub(crate) fn release_waiting(&self) {
-        let waiting = std::mem::take(&mut self.lock().backlog);
-        drop(waiting);
+        let mut inner = self.lock();
+        let waiting = std::mem::take(&mut inner.backlog);
+        let shared = inner.shared.as_mut().map(SharedBacklog::take_all);
+        drop(inner);
+        drop((waiting, shared));
+    }
+
+    /// The next job for a slot. The slot ends if there is none.
+    fn take(self: &Arc<Self>) -> Option<(Held, Option<Counted<'_>>)> {
+        if !self.is_shared {
+            return self.next().map(|held| (held, None));
+        }
+        let (line, held) = self.next_shared()?;
+        Some((held, Some(Counted(self, line))))
+    }
+
+    /// The next job that may start, if slots are shared; its slot is counted until [`Group::ended`]. Starts another
+    /// slot if another job may start.
+    fn next_shared(self: &Arc<Self>) -> Option<(Line, Held)> {
+        let now = self.context.clock.monotonic();
+        let mut inner = self.lock();
+        let next = inner.shared.as_mut().and_then(|shared| shared.next(now));
+        let has_more = inner.shared.as_ref().is_some_and(SharedBacklog::has_next);
+        if next.is_none() {
+            inner.slot_tasks -= 1;
+        }
+        let is_next_slot = next.is_some() && has_more && inner.slot_tasks < self.concurrency;
+        inner.slot_tasks += u32::from(is_next_slot);
+        drop(inner);
+        if is_next_slot {
+            self.context.tracker.spawn(SlotTask(Some(self.clone())).run());
+        }
+        if !has_more {
+            self.context.held_leases.room.notify_one();
+        }
+        next
+    }
+
+    /// The call of a job that [`Group::next_shared`] returned has ended.
+    fn ended(&self, line: &Line) {
+        let now = self.context.clock.monotonic();
+        let has_room = self.lock().shared.as_mut().is_some_and(|shared| shared.ended(line, now));
+        if has_room {
+            self.context.held_leases.room.notify_one();
+        }
     }
 
     fn next(&self) -> Option<Held> {
@@ -142,15 +233,25 @@ impl fmt::Debug for Group {
 /// A running slot. Removed from its group when it ends normally.
 struct SlotTask(Option<Arc<Group>>);
 
+/// A call under way. Frees its place when it ends, however it ends.
+struct Counted<'a>(&'a Group, Line);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.ended(&self.1);
+    }
+}
+
 impl SlotTask {
     async fn run(mut self) {
         while let Some(group) = &self.0 {
-            let Some(held) = group.next() else {
+            let Some((held, counted)) = group.take() else {
                 self.0 = None;
                 return;
             };
             let context = &group.context;
             run_held(held, &*group.run, &context.reporter, &context.abort).await;
+            drop(counted);
             group.finished.fetch_add(1, Ordering::Relaxed);
             // Handlers that never wait must not block the thread for other tasks.
             tokio::task::coop::consume_budget().await;

@@ -10,7 +10,7 @@ use crate::client::windlass::Windlass;
 use crate::job::{ClaimedJob, LeaseId};
 use crate::leases::claim::{ClaimFailure, Claimer};
 use crate::leases::doubt::{Doubt, Found};
-use crate::leases::fair_share::{FairShare, Room};
+use crate::leases::fair_share::{FairShare, GroupRoom};
 use crate::leases::held::{DoneSender, hold};
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::limits::{MAX_CLAIM, MAX_SUSPECTS};
@@ -135,7 +135,7 @@ impl Fetch {
         };
         let wanted: Vec<_> = queues
             .iter()
-            .filter_map(|queue| Some((queue.id, Subscription::find(&self.subscriptions, queue)?)))
+            .filter_map(|queue| Some((queue.id, &queue.tenant, Subscription::find(&self.subscriptions, queue)?)))
             .collect();
         self.fair_share.set(&wanted)
     }
@@ -146,8 +146,8 @@ impl Fetch {
         if self.held_leases.open() > slots as usize + MAX_UNCOMMITTED {
             return Ok(None);
         }
-        let rooms: Vec<Room> = self.groups.iter().map(|group| group.room(self.claim_took)).collect();
-        let shares = self.fair_share.plan(&rooms);
+        let rooms: Vec<GroupRoom> = self.groups.iter().map(|group| group.room(self.claim_took)).collect();
+        let shares = self.fair_share.plan(rooms);
         if shares.is_empty() {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 //! `commit`; `renew` keeps its leases alive.
 
 mod alternate;
+mod backlog;
 mod commit;
 mod dispatch;
 mod execute;

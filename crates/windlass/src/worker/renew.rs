@@ -1,5 +1,6 @@
 //! Renew: extends all leases in use with one statement, three times per lease length. The result says which cancels
-//! were requested and which leases were reaped.
+//! were requested and which leases were reaped. In between, cancels that other nodes requested are read twice a second,
+//! but only for jobs that have run for a while.
 
 use super::commit::end_leases;
 use super::dispatch::Group;
@@ -11,6 +12,9 @@ use crate::store::{WorkerId, WorkerReport};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
+
+/// How often requested cancels are read, and how long a job runs before they are read for it.
+const CANCEL_LOOK: Millis = Millis::new(500);
 
 pub(crate) struct Renewer {
     pub windlass: Windlass,
@@ -28,17 +32,39 @@ impl Renewer {
     pub(crate) async fn run(self, stop: CancellationToken) {
         let every = Millis::new((self.lease_for.get() / 3).max(1));
         let soon = Millis::new((every.get() / 4).max(1)).min(RENEW_AGAIN);
-        let mut pause = every;
+        let mut next = self.windlass.clock().monotonic() + every;
         self.report().await;
         loop {
+            let left = next - self.windlass.clock().monotonic();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                () = self.windlass.clock().sleep(pause) => {}
+                () = self.windlass.clock().sleep(left.min(CANCEL_LOOK)) => {}
             }
-            pause = if self.renew().await { every } else { soon };
+            if self.windlass.clock().monotonic() < next {
+                self.look_for_cancels().await;
+                continue;
+            }
+            let pause = if self.renew().await { every } else { soon };
+            next = self.windlass.clock().monotonic() + pause;
             end_leases(&self.windlass, &self.held_leases).await;
             self.report().await;
+        }
+    }
+
+    /// Asks the attempts to stop whose cancel was requested on another node.
+    async fn look_for_cancels(&self) {
+        let since = self.windlass.clock().now() - CANCEL_LOOK;
+        let leases = self.held_leases.leases_before(since);
+        if leases.is_empty() {
+            return;
+        }
+        let result = self.windlass.store().cancel_requests(leases).await;
+        self.windlass.inner().record_contact(&result);
+        match result {
+            Ok(requested) => self.held_leases.request_cancel(&requested),
+            // The next renewal says the same.
+            Err(error) => tracing::debug!(%error, "requested cancels could not be read"),
         }
     }
 

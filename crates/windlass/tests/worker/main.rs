@@ -8,5 +8,6 @@ mod handlers;
 mod lines;
 mod pace;
 mod remote;
+mod slots;
 mod stopping;
 mod world;

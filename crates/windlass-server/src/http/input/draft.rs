@@ -7,7 +7,7 @@ use crate::http::output::problem::Problem;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use windlass::RunAt;
-use windlass::http::{MAX_HEADERS, check_call};
+use windlass::http::MAX_HEADERS;
 use windlass::protocol::{Catalogue, DEFAULT_KEY_WINDOW, Draft, HttpCall, Idempotency, KeyWindow, NewJob};
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{FAMILY_FIELDS, Partial};
@@ -144,12 +144,6 @@ pub(crate) fn read(
 
 /// Completes a draft. Records a fault at the pointer of the wrong field in the body.
 pub(crate) fn complete(fields: &Fields<'_>, catalogue: &Catalogue, draft: Draft) -> Option<NewJob> {
-    if let Some(call) = &draft.http
-        && let Err(error) = check_call(&call.method, &call.url, &call.headers)
-    {
-        fields.faults().add(call_pointer(fields, error.field), error.message);
-        return None;
-    }
     match catalogue.complete(draft) {
         Ok(job) => Some(job),
         Err(error) => {
@@ -159,12 +153,11 @@ pub(crate) fn complete(fields: &Fields<'_>, catalogue: &Catalogue, draft: Draft)
     }
 }
 
-fn call_pointer(fields: &Fields<'_>, field: &str) -> String {
-    if fields.has("api") { fields.pointer("api") } else { format!("{}/{field}", fields.pointer("http")) }
-}
-
-/// Other systems' names are next to the job's fields, not under `retry`.
+/// Other systems' names are next to the job's fields, not under `retry` or `http`.
 fn draft_pointer(fields: &Fields<'_>, path: &str) -> String {
+    if path.starts_with("http/") && fields.has("api") {
+        return fields.pointer("api");
+    }
     let family = path.strip_prefix("retry/").filter(|name| FAMILY_FIELDS.contains(name) && fields.has(name));
     format!("{}/{}", fields.at(), family.unwrap_or(path))
 }

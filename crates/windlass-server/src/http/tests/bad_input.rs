@@ -4,6 +4,7 @@ use super::world::World;
 use axum::body::Body;
 use hyper::{Method, Request};
 use serde_json::json;
+use windlass::http::{HttpExecutor, HttpOptions};
 
 const BODIES: &[(&str, u16, &str)] = &[
     ("", 400, ""),
@@ -59,6 +60,10 @@ const BODIES: &[(&str, u16, &str)] = &[
     (r#"{"kind":"a","webhook":{"url":"https://u:p@example.com"}}"#, 422, "/webhook/url"),
     (r#"{"kind":"a","webhook":{"url":"https://example.com","secret":"x"}}"#, 422, "/webhook/secret"),
     (r#"{"kind":"a","webhook":{"url":"https://example.com","events":["started"]}}"#, 422, "/webhook/events"),
+    (r#"{"kind":"a","webhook":{"url":"https://exa mple.com"}}"#, 422, "/webhook/url"),
+    (r#"{"kind":"a","webhook":{"url":"https://example.com:0/"}}"#, 422, "/webhook/url"),
+    (r#"{"http":{"url":"https://example.com"},"timeout":"61m"}"#, 422, "/timeout"),
+    (r#"{"api":"https://example.com","schedule":"* * * * *","timeout":"100d"}"#, 422, "/timeout"),
     (r#"{"http":{}}"#, 422, "/http/url"),
     (r#"{"http":"https://example.com"}"#, 422, "/http"),
     (r#"{"http":{"url":"example.com"}}"#, 422, "/http/url"),
@@ -86,6 +91,44 @@ async fn a_wrong_job_is_reported_where_it_is_wrong_and_not_stored() {
         }
     }
     nothing_is_stored(&world).await;
+}
+
+/// URLs that show a target which calls may not reach.
+const DENIED: &[&str] = &[
+    "http://127.0.0.1/",
+    "http://2130706433/",
+    "https://[::1]:8443/x",
+    "http://169.254.169.254/latest/meta-data",
+    "http://[::ffff:10.0.0.1]/",
+    "http://localhost:9463/api/v1/jobs",
+    "http://metadata.google.internal/",
+];
+
+#[tokio::test]
+async fn a_target_that_calls_may_not_reach_is_refused_at_every_way_in() {
+    let world = World::new();
+    HttpExecutor::new(HttpOptions::default(), world.windlass.clock().clone()).guard(&world.windlass);
+    for url in DENIED {
+        let jobs = [
+            (format!(r#"{{"http":{{"url":"{url}"}}}}"#), "/http/url"),
+            (format!(r#"{{"api":"{url}"}}"#), "/api"),
+            (format!(r#"{{"api":"{url}","schedule":"* * * * *"}}"#), "/api"),
+            (format!(r#"{{"kind":"a","webhook":{{"url":"{url}"}}}}"#), "/webhook/url"),
+        ];
+        for (body, pointer) in jobs {
+            let answer = world.post("/api/v1/jobs", &body).await;
+            assert_eq!((answer.status.as_u16(), answer.pointers()), (422, vec![pointer.to_owned()]), "{body}");
+            let batch = world.post("/api/v1/jobs/batch", &format!(r#"{{"jobs":[{body}],"atomic":true}}"#)).await;
+            assert!(batch.status.is_client_error(), "{body}: {}", batch.text);
+        }
+        let schedule = format!(r#"{{"schedule":"* * * * *","job":{{"http":{{"url":"{url}"}}}}}}"#);
+        assert_eq!(world.post("/api/v1/schedules", &schedule).await.status.as_u16(), 422, "{schedule}");
+        let webhook = format!(r#"{{"webhook":{{"url":"{url}"}}}}"#);
+        let put = world.send(Method::PUT, "/api/v1/tenants/acme", Some(&webhook), &[]).await;
+        assert_eq!(put.status.as_u16(), 422, "{}", put.text);
+    }
+    nothing_is_stored(&world).await;
+    world.post("/api/v1/jobs", r#"{"http":{"url":"https://example.com/"}}"#).await.is(201);
 }
 
 #[tokio::test]

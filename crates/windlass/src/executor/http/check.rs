@@ -1,8 +1,10 @@
 //! Check: whether a call can be made. Used before a job is stored, so that an invalid call is refused early.
 
 use super::headers::{self, MAX_HEADER_BYTES, MAX_HEADERS};
+use super::network::address::Egress;
 use super::target::Target;
 use http::Method;
+use ipnet::IpNet;
 
 const METHODS: [Method; 7] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
@@ -31,6 +33,28 @@ pub fn check_call(method: &str, url: &str, headers: &[(String, String)]) -> Resu
     parse_method(method)?;
     parse_url(url)?;
     check_headers(headers)
+}
+
+/// Checks a URL's form: webhooks and jobs accept the same URLs.
+///
+/// # Errors
+/// What is wrong with it. The URL is left out, because it may contain secrets.
+pub fn check_url(url: &str) -> Result<(), CallError> {
+    parse_url(url).map(|_| ())
+}
+
+/// Which targets may be reached, as far as a URL shows.
+#[derive(Debug, Clone)]
+pub(crate) struct TargetRules {
+    pub egress: Egress,
+    pub deny: Vec<IpNet>,
+}
+
+impl TargetRules {
+    pub(crate) fn check(&self, url: &str) -> Result<(), CallError> {
+        let target = parse_url(url)?;
+        target.check(&self.egress, &self.deny).map_err(|denied| CallError::new("url", denied.to_string()))
+    }
 }
 
 pub(super) fn parse_method(method: &str) -> Result<Method, CallError> {

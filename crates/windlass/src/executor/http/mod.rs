@@ -15,7 +15,8 @@
 //! - **Nothing reaches a denied address.** Every connection is opened by the guarded connector, which checks the
 //!   address that it dials; see [`Egress`] for the rules. Redirects are not followed, proxies in the environment are
 //!   not used, a connection is never shared between executors (and so between egress rules).
-//! - **Bounded.** Resolving, connecting and the TLS handshake take at most 5 s each, a whole call at most its timeout,
+//! - **Bounded.** Resolving, connecting and the TLS handshake take at most 5 s each, a whole call at most its timeout
+//!   (which is at most an hour),
 //!   waiting for a slot at most [`HttpOptions::slot_wait`] (after which the job is snoozed, which counts as no
 //!   failure). At most 64 KiB of a response are read, within 2 s of its head; nothing is decompressed. Heads are
 //!   limited to 64 KiB.
@@ -40,7 +41,8 @@ mod target;
 mod tests;
 
 pub use answer::KEPT_BYTES;
-pub use check::{CallError, check_call};
+pub(crate) use check::TargetRules;
+pub use check::{CallError, check_call, check_url};
 pub use fault::{BAD_CALL, CONNECT_ERROR, DNS_ERROR, EGRESS_DENIED, PROTOCOL_ERROR, TLS_ERROR};
 pub use headers::{MASK, MAX_HEADER_BYTES, MAX_HEADERS, mask_headers};
 pub use ipnet::IpNet;
@@ -49,7 +51,11 @@ pub use network::dial::{Dial, TcpDial};
 pub use network::resolve::{Resolve, SystemResolver};
 pub use options::{DEFAULT_CALLS, DEFAULT_CALLS_PER_HOST, DEFAULT_SLOT_WAIT, DEFAULT_TIMEOUT, HttpOptions, RootsError};
 pub use target::MAX_URL_BYTES;
+pub use windlass_core::job::MAX_CALL_TIMEOUT as MAX_TIMEOUT;
+pub use windlass_core::slots::{Percent, SlotShares};
 
+use crate::client::outgoing::Outgoing;
+use crate::client::windlass::Windlass;
 use crate::clock::Clock;
 use crate::job::{HttpCall, Job};
 use bytes::Bytes;
@@ -67,6 +73,7 @@ use request::{Reuse, Sender};
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
+use windlass_core::slots::SlotLimits;
 use windlass_core::{Delivery, Failure, Millis, Outcome, Progress};
 
 /// How long an idle connection waits for its next call. Common servers hang up after 5 s. A shorter time makes it
@@ -134,15 +141,31 @@ impl HttpExecutor {
         }
     }
 
+    /// From now on `windlass` refuses jobs and webhooks whose URL shows a target that this executor would not call,
+    /// when they are stored. Without it, they fail when they are called.
+    pub fn guard(&self, windlass: &Windlass) {
+        windlass.inner().set_outgoing(Outgoing { rules: Some(self.rules()) });
+    }
+
+    /// What [`HttpExecutor::check_target`] checks, without the executor.
+    pub(crate) fn rules(&self) -> TargetRules {
+        TargetRules { egress: self.0.options.egress.clone(), deny: self.0.options.deny.clone() }
+    }
+
+    /// How many of `slots` calls may be of one tenant, and how many to one host.
+    pub(crate) fn limits(&self, slots: u32) -> SlotLimits {
+        let limits = self.0.options.shares.of(slots);
+        let per_host = u32::try_from(self.0.options.calls_per_host).unwrap_or(u32::MAX).max(1);
+        SlotLimits { destination: limits.destination.min(per_host), ..limits }
+    }
+
     /// Whether a URL's target may be reached, as far as the URL itself shows. Addresses and internal names are checked
     /// here. Other names are checked when they are resolved for a call.
     ///
     /// # Errors
     /// The URL is wrong, or its target is denied.
     pub fn check_target(&self, url: &str) -> Result<(), CallError> {
-        let target = check::parse_url(url)?;
-        let options = &self.0.options;
-        target.check(&options.egress, &options.deny).map_err(|denied| CallError::new("url", denied.to_string()))
+        self.rules().check(url)
     }
 }
 
@@ -154,9 +177,9 @@ impl Inner {
         target.check(&self.options.egress, &self.options.deny)?;
         let waiting = self.slots.acquire(target.host_key());
         let Ok(Ok(_slot)) = within(&self.clock, self.options.slot_wait, waiting).await else {
-            return Ok(Called { outcome: busy(job.delivery), note: Some("the target's call slots were busy".into()) });
+            return Ok(busy(job.delivery));
         };
-        let limit = job.timeout.unwrap_or(self.options.default_timeout);
+        let limit = job.timeout.unwrap_or(self.options.default_timeout).min(MAX_TIMEOUT);
         let started = self.clock.monotonic();
         match within(&self.clock, limit, self.exchange(installation, job, call, &target)).await {
             Ok(response) => Ok(self.judge(response?, call, limit - (self.clock.monotonic() - started)).await),
@@ -192,12 +215,19 @@ impl Inner {
 }
 
 /// A job that got no slot made no call: it waits without a counted failure.
-fn busy(delivery: Delivery) -> Outcome {
-    match delivery {
+pub(super) fn busy(delivery: Delivery) -> Called {
+    let outcome = match delivery {
         Delivery::AtLeastOnce => Outcome::Snoozed(BUSY_SNOOZE),
         // A snoozed attempt counts as started, and this job may start only once.
         Delivery::AtMostOnce => Outcome::Released(Progress::NotStarted),
-    }
+    };
+    Called { outcome, note: Some("the target's call slots were busy".into()) }
+}
+
+/// The host that a job calls. Jobs without a usable URL fail at once, so they need no host.
+pub(super) fn destination(job: &Job) -> String {
+    let target = job.http.as_deref().and_then(|call| check::parse_url(&call.url).ok());
+    target.map_or_else(String::new, |target| target.host_key())
 }
 
 impl std::fmt::Debug for HttpExecutor {

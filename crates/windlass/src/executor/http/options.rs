@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use windlass_core::Millis;
+use windlass_core::slots::SlotShares;
 
 /// Calls under way to one host: enough to keep it busy, too few to overload it.
 pub const DEFAULT_CALLS_PER_HOST: usize = 32;
@@ -29,6 +30,8 @@ pub struct HttpOptions {
     pub calls_per_host: usize,
     /// Calls under way in all.
     pub calls: usize,
+    /// How much of a worker's slots one tenant and one host may hold.
+    pub shares: SlotShares,
     /// For jobs without a timeout of their own.
     pub default_timeout: Millis,
     /// Longest wait for a slot; not part of the call's timeout.
@@ -50,6 +53,7 @@ impl Default for HttpOptions {
             deny: Vec::new(),
             calls_per_host: DEFAULT_CALLS_PER_HOST,
             calls: DEFAULT_CALLS,
+            shares: SlotShares::default(),
             default_timeout: DEFAULT_TIMEOUT,
             slot_wait: DEFAULT_SLOT_WAIT,
             user_agent: concat!("windlass/", env!("CARGO_PKG_VERSION")).into(),

@@ -35,6 +35,9 @@ pub trait JobLife: std::fmt::Debug + Send + Sync {
     /// Extends leases that have not been reaped, even if their time has run out, to `lease_for` from now.
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed>;
 
+    /// The running jobs under these leases whose cancel was requested. Changes nothing.
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>>;
+
     /// Decides as lost every job still running under the leases that `reap` names (at most `limit` leases), commits
     /// that and deletes the leases. Each lost attempt is counted once, whichever node reaps it.
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>>;

@@ -96,6 +96,17 @@ pub(super) fn is_held(state: &State, id: JobId, lease: LeaseId) -> bool {
     state.running.get(&id) == Some(&lease)
 }
 
+pub(super) fn cancel_requests(state: &State, leases: &[LeaseId]) -> Vec<JobId> {
+    let mut requested = Vec::new();
+    for id in leases {
+        let Some(lease) = state.leases.get(id) else { continue };
+        let is_asked =
+            |job: &&JobId| is_held(state, **job, *id) && state.live.get(job).is_some_and(|live| live.cancel_requested);
+        requested.extend(lease.jobs.iter().filter(is_asked));
+    }
+    requested
+}
+
 pub(super) fn renew(state: &mut State, leases: &[LeaseId], lease_for: Millis, now: Timestamp) -> Renewed {
     let mut renewed = Renewed::default();
     for id in leases {
@@ -105,9 +116,7 @@ pub(super) fn renew(state: &mut State, leases: &[LeaseId], lease_for: Millis, no
         };
         lease.expires_at = now + lease_for;
         lease.length = lease_for;
-        let (live, running) = (&state.live, &state.running);
-        let asked = |job: &&JobId| running.get(job) == Some(id) && live.get(job).is_some_and(|j| j.cancel_requested);
-        renewed.cancel_requested.extend(lease.jobs.iter().filter(asked));
     }
+    renewed.cancel_requested = cancel_requests(state, leases);
     renewed
 }

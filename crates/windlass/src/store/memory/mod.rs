@@ -77,6 +77,9 @@ impl JobLife for MemoryStore {
         let committed = commit::commit(&mut self.state(), commits, &ended, self.now());
         self.ringing(committed)
     }
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>> {
+        Ok(claim::cancel_requests(&self.state(), &leases))
+    }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         Ok(claim::renew(&mut self.state(), &leases, lease_for, self.now()))
     }

@@ -58,6 +58,9 @@ impl JobLife for PostgresStore {
     fn commits_at_once(&self) -> usize {
         2
     }
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>> {
+        leases::cancel_requests(&self.inner, &leases).await
+    }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         leases::renew(&self.inner, &leases, lease_for).await
     }

@@ -45,6 +45,9 @@ impl JobLife for SqliteStore {
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         self.write_all(commits, move |tx, commits| commit::commit(tx, commits, &ended)).await
     }
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>> {
+        self.read(move |reader| leases::cancel_requests(&reader.conn, &leases)).await
+    }
     async fn renew(&self, _worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         self.write(move |tx| leases::renew(tx, &leases, lease_for)).await
     }

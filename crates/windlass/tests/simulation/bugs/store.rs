@@ -193,6 +193,10 @@ impl JobLife for BuggyStore {
         }
         Ok(answers)
     }
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>> {
+        let requested = self.inner.cancel_requests(leases).await?;
+        Ok(if self.has(Bug::CancelNotReported) { Vec::new() } else { requested })
+    }
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         let mut renewed = self.inner.renew(worker, leases, lease_for).await?;
         if self.has(Bug::RenewRevivesReaped) {

@@ -50,6 +50,9 @@ impl JobLife for Watched {
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         self.watch_commit(commits, ended).await
     }
+    async fn cancel_requests(&self, leases: Vec<LeaseId>) -> Result<Vec<JobId>> {
+        self.inner.cancel_requests(leases).await
+    }
     async fn renew(&self, worker: &WorkerId, leases: Vec<LeaseId>, lease_for: Millis) -> Result<Renewed> {
         self.watch_renew(worker, leases, lease_for).await
     }

@@ -51,6 +51,20 @@ pub(in crate::store::postgres) async fn renew(
     .await
 }
 
+/// The running jobs under leases whose cancel was requested.
+pub(in crate::store::postgres) async fn cancel_requests(
+    store: &Inner,
+    leases: &[LeaseId],
+) -> Result<Vec<JobId>, StoreError> {
+    let ids: Vec<i64> = leases.iter().map(|lease| lease.0).collect();
+    again(|| async {
+        let lent = store.pool.get().await?;
+        let asked = lent.query(Sql::RenewCancels, &[&ids]).await?;
+        asked.iter().map(|row| Ok(JobId(Columns::new(row).get("id")?))).collect()
+    })
+    .await
+}
+
 pub(in crate::store::postgres) async fn reap(
     store: &Inner,
     reap: &Reap,

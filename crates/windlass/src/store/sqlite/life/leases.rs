@@ -22,17 +22,28 @@ pub(in crate::store::sqlite) fn renew(
 ) -> Result<Renewed, StoreError> {
     let mut renewed = Renewed::default();
     let mut renew = tx.conn.prepare_cached(sql!("leases.sql", "renew"))?;
-    let mut cancels = tx.conn.prepare_cached(sql!("leases.sql", "renew_cancels"))?;
     let expires_at = (tx.now + lease_for).as_millis();
     for lease in leases {
         if renew.execute(params![lease.0, expires_at, millis(lease_for)])? == 0 {
             renewed.lost.push(*lease);
-            continue;
         }
-        let asked: Vec<i64> = rows::column(cancels.query([lease.0])?)?;
-        renewed.cancel_requested.extend(asked.into_iter().map(JobId));
     }
+    renewed.cancel_requested = cancel_requests(tx.conn, leases)?;
     Ok(renewed)
+}
+
+/// The running jobs under leases whose cancel was requested.
+pub(in crate::store::sqlite) fn cancel_requests(
+    conn: &Connection,
+    leases: &[LeaseId],
+) -> Result<Vec<JobId>, StoreError> {
+    let mut cancels = conn.prepare_cached(sql!("leases.sql", "renew_cancels"))?;
+    let mut requested = Vec::new();
+    for lease in leases {
+        let asked: Vec<i64> = rows::column(cancels.query([lease.0])?)?;
+        requested.extend(asked.into_iter().map(JobId));
+    }
+    Ok(requested)
 }
 
 /// The running jobs under leases.
