@@ -71,6 +71,7 @@ fn job(call: HttpCall) -> Job {
         webhook: None,
         schedule: None,
         parent: None,
+        limit_key: None,
         traceparent: None,
     }
 }
