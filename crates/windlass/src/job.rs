@@ -358,13 +358,15 @@ pub struct ClaimedJob {
     pub job: Job,
     /// The lease it is held under.
     pub lease: LeaseId,
+    /// Whether this attempt tests a destination behind an open circuit breaker.
+    pub is_probe: bool,
 }
 
 impl ClaimedJob {
     /// The same job with a cancel requested by an operator.
     #[must_use]
     pub fn with_cancel_requested(&self) -> Self {
-        Self { job: Job { cancel_requested: true, ..self.job.clone() }, lease: self.lease }
+        Self { job: Job { cancel_requested: true, ..self.job.clone() }, ..self.clone() }
     }
 }
 

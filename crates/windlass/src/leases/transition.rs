@@ -3,11 +3,15 @@
 
 use super::text::{clean, clean_trace, note_and_result};
 use crate::job::{ClaimedJob, Job, NewJob};
-use crate::store::{Commit, Transitioned};
+use crate::store::{Commit, HoldRequest, Transitioned};
 use crate::webhook::{self, Ending};
 use windlass_core::attempt::Status;
 use windlass_core::failure::WORKER_LOST;
-use windlass_core::{Effect, Failure, Next, Outcome, Reason, Roll, Timestamp, Transition, Why, decide};
+use windlass_core::gate::{Ended, HoldOrigin, destination};
+use windlass_core::{
+    Advice, Effect, Executor, Failure, Millis, Next, Outcome, Progress, Reason, Roll, Running, Timestamp, Transition,
+    Why, decide,
+};
 
 /// The message of a lost attempt.
 const LOST_MESSAGE: &str = "the worker's lease ran out before it reported how the attempt ended";
@@ -30,7 +34,8 @@ pub struct Trace {
 /// The commit for the outcome of a claimed job.
 #[must_use]
 pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
-    let transition = decide(&job.running(), outcome, trace.finished_at, roll);
+    let running = Running { is_probe: job.is_probe, ..job.running() };
+    let transition = decide(&running, outcome, trace.finished_at, roll);
     let (error_class, error) = reported(outcome);
     let (note, result) = note_and_result(trace.note.as_deref(), trace.result);
     let ending = Ending { error_class: error_class.as_deref(), error: error.as_deref(), result: result.as_deref() };
@@ -43,6 +48,8 @@ pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) 
         result,
         trace: traced(outcome),
         follow_ups,
+        ended: ended(outcome),
+        hold: hold(job, outcome, transition.effect).map(Box::new),
         ..Commit::new(job, transition, trace.worker, trace.started_at, trace.finished_at)
     }
 }
@@ -81,6 +88,40 @@ impl Transitioned {
     pub(crate) fn new(job: Job, commit: &Commit) -> Self {
         Self { job, transition: commit.transition, error_class: commit.error_class.clone() }
     }
+}
+
+/// What the outcome says about the destination of a job.
+fn ended(outcome: &Outcome) -> Ended {
+    match outcome {
+        Outcome::Succeeded => Ended::Succeeded,
+        Outcome::Failed(failure) if failure.speaks_of_the_destination() => Ended::FailedAtDestination,
+        Outcome::Failed(_) => Ended::FailedOtherwise,
+        Outcome::Released(Progress::NotStarted) => Ended::Returned,
+        Outcome::Snoozed(_) | Outcome::Released(Progress::Started) | Outcome::Cancelled => Ended::Neutral,
+        Outcome::Lost => Ended::Lost,
+    }
+}
+
+/// The hold that an attempt's end asks for: an error rule, or an answer with `Retry-After`. Of calls, only the answers
+/// 429 and 503 do.
+fn hold(job: &Job, outcome: &Outcome, effect: Effect) -> Option<HoldRequest> {
+    let request = |span: Millis, origin: HoldOrigin, why: &str| HoldRequest {
+        limit_key: job.limit_key.clone(),
+        destination: job.http.as_deref().and_then(|call| destination(&call.url)),
+        span,
+        origin,
+        reason: format!("job {} {why}", job.id),
+    };
+    if let Effect::HoldKey(span) = effect {
+        return Some(request(span, HoldOrigin::Rule, "failed, and an error rule holds its key"));
+    }
+    let Outcome::Failed(failure) = outcome else { return None };
+    let Advice::RetryAfter(span) = failure.advice else { return None };
+    let is_asked = match job.executor {
+        Executor::Http => matches!(failure.status, Some(429 | 503)),
+        Executor::Worker => true,
+    };
+    is_asked.then(|| request(span, HoldOrigin::RetryAfter, "was answered with Retry-After"))
 }
 
 fn reported(outcome: &Outcome) -> (Option<String>, Option<String>) {

@@ -24,7 +24,7 @@ impl HandedOut {
         for claimed in jobs {
             // The decision uses neither the payload nor the call.
             let job = Job { payload: "null".into(), http: None, ..claimed.job.clone() };
-            kept.insert(claimed.lease, ClaimedJob { job, lease: claimed.lease });
+            kept.insert(claimed.lease, ClaimedJob { job, ..*claimed });
         }
     }
 

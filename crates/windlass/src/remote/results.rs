@@ -182,7 +182,11 @@ impl Remote {
                 Some(job) => (Some(job.clone()), under.len()),
                 None => {
                     let job = self.0.windlass.store().job(&scope, held.job).await?;
-                    let claimed = |job| ClaimedJob { job: Job { attempt: held.attempt, ..job }, lease: held.lease };
+                    let claimed = |job| ClaimedJob {
+                        job: Job { attempt: held.attempt, ..job },
+                        lease: held.lease,
+                        is_probe: false,
+                    };
                     (job.map(claimed), 0)
                 }
             };

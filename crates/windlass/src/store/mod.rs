@@ -5,6 +5,8 @@
 #[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
 mod contract;
 mod error;
+#[cfg_attr(not(any(feature = "sqlite", feature = "postgres")), allow(dead_code))]
+pub(crate) mod gates;
 pub mod json;
 pub mod memory;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
@@ -16,13 +18,15 @@ pub mod sqlite;
 
 pub use contract::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, Depth, Discard, Discarded, Fired, Firing, Holder, JobFilter, JobLife, Keep, KeyedJob, Kinds, Leases,
-    Missed, NODE_FOR, NodeSetting, Order, Overlap, Page, Presence, Queue, Reads, Reap, Recurrence, Registry, Renewed,
-    Replay, ReplayOnly, Replayed, Retention, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting,
-    SettingKey, SettingSource, Share, Spacing, Spared, Steps, Token, Transitioned, Trigger, WorkerId, WorkerReport,
+    DeadGroup, Depth, Discard, Discarded, Fired, Firing, HoldRequest, Holder, JobFilter, JobLife, Keep, KeyedJob,
+    Kinds, Leases, Missed, NODE_FOR, NodeSetting, Order, Overlap, Page, ParkedJob, Presence, Queue, Reads, Reap,
+    Recurrence, Registry, Renewed, Replay, ReplayOnly, Replayed, Retention, Schedule, ScheduleChange, ScheduleSpec,
+    Scope, Session, Setting, SettingKey, SettingSource, Share, Spacing, Spared, Steps, Token, Transitioned, Trigger,
+    WorkerId, WorkerReport,
 };
-pub(crate) use contract::{in_force, replay};
+pub(crate) use contract::{DISCARDED_BY_RULE, in_force, replay};
 pub use error::StoreError;
+pub use gates::{GateName, GateStatus, MAX_PARKED};
 
 use crate::clock::Clock;
 use crate::random::Random;

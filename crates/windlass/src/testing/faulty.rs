@@ -8,12 +8,13 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting,
     SettingKey, Steps, Store, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{JobLife, KeyedJob, Reads, Registry};
+use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use windlass_core::gate::Hold;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
@@ -207,6 +208,12 @@ impl Reads for FaultyStore {
     async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
         faulty!(self, "holders", self.inner.holders(ids))
     }
+    async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
+        faulty!(self, "parked", self.inner.parked(ids))
+    }
+    async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
+        faulty!(self, "gates", self.inner.gates(scope, queue, limit))
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         faulty!(self, "attempts", self.inner.attempts(scope, id, limit))
     }
@@ -243,6 +250,9 @@ impl Registry for FaultyStore {
     }
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64> {
         faulty!(self, "pause_queue", self.inner.pause_queue(tenant, name, paused))
+    }
+    async fn put_hold(&self, name: &GateName, hold: Option<&Hold>) -> Result<bool> {
+        faulty!(self, "put_hold", self.inner.put_hold(name, hold))
     }
     async fn settings(&self) -> Result<Vec<(SettingKey, String)>> {
         faulty!(self, "settings", self.inner.settings())

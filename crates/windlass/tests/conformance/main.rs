@@ -22,6 +22,7 @@ macro_rules! backend {
             mod commit;
             mod enqueue;
             mod fairness;
+            mod gates;
             mod keep;
             mod keys;
             mod kinds;

@@ -17,6 +17,12 @@ macro_rules! pass_on_reads {
             async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
                 self.inner.holders(ids).await
             }
+            async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
+                self.inner.parked(ids).await
+            }
+            async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
+                self.inner.gates(scope, queue, limit).await
+            }
             async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
                 self.inner.attempts(scope, id, limit).await
             }
@@ -57,6 +63,9 @@ macro_rules! pass_on_registry {
             }
             async fn register_queue(&self, tenant: &Tenant, name: &QueueName, executor: Executor) -> Result<Queue> {
                 self.inner.register_queue(tenant, name, executor).await
+            }
+            async fn put_hold(&self, name: &GateName, hold: Option<&Hold>) -> Result<bool> {
+                self.inner.put_hold(name, hold).await
             }
             async fn installation(&self) -> Result<String> {
                 self.inner.installation().await

@@ -40,7 +40,7 @@ async fn job_of(queue: QueueId) -> ClaimedJob {
     let new = NewJob::new(Kind::new("any").unwrap(), "{}", Arc::new(policy));
     let id = store.enqueue(vec![new], Atomicity::Each).await.unwrap()[0].id().unwrap();
     let job = store.job(&crate::store::Scope::All, id).await.unwrap().unwrap();
-    ClaimedJob { job: Job { queue_id: queue, ..job }, lease: LeaseId(1) }
+    ClaimedJob { job: Job { queue_id: queue, ..job }, lease: LeaseId(1), is_probe: false }
 }
 
 #[test]

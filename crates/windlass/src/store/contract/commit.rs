@@ -1,8 +1,13 @@
 //! Committing: transitions, fenced by attempt and lease.
 
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob, Payload, QueueId};
+use std::sync::Arc;
+use windlass_core::gate::{Ended, HoldOrigin};
 use windlass_core::job::Kind;
-use windlass_core::{Delivery, JobId, Next, Timestamp, Transition};
+use windlass_core::{Delivery, Effect, JobId, Millis, Next, Timestamp, Transition};
+
+/// Why a job is discarded that an error rule discards.
+pub(crate) const DISCARDED_BY_RULE: &str = "error rule";
 
 /// One transition to apply, if the attempt still holds.
 #[derive(Debug, Clone)]
@@ -45,6 +50,25 @@ pub struct Commit {
     pub result: Option<Payload>,
     /// Jobs that exist only if this commit happened: the webhook delivery.
     pub follow_ups: Vec<NewJob>,
+    /// How the attempt ended, for the gates it had passed.
+    pub ended: Ended,
+    /// A hold that the attempt's answer asks for.
+    pub hold: Option<Box<HoldRequest>>,
+}
+
+/// A request to hold everything with a job's limit key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldRequest {
+    /// The job's own key.
+    pub limit_key: Option<Arc<str>>,
+    /// What the job calls: scheme, host and port.
+    pub destination: Option<String>,
+    /// For how long; the queue may limit it.
+    pub span: Millis,
+    /// Who asks.
+    pub origin: HoldOrigin,
+    /// Why, as text for the operator.
+    pub reason: String,
 }
 
 impl Commit {
@@ -77,6 +101,8 @@ impl Commit {
             replay: job.replays,
             result: None,
             follow_ups: Vec::new(),
+            ended: Ended::Neutral,
+            hold: None,
         }
     }
 
@@ -93,6 +119,11 @@ impl Commit {
             && self.error_class.is_none()
             && self.note.is_none()
             && self.result.is_none()
+    }
+
+    /// Whether the failed job is discarded at once, because an error rule says so.
+    pub(crate) fn is_discarded(&self) -> bool {
+        self.transition.effect == Effect::Discard && matches!(self.transition.next, Next::Failed(_))
     }
 
     /// Whether this transition stands even if a cancel was requested that its decider did not know of.

@@ -13,13 +13,14 @@ mod schedule;
 mod settings;
 
 pub use claim::{Claim, Claimed, Kinds, Leases, Renewed, Share, WorkerId};
-pub use commit::{Commit, Committed, Transitioned};
+pub(crate) use commit::DISCARDED_BY_RULE;
+pub use commit::{Commit, Committed, HoldRequest, Transitioned};
 pub use life::JobLife;
 pub use operations::{
     Alert, AlertChange, AlertStatus, Amended, Audit, Cancelled, Discard, Discarded, Session, Token, WorkerReport,
 };
 pub use read::{DeadCount, DeadGroup, Depth, Holder, JobFilter, Order, Page, Scope, Steps};
-pub use reads::{KeyedJob, Reads};
+pub use reads::{KeyedJob, ParkedJob, Reads};
 pub use reap::{Reap, Spared};
 pub use registry::Registry;
 pub use replay::{Replay, Replayed, Spacing};

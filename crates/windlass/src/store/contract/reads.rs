@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::job::{Job, LeaseId};
+use crate::store::{GateName, GateStatus};
 use crate::tally::Tally;
 use async_trait::async_trait;
-use windlass_core::job::{Kind, Tenant};
+use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, JobId, Timestamp};
 
 /// A live job that was found by its idempotency key.
@@ -14,6 +15,15 @@ pub struct KeyedJob {
     pub job: JobId,
     /// The lease it runs under; none while it waits.
     pub lease: Option<LeaseId>,
+}
+
+/// A waiting job that a gate has refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedJob {
+    /// The job.
+    pub job: JobId,
+    /// The gate that it is parked behind.
+    pub gate: GateName,
 }
 
 /// Reads of jobs and counts. Reads change nothing.
@@ -36,6 +46,13 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
 
     /// The live job under an idempotency key, and the lease it runs under. `None` if no live job has the key.
     async fn keyed(&self, tenant: &Tenant, key: &str) -> Result<Option<KeyedJob>>;
+
+    /// Those of these jobs that are parked, in any order. The caller has checked that it may see the jobs.
+    async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>>;
+
+    /// Gates of queues in scope (for all tenants, also those that all tenants share), sorted by name: all of one queue, or
+    /// those of every queue that are held or have an open breaker. At most `limit`.
+    async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>>;
 
     /// Live and archived jobs by id, filtered, a page at a time.
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>>;

@@ -3,9 +3,10 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::store::{Health, WorkerLock};
+use crate::store::{GateName, Health, WorkerLock};
 use crate::wake::Wake;
 use async_trait::async_trait;
+use windlass_core::gate::Hold;
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{Executor, JobId, Timestamp};
 
@@ -21,6 +22,9 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
 
     /// Pauses or resumes every queue of this name in the tenant, whatever its executor. Returns how many there are.
     async fn pause_queue(&self, tenant: &Tenant, name: &QueueName, paused: bool) -> Result<u64>;
+
+    /// Holds a gate, or ends its hold. Returns whether it was held before.
+    async fn put_hold(&self, name: &GateName, hold: Option<&Hold>) -> Result<bool>;
 
     /// The id that was drawn at random when the store was created.
     async fn installation(&self) -> Result<String>;

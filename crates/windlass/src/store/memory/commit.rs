@@ -2,9 +2,10 @@
 
 use super::super::{Commit, Committed, Reap, Transitioned};
 use super::state::{Line, State};
-use super::{claim, enqueue};
+use super::{claim, enqueue, gates};
 use crate::job::{Job, LeaseId};
 use crate::leases::transition;
+use crate::store::DISCARDED_BY_RULE;
 use crate::tally::Tally;
 use windlass_core::{Attempt, JobId, Next, Timestamp, Transition, verdict};
 
@@ -36,6 +37,7 @@ fn commit_one(state: &mut State, commit: Commit, now: Timestamp) -> Committed {
     state.ledger.entry(job.id).or_default().push(line(&commit));
     state.count(now, commit.queue, &commit.kind, Tally::of(&commit));
     let follow_ups = commit.follow_ups.iter().filter_map(|new| enqueue::store(state, new, now).id()).collect();
+    gates::end(state, &job, &commit, now);
     apply(state, job, commit, now);
     Committed::Applied(follow_ups)
 }
@@ -43,6 +45,9 @@ fn commit_one(state: &mut State, commit: Commit, now: Timestamp) -> Committed {
 fn apply(state: &mut State, mut job: Job, commit: Commit, now: Timestamp) {
     move_to(&mut job, &commit.transition, now);
     state.running.remove(&job.id);
+    if commit.is_discarded() {
+        (job.discarded_at, job.discard_reason) = (Some(now), Some(DISCARDED_BY_RULE.into()));
+    }
     if commit.error_class.is_some() {
         job.error_class = commit.error_class;
         job.error = commit.error;

@@ -4,6 +4,7 @@
 mod claim;
 mod commit;
 mod enqueue;
+mod gates;
 mod operations;
 mod read;
 mod schedule;
@@ -19,12 +20,13 @@ use super::{
 };
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
-use crate::store::{JobLife, KeyedJob, Reads, Registry};
+use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_core::gate::Hold;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
@@ -130,6 +132,12 @@ impl Reads for MemoryStore {
     async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
         Ok(read::holders(&self.state(), ids))
     }
+    async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
+        Ok(gates::parked(&self.state(), ids))
+    }
+    async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
+        Ok(gates::gates(&self.state(), scope, queue, limit, self.now()))
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         Ok(read::attempts(&self.state(), scope, id, limit))
     }
@@ -184,6 +192,10 @@ impl Registry for MemoryStore {
     async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
         settings::touch(&mut self.state(), node, presence, self.now());
         Ok(())
+    }
+    async fn put_hold(&self, name: &GateName, hold: Option<&Hold>) -> Result<bool> {
+        let was_held = gates::put_hold(&mut self.state(), name, hold, self.now());
+        self.ringing(was_held)
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
         let schedule = schedule::add_schedule(&mut self.state(), spec, next_at, self.now());

@@ -110,7 +110,9 @@ fn depth(state: &State, queue: &Queue, now: Timestamp) -> Depth {
             depth.later += 1;
         } else {
             depth.due += 1;
-            depth.oldest_due = [depth.oldest_due, Some(job.due_at)].into_iter().flatten().min();
+            // What a gate keeps back says nothing about the workers.
+            let due_at = Some(job.due_at).filter(|_| !state.gates.is_parked(job.id));
+            depth.oldest_due = [depth.oldest_due, due_at].into_iter().flatten().min();
         }
     }
     let is_dead = |job: &&Job| job.queue_id == queue.id && is_dead_letter(job);

@@ -17,6 +17,7 @@ pub(super) fn put(state: &mut State, key: &SettingKey, value: Option<&str>, now:
         }
         None => drop(state.settings.remove(&place)),
     }
+    state.gates.reopen(now);
 }
 
 pub(super) fn put_of_node(state: &mut State, node: &str, settings: &[NodeSetting], now: Timestamp) {
@@ -26,6 +27,7 @@ pub(super) fn put_of_node(state: &mut State, node: &str, settings: &[NodeSetting
         let setting = Setting { key: key.clone(), value: value.clone(), source, set_at: now };
         state.settings.insert((key.clone(), node.to_owned()), Named { setting, seen_at: now });
     }
+    state.gates.reopen(now);
 }
 
 pub(super) fn touch(state: &mut State, node: &str, presence: Presence, now: Timestamp) {
@@ -42,4 +44,5 @@ pub(super) fn touch(state: &mut State, node: &str, presence: Presence, now: Time
 /// Removes the settings of one node, and of nodes that have not been seen for a while.
 fn forget(state: &mut State, node: &str, now: Timestamp) {
     state.settings.retain(|(_, of), named| of.is_empty() || (of != node && named.seen_at >= now - NODE_FOR));
+    state.gates.reopen(now);
 }

@@ -3,6 +3,7 @@
 use super::super::{
     Alert, Audit, Queue, Schedule, Scope, Session, Setting, SettingKey, Token, WorkerId, WorkerReport, in_force, json,
 };
+use super::gates::GateState;
 use crate::job::{Job, LeaseId, QueueId};
 use crate::random::Random;
 use crate::store::Keep;
@@ -20,7 +21,7 @@ pub(super) struct State {
     last_id: i64,
     /// Live jobs.
     pub live: BTreeMap<JobId, Job>,
-    /// Live jobs that are not running, in claim order.
+    /// Live jobs that are neither running nor parked, in claim order.
     pub waiting: BTreeSet<Place>,
     pub archive: BTreeMap<JobId, Job>,
     /// Attempts of live and archived jobs.
@@ -44,6 +45,7 @@ pub(super) struct State {
     pub paused_at: HashMap<QueueId, Timestamp>,
     /// Until when replays with a rate are due.
     pub paced_until: HashMap<QueueId, Timestamp>,
+    pub gates: GateState,
 }
 
 /// A setting and when its node was last seen.
@@ -103,6 +105,7 @@ impl State {
             counts: Vec::new(),
             paused_at: HashMap::new(),
             paced_until: HashMap::new(),
+            gates: GateState::default(),
         }
     }
 
@@ -123,15 +126,12 @@ impl State {
         &self.queues[index]
     }
 
-    pub(super) fn is_paused(&self, id: QueueId) -> bool {
-        self.queues.iter().any(|q| q.id == id && q.paused)
-    }
-
     /// Stores a live job at its place. Every change of a live job goes through here.
     pub(super) fn put(&mut self, job: Job) {
         if let Some(before) = self.live.get(&job.id) {
             self.waiting.remove(&place(before));
         }
+        self.gates.unpark(job.id);
         if job.state != JobState::Running {
             self.waiting.insert(place(&job));
         }
@@ -143,6 +143,7 @@ impl State {
         if let Some(before) = self.live.remove(&job.id) {
             self.waiting.remove(&place(&before));
         }
+        self.gates.unpark(job.id);
         if let Some(schedule) = job.schedule {
             super::schedule::end_one_shot(self, schedule);
         }
@@ -173,7 +174,7 @@ impl State {
     }
 }
 
-fn place(job: &Job) -> Place {
+pub(super) fn place(job: &Job) -> Place {
     let (priority, due_at, id) = pick::order(job.priority, job.due_at, job.id);
     (job.queue_id, priority, due_at, id)
 }

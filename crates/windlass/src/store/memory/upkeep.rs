@@ -16,6 +16,7 @@ pub(super) fn prune(state: &mut State, now: Timestamp) -> u64 {
     let (live, keys) = (&state.live, &mut state.keys);
     keys.retain(|_, key| key.until.map_or_else(|| live.contains_key(&key.job), |until| until > now));
     state.workers.retain(|_, worker| worker.seen_at >= now - WORKERS_FOR);
+    state.gates.prune(now);
     fold(state, now);
     past.len() as u64
 }

@@ -2,8 +2,8 @@
 
 use super::connection::gather::GATHERED;
 use super::connection::{health, migrate};
-use super::life::{claim, commit, enqueue, leases, names, operations, schedules};
-use super::reads::{depths, read, tallies};
+use super::life::{claim, commit, enqueue, gates, leases, names, operations, schedules};
+use super::reads::{depths, gates as reads_gates, read, tallies};
 use super::upkeep::{expire, prune};
 use super::{PostgresStore, registry};
 use crate::clock::Clock;
@@ -14,10 +14,11 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
     Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{JobLife, KeyedJob, Reads, Registry};
+use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
+use windlass_core::gate::Hold;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
@@ -111,6 +112,12 @@ impl Reads for PostgresStore {
     async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
         read::holders(&self.inner, ids).await
     }
+    async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
+        reads_gates::parked(&self.inner, ids).await
+    }
+    async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
+        reads_gates::gates(&self.inner, scope, queue, limit).await
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         read::attempts(&self.inner, scope, id, limit).await
     }
@@ -153,6 +160,9 @@ impl Registry for PostgresStore {
     }
     async fn stored_settings(&self) -> Result<Vec<Setting>> {
         registry::stored_settings(&self.inner).await
+    }
+    async fn put_hold(&self, name: &GateName, hold: Option<&Hold>) -> Result<bool> {
+        gates::put_hold(&self.inner, name, hold).await.map(|was_held| self.ringing(was_held))
     }
     async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
         registry::put_node_settings(&self.inner, node, settings).await

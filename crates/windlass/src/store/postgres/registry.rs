@@ -72,8 +72,13 @@ pub(super) async fn put_setting(store: &Inner, key: &SettingKey, value: Option<&
         }
         None => store.write(Sql::SettingRemove, &[&scope, &tenant, &name]).await?,
     };
+    reopen(store).await
+}
+
+/// Settings have changed: claims look at everything parked again.
+async fn reopen(store: &Inner) -> Result<(), StoreError> {
     store.remembered.forget();
-    Ok(())
+    store.write(Sql::GatesReopen, &[&store.fixed()]).await.map(drop)
 }
 
 pub(super) async fn put_node_settings(store: &Inner, node: &str, settings: &[NodeSetting]) -> Result<(), StoreError> {
@@ -83,8 +88,7 @@ pub(super) async fn put_node_settings(store: &Inner, node: &str, settings: &[Nod
         lent.conclude(begun, put).await
     })
     .await?;
-    store.remembered.forget();
-    Ok(())
+    reopen(store).await
 }
 
 async fn put_node_settings_on(
@@ -106,7 +110,10 @@ pub(super) async fn touch_node(store: &Inner, node: &str, presence: Presence) ->
     let leaves = presence == Presence::Leaving;
     store.write(Sql::SettingsTouch, &[&store.fixed(), &node, &leaves]).await?;
     if !leaves {
-        store.write(Sql::SettingsForget, &[&store.fixed(), &"", &(NODE_FOR.get() as i64)]).await?;
+        let gone = store.write(Sql::SettingsForget, &[&store.fixed(), &"", &(NODE_FOR.get() as i64)]).await?;
+        if !gone.is_empty() {
+            reopen(store).await?;
+        }
     }
     Ok(())
 }

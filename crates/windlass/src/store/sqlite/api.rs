@@ -3,7 +3,7 @@
 use super::SqliteStore;
 use super::connection::readers::Reader;
 use super::connection::{connect, lock, migrate};
-use super::life::{claim, commit, enqueue, expire, leases, operations, schedule};
+use super::life::{claim, commit, enqueue, expire, gates, leases, operations, schedule};
 use super::reads::settings;
 use super::upkeep::{health, prune};
 use crate::clock::Clock;
@@ -14,11 +14,12 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
     Setting, SettingKey, Steps, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{JobLife, KeyedJob, Reads, Registry};
+use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
 use std::sync::PoisonError;
+use windlass_core::gate::Hold;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
@@ -119,6 +120,14 @@ impl Reads for SqliteStore {
         let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
         self.read(move |reader| reader.holders(&ids)).await
     }
+    async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
+        let ids = ids.to_vec();
+        self.read(move |reader| reader.parked(&ids)).await
+    }
+    async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
+        let (scope, queue, now) = (scope.clone(), queue.cloned(), self.clock.now());
+        self.read(move |reader| reader.gates(&scope, queue.as_ref(), limit, now)).await
+    }
     async fn attempts(&self, scope: &Scope, id: JobId, limit: u32) -> Result<Vec<Attempt>> {
         let scope = scope.clone();
         self.read(move |reader| reader.attempts(&scope, id, limit)).await
@@ -171,6 +180,10 @@ impl Registry for SqliteStore {
     }
     async fn stored_settings(&self) -> Result<Vec<Setting>> {
         self.read(Reader::stored_settings).await
+    }
+    async fn put_hold(&self, name: &GateName, hold: Option<&Hold>) -> Result<bool> {
+        let (name, hold) = (name.clone(), hold.cloned());
+        self.write(move |tx| gates::put_hold(tx, &name, hold.as_ref())).await
     }
     async fn put_node_settings(&self, node: &str, settings: &[NodeSetting]) -> Result<()> {
         let (node, settings) = (node.to_owned(), settings.to_vec());

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass::Clock;
+use windlass::core::gate::Hold;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Next, Reason, State, Status, Timestamp};
 use windlass::low_level::job::{ClaimedJob, HttpCall, Job, LeaseId, NewJob};

@@ -80,7 +80,7 @@ impl Known {
         let cap = policy.max_delay.unwrap_or(Millis::MAX);
         let longest = match close.transition.why {
             Why::RetryAfter { .. } => cap + policy.max_retry_after,
-            Why::RetryIn { .. } => Millis::MAX,
+            Why::RetryIn { .. } | Why::RuleRetry { .. } | Why::Rule { .. } | Why::Probe => Millis::MAX,
             Why::Backoff { .. }
             | Why::Succeeded
             | Why::Snoozed

@@ -6,6 +6,7 @@ use crate::watch::record::Record;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass::Clock;
+use windlass::core::gate::Hold;
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::{Attempt, Executor, JobId, Millis, Timestamp};
 use windlass::low_level::job::{ClaimedJob, Job, LeaseId, NewJob};

@@ -1,19 +1,21 @@
 //! Claim: due jobs leave `waiting` and run under new leases, in one statement.
 
-use crate::job::ClaimedJob;
+use crate::job::{ClaimedJob, QueueId};
 use crate::store::json::webhook_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::frontier::Start;
-use crate::store::postgres::life::{claim_kinds, names};
+use crate::store::postgres::life::gates::Gated;
+use crate::store::postgres::life::{claim_kinds, gated_claim, gates, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
-use crate::store::{Claim, Claimed, Leases, Share, StoreError};
+use crate::store::{Claim, Claimed, Kinds, Leases, Share, StoreError};
 use futures_util::join;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use windlass_core::pick::{Candidate, Pick, Picker, order};
 use windlass_core::{Delivery, JobId, Priority, Timestamp};
 
@@ -21,8 +23,12 @@ pub(in crate::store::postgres) async fn claim(store: &Inner, claim: &Claim) -> R
     if claim.shares.is_empty() || claim.limit == 0 {
         return Ok(Claimed::default());
     }
+    let gated = gates::gated(store, claim.shares.iter().map(|share| share.queue)).await?;
     if let Some(kinds) = &claim.kinds {
-        return again(|| claim_kinds::claim_once(store, claim, kinds)).await;
+        return claim_of_kinds(store, claim, kinds, &gated).await;
+    }
+    if !gated.is_empty() {
+        return again(|| claim_gated(store, claim, &gated)).await;
     }
     let start = store.frontier.start(&claim.shares, &store.clock);
     let began = store.clock.monotonic();
@@ -87,6 +93,74 @@ pub(super) async fn claimed(
     Ok(jobs)
 }
 
+/// A claim of some kinds. Gated queues are claimed from after the others, under the leases that are left.
+async fn claim_of_kinds(
+    store: &Inner,
+    claim: &Claim,
+    kinds: &Kinds,
+    gated: &HashMap<QueueId, Gated>,
+) -> Result<Claimed, StoreError> {
+    if gated.is_empty() {
+        return again(|| claim_kinds::claim_once(store, claim, kinds)).await;
+    }
+    let (limited, open): (Vec<Share>, Vec<Share>) = claim.shares.iter().partition(|s| gated.contains_key(&s.queue));
+    let mut first = Claimed::default();
+    if !open.is_empty() {
+        let open = Claim { shares: open, ..claim.clone() };
+        first = again(|| claim_kinds::claim_once(store, &open, kinds)).await?;
+    }
+    let Some(rest) = rest_of(claim, limited, first.jobs.len()) else { return Ok(first) };
+    match again(|| claim_gated(store, &rest, gated)).await {
+        Ok(second) => {
+            first.jobs.extend(second.jobs);
+            first.next_due = [first.next_due, second.next_due].into_iter().flatten().min();
+            Ok(first)
+        }
+        // The first jobs are claimed: whoever asks what happened finds them too.
+        Err(error @ StoreError::Unknown(_)) => Err(error),
+        Err(error) if first.jobs.is_empty() => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "jobs of limited queues could not be claimed");
+            Ok(first)
+        }
+    }
+}
+
+/// The same claim of these shares after so many jobs were taken; `None` if nothing more can be.
+fn rest_of(claim: &Claim, shares: Vec<Share>, taken: usize) -> Option<Claim> {
+    let leases = match &claim.leases {
+        Leases::Each(leases) => Leases::Each(leases.get(taken..)?.to_vec()),
+        // A lease is written once.
+        Leases::Shared(_) if taken > 0 => return None,
+        Leases::Shared(lease) => Leases::Shared(*lease),
+    };
+    let limit = claim.limit.saturating_sub(taken as u32);
+    (limit > 0).then(|| Claim { shares, leases, limit, ..claim.clone() })
+}
+
+/// A claim that takes from gated queues too.
+async fn claim_gated(store: &Inner, claim: &Claim, gated: &HashMap<QueueId, Gated>) -> Result<Claimed, StoreError> {
+    let lent = store.pool.get().await?;
+    let (begun, claimed) = join!(lent.begin(), claim_gated_on(store, On::Own(&lent), claim, gated));
+    lent.conclude(begun, claimed).await
+}
+
+async fn claim_gated_on(
+    store: &Inner,
+    on: On<'_>,
+    claim: &Claim,
+    gated: &HashMap<QueueId, Gated>,
+) -> Result<Claimed, StoreError> {
+    let asked = Asked::new(claim);
+    let now = store.now_on(on).await?;
+    store.clock.follow(now);
+    let taken = gated_claim::claim(store, on, claim, &asked, gated, now).await?;
+    let mut jobs = claimed(store, on, claim, taken.rows).await?;
+    gates::mark_probes(on, &mut jobs).await?;
+    let next_due = next_due(on, claim, &jobs, now).await?;
+    Ok(Claimed { jobs, next_due: [next_due, taken.next].into_iter().flatten().min() })
+}
+
 /// Suspects, or at-most-once jobs beyond the free slots, are among the due jobs. So all candidates are read and picked
 /// in order.
 async fn claim_walking(on: On<'_>, claim: &Claim, asked: &Asked<'_>, now: Timestamp) -> Result<Vec<Row>, StoreError> {
@@ -95,7 +169,7 @@ async fn claim_walking(on: On<'_>, claim: &Claim, asked: &Asked<'_>, now: Timest
     let rows = on.query(Sql::ClaimPick, params).await?;
     let mut due: Vec<Due> = rows.iter().map(Due::read).collect::<Result<_, _>>()?;
     due.sort_by_key(Due::key);
-    asked.take(on, now, &picked(claim, &due).ids).await
+    asked.take(on, now, &picked(claim, &due.iter()).ids).await
 }
 
 /// Stores the policy and webhook of jobs that came by the SQL function and are claimed for the first time.
@@ -136,7 +210,7 @@ pub(super) struct Asked<'a> {
     pub(super) slots: Vec<i64>,
     pub(super) ahead: Vec<i64>,
     pub(super) limit: i64,
-    suspects: i64,
+    pub(super) suspects: i64,
     worker: &'a str,
     length: i64,
     leases: Vec<i64>,
@@ -146,9 +220,14 @@ pub(super) struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// Takes these locked jobs, in this order.
     pub(super) async fn take(&self, on: On<'_>, now: i64, ids: &[i64]) -> Result<Vec<Row>, StoreError> {
-        let lease = |nth| if self.is_shared { self.leases.first() } else { self.leases.get(nth) };
-        let leases: Vec<i64> = (0..ids.len()).filter_map(lease).copied().collect();
+        let leases = self.leases(ids.len());
         on.query(Sql::ClaimTake, &[&now, &ids, &leases, &self.worker, &self.length]).await
+    }
+
+    /// The leases of the first so many jobs.
+    pub(super) fn leases(&self, count: usize) -> Vec<i64> {
+        let lease = |nth| if self.is_shared { self.leases.first() } else { self.leases.get(nth) };
+        (0..count).filter_map(lease).copied().collect()
     }
 
     pub(super) fn new(claim: &'a Claim) -> Self {
@@ -180,7 +259,7 @@ pub(super) struct Due {
     pub(super) id: JobId,
     pub(super) priority: Priority,
     pub(super) due_at: Timestamp,
-    candidate: Candidate,
+    pub(super) candidate: Candidate,
 }
 
 impl Due {
@@ -189,11 +268,16 @@ impl Due {
     }
 
     pub(super) fn read(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self { share: Columns::new(row).get("share")?, ..Self::read_gated(row)? })
+    }
+
+    /// The same from a row of one queue.
+    pub(super) fn read_gated(row: &Row) -> Result<Self, StoreError> {
         let c = Columns::new(row);
         let rank: i16 = c.get("priority")?;
         let delivery = if c.get("at_most_once")? { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
         Ok(Self {
-            share: c.get("share")?,
+            share: 0,
             id: JobId(c.get("id")?),
             priority: Priority::from_rank(rank.into())
                 .ok_or_else(|| StoreError::corrupt("job", "priorities are -2..=2"))?,
@@ -226,12 +310,12 @@ pub(super) struct Picked {
 }
 
 /// What a claim takes of due jobs in order.
-pub(super) fn picked<'d>(claim: &Claim, due: impl IntoIterator<Item = &'d Due> + Clone) -> Picked {
+pub(super) fn picked<'d>(claim: &Claim, due: &(impl Iterator<Item = &'d Due> + Clone)) -> Picked {
     let mut picked = Picked::default();
     let mut picker = Picker::new(claim.limit, claim.suspects);
     for (share, place) in claim.shares.iter().zip(1..) {
         picker.next_queue(share.slots, share.ahead);
-        for job in due.clone().into_iter().filter(|job| job.share == place) {
+        for job in due.clone().filter(|job| job.share == place) {
             match picker.pick(job.candidate) {
                 Pick::Take => picked.ids.push(job.id.0),
                 Pick::PassOver => {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use windlass_core::{Priority, Timestamp};
 
 /// Priorities of a queue, each of which is read in one order.
-const LEVELS: i64 = Priority::HIGHEST_FIRST.len() as i64;
+pub(super) const LEVELS: i64 = Priority::HIGHEST_FIRST.len() as i64;
 
 pub(super) async fn claim_once(store: &Inner, claim: &Claim, kinds: &Kinds) -> Result<Claimed, StoreError> {
     let lent = store.pool.get().await?;
@@ -29,7 +29,7 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, kinds: &Kinds) -> Re
     // Where jobs must be skipped, others may be due after those found, so it looks again for the others alone.
     let (ids, now) = loop {
         let now = search.find(store, on, &asked, (with_suspects, with_at_most_once), &mut due).await?;
-        let picked = picked(claim, due.values());
+        let picked = picked(claim, &due.values());
         let is_done = !(with_suspects && picked.skipped_suspects || with_at_most_once && picked.skipped_at_most_once);
         if is_done {
             break (picked.ids, now);
@@ -137,6 +137,6 @@ impl<'c> Search<'c> {
 }
 
 /// The number of a queue's priority, counted from 1 for the highest.
-const fn lane(share: &Share, place: i64) -> i64 {
+pub(super) const fn lane(share: &Share, place: i64) -> i64 {
     share.queue.0 * LEVELS + place - 1
 }

@@ -6,6 +6,7 @@ use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
 use crate::store::postgres::life::enqueue;
 use crate::store::postgres::life::fence::{Fence, Held};
+use crate::store::postgres::life::gates;
 use crate::store::postgres::life::moves::{self, Moved};
 use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::life::transitions::Endings;
@@ -13,7 +14,7 @@ use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::at;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::upkeep::retention;
-use crate::store::{Commit, Committed, Keep, StoreError};
+use crate::store::{Commit, Committed, DISCARDED_BY_RULE, Keep, StoreError};
 use crate::tally::{Tallies, Tally};
 use futures_util::future::{try_join, try_join5};
 use futures_util::join;
@@ -62,6 +63,13 @@ pub(in crate::store::postgres) async fn apply(
     for round in rounds(commits) {
         let batch = Batch { commits, numbers, firsts: &firsts, round: &round, fence: &fence };
         apply_round(store, on, &batch, &mut results).await?;
+    }
+    let is_applied = |result: &Option<Committed>| matches!(result, Some(Committed::Applied(_)));
+    let applied: Vec<&Commit> =
+        results.iter().zip(commits).filter(|(result, _)| is_applied(result)).map(|(_, commit)| commit).collect();
+    if gates::end(store, on, &applied, fence.has_passes).await? {
+        store.wake.ring();
+        store.news.notify_one();
     }
     // A job that must be decided again still runs under its lease: without it, nobody would notice that its worker
     // died.
@@ -122,7 +130,22 @@ async fn after_finish(store: &Inner, on: On<'_>, batch: &Batch<'_>, moved: &Move
         let ids: Vec<i64> = batch.finishing().filter(is_moved).map(|commit| commit.job.0).collect();
         end_one_shots(on, &ids).await?;
     }
-    forget(store, on, &moved.dropped, &moved.dropped_dead).await
+    forget(store, on, &moved.dropped, &moved.dropped_dead).await?;
+    let is_kept = |commit: &&Commit| moved.ids.contains(&commit.job.0) && !moved.dropped.contains(&commit.job.0);
+    let discarded: Vec<&Commit> = batch.finishing().filter(|c| c.is_discarded()).filter(is_kept).collect();
+    discard(store, on, &discarded).await
+}
+
+/// Failed jobs that an error rule discards.
+async fn discard(store: &Inner, on: On<'_>, commits: &[&Commit]) -> Result<(), StoreError> {
+    if commits.is_empty() {
+        return Ok(());
+    }
+    let now = store.now_on(on).await?.as_millis();
+    let ids: Vec<i64> = commits.iter().map(|commit| commit.job.0).collect();
+    let queues: Vec<i64> = commits.iter().map(|commit| commit.queue.0).collect();
+    on.query(Sql::Discard, &[&now, &ids, &DISCARDED_BY_RULE]).await?;
+    count_undead(store, on, &queues).await
 }
 
 /// Deletes finished jobs that are not kept. `dead` has the queue of each that failed.

@@ -15,6 +15,8 @@ pub(in crate::store::postgres) struct Fence {
     leases: HashMap<i64, Lease>,
     /// Whether a schedule waits for the end of its only run.
     pub(in crate::store::postgres) has_spent: bool,
+    /// Whether a job under these leases has passed gates.
+    pub(in crate::store::postgres) has_passes: bool,
 }
 
 /// A job that runs under a lease, and what its row said when it waited. `None`: as it was stored.
@@ -57,6 +59,7 @@ impl Fence {
         for row in &rows {
             let c = Columns::new(row);
             fence.has_spent = c.get("has_spent")?;
+            fence.has_passes |= c.get::<bool>("has_passes")?;
             fence.leases.insert(c.get("id")?, Lease::read(row)?);
         }
         Ok(fence)

@@ -5,7 +5,7 @@ use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::life::{commit, names};
+use crate::store::postgres::life::{commit, gates, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
@@ -19,7 +19,9 @@ pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) 
     again(|| async {
         let lent = store.pool.get().await?;
         let rows = lent.query(Sql::Held, &[&ids]).await?;
-        names::claimed_in(store, On::Own(&lent), &rows).await
+        let mut jobs = names::claimed_in(store, On::Own(&lent), &rows).await?;
+        gates::mark_probes(On::Own(&lent), &mut jobs).await?;
+        Ok(jobs)
     })
     .await
 }

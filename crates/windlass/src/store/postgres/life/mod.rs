@@ -6,6 +6,8 @@ pub(super) mod commit;
 pub(super) mod enqueue;
 pub(super) mod fence;
 pub(super) mod frontier;
+pub(super) mod gated_claim;
+pub(super) mod gates;
 pub(super) mod keys;
 pub(super) mod leases;
 pub(super) mod moves;

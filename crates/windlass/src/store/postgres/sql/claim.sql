@@ -73,7 +73,7 @@ due AS MATERIALIZED (
             FROM {schema}.waiting w
             WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now
               AND (w.due_at, w.id) >= (($11::bigint[])[(t.share - 1) * 5 + level.place], ($12::bigint[])[(t.share - 1) * 5 + level.place])
-              AND (w.crashes IS NULL OR w.crashes = 0)
+              AND w.gate_id IS NULL AND (w.crashes IS NULL OR w.crashes = 0)
               AND (w.start_by IS NULL OR w.start_by > t.now)
             ORDER BY w.due_at, w.id
             LIMIT t.wanted
@@ -128,7 +128,7 @@ CROSS JOIN LATERAL (
         SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
         FROM {schema}.waiting w
         WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
-          AND (w.crashes IS NULL OR w.crashes = 0)
+          AND w.gate_id IS NULL AND (w.crashes IS NULL OR w.crashes = 0)
           AND (w.start_by IS NULL OR w.start_by > $1::bigint)
         ORDER BY w.due_at, w.id
         LIMIT t.wanted
@@ -140,7 +140,7 @@ CROSS JOIN LATERAL (
         SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
         FROM {schema}.waiting w
         WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
-          AND (w.crashes IS NULL OR w.crashes = 0) AND NOT w.at_most_once
+          AND w.gate_id IS NULL AND (w.crashes IS NULL OR w.crashes = 0) AND NOT w.at_most_once
           AND (w.start_by IS NULL OR w.start_by > $1::bigint)
         ORDER BY w.due_at, w.id
         LIMIT t.wanted
@@ -152,7 +152,7 @@ CROSS JOIN LATERAL (
         SELECT w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes
         FROM {schema}.waiting w
         WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
-          AND w.crashes > 0
+          AND w.gate_id IS NULL AND w.crashes > 0
           AND (w.start_by IS NULL OR w.start_by > $1::bigint)
         ORDER BY w.due_at, w.id
         LIMIT least(t.wanted, $5::bigint)
@@ -181,7 +181,7 @@ LEFT JOIN (
         FROM (
             SELECT a.due_at, a.id
             FROM {schema}.waiting a
-            WHERE a.queue_id = t.queue_id AND a.priority = level.priority AND a.due_at <= t.now
+            WHERE a.queue_id = t.queue_id AND a.priority = level.priority AND a.due_at <= t.now AND a.gate_id IS NULL
               AND (a.due_at, a.id) >= (($8::bigint[])[(t.share - 1) * 5 + level.place], ($9::bigint[])[(t.share - 1) * 5 + level.place])
             ORDER BY a.due_at, a.id
             LIMIT $7::bigint
@@ -189,7 +189,7 @@ LEFT JOIN (
         JOIN {schema}.jobs j ON j.id = ANY (ARRAY[s.id]) AND j.kind = ANY ($6::text[])
         JOIN {schema}.waiting w ON w.id = ANY (ARRAY[s.id])
         -- Checked again on the locked row, which may have changed meanwhile.
-        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now
+        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now AND w.gate_id IS NULL
           AND ($10::boolean OR w.crashes IS NULL OR w.crashes = 0) AND ($11::boolean OR NOT w.at_most_once)
           AND (w.start_by IS NULL OR w.start_by > t.now)
         ORDER BY s.due_at, s.id
@@ -207,7 +207,7 @@ CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (
 CROSS JOIN LATERAL (
     SELECT w.due_at, w.id
     FROM {schema}.waiting w
-    WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
+    WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint AND w.gate_id IS NULL
       AND (w.due_at, w.id) >= (($4::bigint[])[(t.share - 1) * 5 + level.place], ($5::bigint[])[(t.share - 1) * 5 + level.place])
     ORDER BY w.due_at, w.id
     OFFSET $3::bigint
@@ -236,7 +236,7 @@ CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
     SELECT w.due_at
     FROM {schema}.waiting w
-    WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at > $1::bigint
+    WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at > $1::bigint AND w.gate_id IS NULL
     ORDER BY w.due_at, w.id
     LIMIT 1
 ) d

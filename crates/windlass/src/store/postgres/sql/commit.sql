@@ -2,7 +2,8 @@
 -- What leases hold, locked so that nobody reaps them or cancels their jobs until this transaction ends. A job of theirs
 -- runs if its attempt has not ended. Also whether a schedule waits for the end of its only run.
 SELECT l.id, l.claimed_at, l.job_ids, l.attempts, l.replays, l.previous_delays, l.first_attempts_at, l.dues_at, l.priorities, l.cancels,
-       EXISTS (SELECT FROM {schema}.schedules s WHERE s.one_shot AND s.next_at IS NULL) AS has_spent
+       EXISTS (SELECT FROM {schema}.schedules s WHERE s.one_shot AND s.next_at IS NULL) AS has_spent,
+       EXISTS (SELECT FROM {schema}.passes p WHERE p.lease_id = l.id) AS has_passes
 FROM {schema}.leases l
 WHERE l.id = ANY ($1::bigint[])
 ORDER BY l.id

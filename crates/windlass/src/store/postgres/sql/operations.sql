@@ -27,7 +27,7 @@ WHERE l.id = ANY (ARRAY[i.lease_id])
 
 -- name: run_now
 -- Waiting jobs become due at these times.
-UPDATE {schema}.waiting w SET due_at = i.due_at, attempt = coalesce(w.attempt, 0)
+UPDATE {schema}.waiting w SET due_at = i.due_at, attempt = coalesce(w.attempt, 0), gate_id = NULL
 FROM unnest($1::bigint[], $2::bigint[]) AS i (id, due_at)
 WHERE w.id = ANY (ARRAY[i.id])
 
@@ -70,7 +70,7 @@ RETURNING job_id
 -- name: amend
 -- Changes a waiting job.
 UPDATE {schema}.waiting
-SET priority = $2::smallint, due_at = $3::bigint, attempt = coalesce(attempt, 0)
+SET priority = $2::smallint, due_at = $3::bigint, attempt = coalesce(attempt, 0), gate_id = NULL
 WHERE id = $1::bigint
 RETURNING id
 

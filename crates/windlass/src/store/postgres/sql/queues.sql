@@ -50,12 +50,13 @@ LEFT JOIN LATERAL (
     CROSS JOIN LATERAL (
         SELECT count(*) AS jobs
         FROM (SELECT FROM {schema}.waiting w
-              WHERE w.queue_id = s.queue_id AND w.priority = level.priority AND w.due_at > clock.now LIMIT $3::bigint) w
+              WHERE w.queue_id = s.queue_id AND w.priority = level.priority AND w.due_at > clock.now AND w.gate_id IS NULL
+              LIMIT $3::bigint) w
     ) later
     LEFT JOIN LATERAL (
         SELECT w.due_at
         FROM {schema}.waiting w
-        WHERE w.queue_id = s.queue_id AND w.priority = level.priority AND w.due_at <= clock.now
+        WHERE w.queue_id = s.queue_id AND w.priority = level.priority AND w.due_at <= clock.now AND w.gate_id IS NULL
         ORDER BY w.due_at, w.id
         LIMIT 1
     ) oldest ON true
@@ -63,14 +64,21 @@ LEFT JOIN LATERAL (
 ORDER BY s.queue_id
 
 -- name: depth_due
--- Waiting jobs of these queues that are due at a moment: along the claim index, up to $3 of each priority.
+-- Waiting jobs of these queues that are due at a moment: along the claim index, up to $3 of each priority, and up to $3
+-- parked ones, which are due.
 SELECT q.id AS queue_id, sum(due.jobs)::bigint AS jobs, bool_or(due.jobs >= $3::bigint) AS is_many
 FROM unnest($2::bigint[]) AS q (id)
-CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
-    SELECT count(*) AS jobs
-    FROM (SELECT FROM {schema}.waiting w
-          WHERE w.queue_id = q.id AND w.priority = level.priority AND w.due_at <= $1::bigint LIMIT $3::bigint) w
+    SELECT here.jobs
+    FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS jobs
+        FROM (SELECT FROM {schema}.waiting w
+              WHERE w.queue_id = q.id AND w.priority = level.priority AND w.due_at <= $1::bigint AND w.gate_id IS NULL
+              LIMIT $3::bigint) w
+    ) here
+    UNION ALL
+    SELECT count(*) FROM (SELECT FROM {schema}.waiting w WHERE w.queue_id = q.id AND w.gate_id IS NOT NULL LIMIT $3::bigint) w
 ) due
 GROUP BY q.id
 
@@ -82,7 +90,8 @@ CROSS JOIN unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) AS level (priority)
 CROSS JOIN LATERAL (
     SELECT count(*) AS jobs
     FROM (SELECT FROM {schema}.waiting w
-          WHERE w.queue_id = q.id AND w.priority = level.priority AND w.due_at > $1::bigint LIMIT $3::bigint) w
+          WHERE w.queue_id = q.id AND w.priority = level.priority AND w.due_at > $1::bigint AND w.gate_id IS NULL
+          LIMIT $3::bigint) w
 ) later
 GROUP BY q.id
 

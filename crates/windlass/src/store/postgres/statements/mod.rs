@@ -19,6 +19,7 @@ files!(
     "claim",
     "commit",
     "leases",
+    "gates",
     "operations",
     "jobs",
     "attempts",
@@ -71,6 +72,14 @@ statements! {
             Holders = "holders",
             Renew = "renew", RenewCancels = "renew_cancels", Held = "held",
             ReapExpired = "reap_expired", ReapWorker = "reap_worker",
+        }
+        "gates" {
+            GateQueues = "gate_queues", GateClaimLock = "gate_claim_lock", GatedDue = "gated_due", GatedParked = "gated_parked",
+            GatesLock = "gates_lock", GatesLockIds = "gates_lock_ids", GatesAdd = "gates_add", GatesPut = "gates_put",
+            GatesNext = "gates_next", GatesReopen = "gates_reopen", GatesListed = "gates_listed", GatesShut = "gates_shut",
+            GatesParked = "gates_parked", GatesOld = "gates_old", GatesRemove = "gates_remove", Park = "park", Parked = "parked",
+            PassesPut = "passes_put", PassesEnd = "passes_end", Probes = "probes",
+            QueuePaused = "queue_paused",
         }
         "operations" {
             WaitingLock = "waiting_lock", RunningLock = "running_lock", ArchivedLock = "archived_lock",

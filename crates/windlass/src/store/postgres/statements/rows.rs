@@ -88,7 +88,8 @@ pub(in crate::store::postgres) fn job(row: &Row, known: &Known) -> Result<Job, S
 
 /// A running job, from a row that begins with the columns of one.
 pub(in crate::store::postgres) fn claimed(row: &Row, known: &Known) -> Result<ClaimedJob, StoreError> {
-    Ok(ClaimedJob { job: job(row, known)?, lease: LeaseId(Columns::new(row).get(JobColumn::LeaseId)?) })
+    let lease = LeaseId(Columns::new(row).get(JobColumn::LeaseId)?);
+    Ok(ClaimedJob { job: job(row, known)?, lease, is_probe: false })
 }
 
 fn policy(row: &Row, known: &Known) -> Result<Option<Arc<Policy>>, StoreError> {

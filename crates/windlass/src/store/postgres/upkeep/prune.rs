@@ -3,6 +3,7 @@
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::life::gates;
 use crate::store::postgres::registry;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::only;
@@ -17,6 +18,8 @@ use windlass_core::{Millis, State, Timestamp};
 const BATCH: i64 = 2000;
 /// How long one prune goes on deleting. The rest is left to the next one.
 const AT_MOST: Millis = Millis::from_secs(10);
+/// Idle gates are kept this long, so that busy keys are not added again and again.
+const IDLE_FOR: Millis = Millis::from_secs(60);
 const FINISHED: [State; 3] = [State::Succeeded, State::Cancelled, State::Failed];
 
 pub(in crate::store::postgres) async fn prune(store: &Inner) -> Result<u64, StoreError> {
@@ -70,12 +73,27 @@ async fn sweep(store: &Inner, now: Timestamp) -> Result<(), StoreError> {
         let work = async {
             lent.query(Sql::PruneKeys, &[&store.fixed(), &BATCH]).await?;
             lent.query(Sql::PruneWorkers, &[&workers_before]).await?;
+            prune_gates(store, On::Own(&lent), now).await?;
             fold::fold_all(store, On::Own(&lent), now).await
         };
         let (begun, swept) = join!(lent.begin(), work);
         lent.conclude(begun, swept).await.map(drop)
     })
     .await
+}
+
+/// Removes gates that hold nothing.
+async fn prune_gates(store: &Inner, on: On<'_>, now: Timestamp) -> Result<(), StoreError> {
+    let rows = on.query(Sql::GatesOld, &[&store.fixed(), &(IDLE_FOR.get() as i64), &BATCH]).await?;
+    let mut idle = Vec::new();
+    for row in &rows {
+        let (id, _, gate) = gates::read(row)?;
+        idle.extend(gate.is_idle(now).then_some(id));
+    }
+    if !idle.is_empty() {
+        on.query(Sql::GatesRemove, &[&idle]).await?;
+    }
+    Ok(())
 }
 
 fn span(keep: Keep) -> Option<i64> {

@@ -27,6 +27,7 @@ pub(in crate::store::sqlite) const FILES: &[(&str, &str)] = &[
     ("claim.sql", include_str!("../sql/claim.sql")),
     ("commit.sql", include_str!("../sql/commit.sql")),
     ("leases.sql", include_str!("../sql/leases.sql")),
+    ("gates.sql", include_str!("../sql/gates.sql")),
     ("operations.sql", include_str!("../sql/operations.sql")),
     ("jobs.sql", include_str!("../sql/jobs.sql")),
     ("attempts.sql", include_str!("../sql/attempts.sql")),

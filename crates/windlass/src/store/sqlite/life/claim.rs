@@ -6,7 +6,7 @@ use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
 use crate::store::sqlite::life::enqueue::millis;
-use crate::store::sqlite::life::leases;
+use crate::store::sqlite::life::{gates, leases};
 use crate::store::sqlite::reads::columns::{due, front, looked};
 use crate::store::sqlite::reads::rows;
 use crate::store::{Claim, Kinds, Leases, Share, StoreError, passed_over};
@@ -21,21 +21,26 @@ const LANES: i64 = 20;
 
 /// A lane, by its place among the queue's twenty: see the column `lane`.
 #[derive(Debug, Clone, Copy)]
-struct Level(i64);
+pub(super) struct Level(i64);
 
 impl Level {
+    /// The place of a lane of this queue.
+    pub(super) const fn of(lane: i64) -> Self {
+        Self(lane % LANES)
+    }
+
     /// Lanes of one priority have the same one.
-    const fn priority(self) -> i64 {
+    pub(super) const fn priority(self) -> i64 {
         self.0 / 4
     }
 
     /// What its jobs have in common.
-    const fn candidate(self) -> Candidate {
+    pub(super) const fn candidate(self) -> Candidate {
         let delivery = if self.0 % 4 >= 2 { Delivery::AtMostOnce } else { Delivery::AtLeastOnce };
         Candidate { delivery, is_suspect: self.0 % 2 == 1 }
     }
 
-    const fn lane(self, queue: QueueId) -> i64 {
+    pub(super) const fn lane(self, queue: QueueId) -> i64 {
         queue.0 * LANES + self.0
     }
 }
@@ -49,7 +54,17 @@ pub(in crate::store::sqlite) fn lane(queue: QueueId, priority: Priority, deliver
 
 /// The queue of a lane.
 pub(in crate::store::sqlite) const fn queue_of(lane: i64) -> QueueId {
-    QueueId(lane / LANES)
+    QueueId(if lane < 0 { -lane } else { lane / LANES })
+}
+
+/// The lane under which a queue's parked jobs are counted.
+pub(in crate::store::sqlite) const fn parked_lane(queue: QueueId) -> i64 {
+    -queue.0
+}
+
+/// The lanes of a queue: the first, and the one after the last.
+pub(super) const fn lanes_of(queue: QueueId) -> (i64, i64) {
+    (queue.0 * LANES, (queue.0 + 1) * LANES)
 }
 
 /// The lane in which a job of this lane waits after so many crashes in a row.
@@ -59,18 +74,18 @@ pub(in crate::store::sqlite) fn lane_after(lane: i64, crashes: u32) -> i64 {
 
 /// The columns of a due job that its lane has.
 #[derive(Debug, Clone, Copy)]
-struct Due {
-    level: Level,
-    due_at: i64,
-    id: JobId,
+pub(super) struct Due {
+    pub(super) level: Level,
+    pub(super) due_at: i64,
+    pub(super) id: JobId,
 }
 
 /// A lane in which jobs wait.
 #[derive(Debug, Clone, Copy)]
-struct Front {
-    level: Level,
+pub(super) struct Front {
+    pub(super) level: Level,
     /// When its first job is due.
-    due_at: i64,
+    pub(super) due_at: i64,
 }
 
 /// What a claim took.
@@ -88,7 +103,7 @@ const MAX_READ: usize = 64;
 
 /// Which due jobs a claim may take.
 #[derive(Debug, Clone, Copy)]
-enum Eligible<'c> {
+pub(super) enum Eligible<'c> {
     All,
     /// Those whose latest start has not passed.
     InTime,
@@ -109,21 +124,32 @@ pub(in crate::store::sqlite) fn claim(
         None => Eligible::All,
     };
     let paused = paused(tx)?;
+    let has_gates = gates::any(tx)?;
     for share in claim.shares.iter().filter(|share| !paused.contains(&share.queue.0)) {
-        picker.next_queue(share.slots, share.ahead);
         let lanes = lanes(tx, share.queue)?;
-        let from_share = take_share(tx, share, &lanes, &mut picker, eligible)?;
-        for job in from_share.jobs {
+        let (ids, next) = match gates::flow_of(tx, share.queue, has_gates)? {
+            Some(flow) => gates::take_share(tx, share, &flow, &lanes, &mut picker, eligible)?,
+            None => {
+                picker.next_queue(share.slots, share.ahead);
+                let from_share = take_share(tx, share, &lanes, &mut picker, eligible)?;
+                let next = match (picker.is_filled(), from_share.has_more) {
+                    (true, _) => None,
+                    (false, true) => Some(tx.now),
+                    (false, false) => next_due(tx, share.queue, &lanes)?,
+                };
+                (from_share.jobs.iter().map(|job| job.id).collect::<Vec<JobId>>(), next)
+            }
+        };
+        for id in ids {
             let lease = match &claim.leases {
                 Leases::Shared(lease) => *lease,
                 Leases::Each(leases) => *leases
                     .get(taken.jobs.len())
                     .ok_or_else(|| StoreError::Invalid("a claim must have a lease for each job".into()))?,
             };
-            taken.jobs.push((job.id, lease));
+            taken.jobs.push((id, lease));
         }
         if !picker.is_filled() {
-            let next = if from_share.has_more { Some(tx.now) } else { next_due(tx, share.queue, &lanes)? };
             taken.next_due = [taken.next_due, next].into_iter().flatten().min();
         }
     }
@@ -148,10 +174,10 @@ fn paused(tx: &Tx<'_>) -> Result<HashSet<i64>, StoreError> {
 
 /// Jobs taken from one queue.
 #[derive(Debug, Default)]
-struct FromShare {
-    jobs: Vec<Due>,
+pub(super) struct FromShare {
+    pub(super) jobs: Vec<Due>,
     /// Whether there are due jobs that the claim did not look at.
-    has_more: bool,
+    pub(super) has_more: bool,
 }
 
 /// Takes a queue's share of due jobs; they stop waiting.
@@ -190,26 +216,33 @@ fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], eligible: Eligible<'_>) -> Resul
         Eligible::All => {
             tx.conn.prepare_cached(sql!("claim.sql", "claim_take"))?.execute([lane, last.due_at, last.id.0])?
         }
-        Eligible::InTime => {
-            let ids = list(taken.iter().map(|due| due.id));
-            let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_listed"))?;
-            leave.execute(params![lane, last.due_at, last.id.0, ids])?
-        }
+        Eligible::InTime => leave_listed(tx, lane, taken)?,
         // Any number of jobs may lie before them.
-        Eligible::Kinds(..) => {
-            let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_one"))?;
-            let mut count = 0;
-            for due in taken {
-                count += leave.execute([lane, due.due_at, due.id.0])?;
-            }
-            count
-        }
+        Eligible::Kinds(..) => leave_each(tx, lane, taken)?,
     };
     if count == taken.len() {
         Ok(())
     } else {
         Err(StoreError::corrupt(format!("lane {lane}"), "a claim takes its first jobs, or those it names"))
     }
+}
+
+/// The same, one by one. Returns how many were removed.
+pub(super) fn leave_each(tx: &Tx<'_>, lane: i64, taken: &[Due]) -> Result<usize, StoreError> {
+    let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_one"))?;
+    let mut count = 0;
+    for due in taken {
+        count += leave.execute([lane, due.due_at, due.id.0])?;
+    }
+    Ok(count)
+}
+
+/// The same if few jobs before the last stay. Returns how many were removed.
+fn leave_listed(tx: &Tx<'_>, lane: i64, taken: &[Due]) -> Result<usize, StoreError> {
+    let Some(last) = taken.last() else { return Ok(0) };
+    let ids = list(taken.iter().map(|due| due.id));
+    let mut leave = tx.conn.prepare_cached(sql!("claim.sql", "claim_take_listed"))?;
+    Ok(leave.execute(params![lane, last.due_at, last.id.0, ids])?)
 }
 
 /// Marks taken jobs as running, in the order of the table.
@@ -228,7 +261,7 @@ fn enter(tx: &Tx<'_>, jobs: &[(JobId, LeaseId)]) -> Result<(), StoreError> {
 /// The lanes of a queue in which jobs wait, in the order they are served.
 fn lanes(tx: &Tx<'_>, queue: QueueId) -> Result<Vec<Front>, StoreError> {
     let mut select = tx.conn.prepare_cached(sql!("claim.sql", "claim_lane"))?;
-    let (first, end) = (Level(0).lane(queue), Level(LANES).lane(queue));
+    let (first, end) = lanes_of(queue);
     let mut from = first;
     let mut lanes = Vec::new();
     while from < end {
@@ -256,8 +289,8 @@ fn pick(
         let most = picker.most(level.candidate());
         if most > 0 {
             found.extend(match eligible {
-                Eligible::All => due(tx, share, *level, most, sql!("claim.sql", "claim_due"))?,
-                Eligible::InTime => due(tx, share, *level, most, sql!("claim.sql", "claim_due_in_time"))?,
+                Eligible::All => due(tx, share.queue, *level, most, sql!("claim.sql", "claim_due"))?,
+                Eligible::InTime => due(tx, share.queue, *level, most, sql!("claim.sql", "claim_due_in_time"))?,
                 Eligible::Kinds(kinds, passed_over) => {
                     let looked = look_for(tx, share, *level, most, kinds, passed_over)?;
                     taken.has_more |= looked.has_more;
@@ -279,14 +312,20 @@ fn pick(
     Ok(())
 }
 
-fn due(tx: &Tx<'_>, share: &Share, level: Level, most: u32, statement: &str) -> Result<Vec<Due>, StoreError> {
+pub(super) fn due(
+    tx: &Tx<'_>,
+    queue: QueueId,
+    level: Level,
+    most: u32,
+    statement: &str,
+) -> Result<Vec<Due>, StoreError> {
     let mut select = tx.conn.prepare_cached(statement)?;
-    let found = select.query(params![level.lane(share.queue), tx.now.as_millis(), most])?;
+    let found = select.query(params![level.lane(queue), tx.now.as_millis(), most])?;
     rows::all(found, |row| Ok(Due { level, id: JobId(row.get(due::id)?), due_at: row.get(due::due_at)? }))
 }
 
 /// The first due jobs of a lane that are of these kinds, among those that one claim looks at.
-fn look_for(
+pub(super) fn look_for(
     tx: &Tx<'_>,
     share: &Share,
     level: Level,
@@ -319,7 +358,7 @@ fn look_for(
 }
 
 /// The first moment after now at which a waiting job of these lanes becomes due.
-fn next_due(tx: &Tx<'_>, queue: QueueId, lanes: &[Front]) -> Result<Option<Timestamp>, StoreError> {
+pub(super) fn next_due(tx: &Tx<'_>, queue: QueueId, lanes: &[Front]) -> Result<Option<Timestamp>, StoreError> {
     let now = tx.now.as_millis();
     let mut select = tx.conn.prepare_cached(sql!("claim.sql", "lane_next_due"))?;
     let mut next = None;

@@ -9,8 +9,9 @@ use crate::store::sqlite::life::enqueue;
 use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
+use crate::store::sqlite::life::gates;
 use crate::store::sqlite::life::wait;
-use crate::store::{Commit, Committed, Enqueued, StoreError};
+use crate::store::{Commit, Committed, DISCARDED_BY_RULE, Enqueued, StoreError};
 use crate::tally::Tally;
 use rusqlite::{CachedStatement, params};
 use windlass_core::{JobId, Next, Why};
@@ -39,6 +40,9 @@ pub(in crate::store::sqlite) fn commit(
         }
         results.push(result);
     }
+    let is_applied = |result: &&Committed| matches!(result, Committed::Applied(_));
+    let applied = results.iter().zip(commits).filter(|(result, _)| is_applied(result)).map(|(_, commit)| commit);
+    gates::end(tx, applied)?;
     let mut delete = tx.conn.prepare_cached(sql!("leases.sql", "lease_end"))?;
     for lease in ended.iter().filter(|lease| !kept_leases.contains(lease)) {
         delete.execute([lease.0])?;
@@ -65,6 +69,10 @@ pub(in crate::store::sqlite) fn commit_one<'t>(
 /// What follows from a transition that was applied.
 fn applied(tx: &mut Tx<'_>, commit: &Commit) -> Result<Committed, StoreError> {
     tx.count(commit.queue, &commit.kind, Tally::of(commit));
+    if commit.is_discarded() {
+        let mut discard = tx.conn.prepare_cached(sql!("operations.sql", "discard"))?;
+        discard.execute(params![commit.job.0, tx.now.as_millis(), DISCARDED_BY_RULE])?;
+    }
     let mut follow_ups = Vec::with_capacity(commit.follow_ups.len());
     for job in &commit.follow_ups {
         follow_ups.extend(store_follow_up(tx, job)?);

@@ -8,6 +8,7 @@ use crate::store::sqlite::life::bulk::list;
 use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::finish;
+use crate::store::sqlite::life::gates;
 use crate::store::sqlite::reads::columns;
 use crate::store::sqlite::reads::names::Names;
 use crate::store::sqlite::reads::rows;
@@ -80,6 +81,7 @@ pub(in crate::store::sqlite) fn running(
         let place: i64 = row.get(columns::held::place)?;
         running.extend(rows::claimed(row, jobs[place as usize].1, conn, names)?);
     }
+    gates::mark_probes(conn, &mut running)?;
     Ok(running)
 }
 
@@ -98,6 +100,7 @@ pub(in crate::store::sqlite) fn reap(
         for job in held(tx.conn, tx.names, &[lease])? {
             let commit = transition::lost(&job, &worker, tx.now, tx.random.roll());
             commit::commit_one(tx, &commit, &mut batch)?;
+            gates::end(tx, [&commit].into_iter())?;
             transitioned.push(Transitioned::new(job.job, &commit));
         }
         tx.conn.prepare_cached(sql!("leases.sql", "lease_end"))?.execute([lease.0])?;

@@ -8,6 +8,7 @@ use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::expire;
 use crate::store::sqlite::life::finish;
 use crate::store::sqlite::life::finish::Batch;
+use crate::store::sqlite::life::gates;
 use crate::store::sqlite::reads::columns::{paced, standing};
 use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::reads::settings::audit;
@@ -210,8 +211,9 @@ fn enter(tx: &mut Tx<'_>, id: JobId) -> Result<(), StoreError> {
 pub(in crate::store::sqlite) fn leave(tx: &mut Tx<'_>, id: JobId) -> Result<(), StoreError> {
     let mut delete = tx.conn.prepare_cached(sql!("operations.sql", "waiting_leave"))?;
     let left: Option<i64> = delete.query_row([id.0], rows::only).optional()?;
-    if let Some(lane) = left {
-        tx.waiting(lane, -1);
+    match left {
+        Some(lane) => tx.waiting(lane, -1),
+        None => gates::unpark(tx, id)?,
     }
     Ok(())
 }

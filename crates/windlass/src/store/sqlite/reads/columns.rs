@@ -53,6 +53,11 @@ columns!(
     looked: id, due_at, kind, is_late
 );
 columns!(past: finished_at, queue_id, id);
+columns!(gate: id, tenant, queue, scope, key, state);
+columns!(gate_state: id, state);
+columns!(parked: id, gate_id);
+columns!(offered: place, limit_key, http, failures, start_by, first_attempt_at);
+columns!(pass: gate_ids, is_probe);
 columns!(key: job_id, expires_at, is_live);
 columns!(keyed: job_id, lease_id);
 columns!(body: kind, payload);
@@ -87,6 +92,7 @@ pub(in crate::store::sqlite) const LISTS: &[(&str, &str)] = &[
     ("body", body::LIST),
     ("past", past::LIST),
     ("lease", lease::LIST),
+    ("gate", gate::LIST),
     ("holder", "j.id, j.claimed_at, l.worker, l.expires_at"),
     ("attempt", attempt::LIST),
     ("queue", queue::LIST),

@@ -1,6 +1,7 @@
 //! Reads of jobs, queues and settings.
 
 pub(super) mod columns;
+mod gates;
 pub(super) mod names;
 pub(super) mod read;
 pub(super) mod rows;

@@ -159,7 +159,8 @@ impl Reader {
         let places: HashMap<QueueId, usize> = depths.iter().enumerate().map(|(at, depth)| (depth.queue, at)).collect();
         for (lane, waiting) in self.lanes_waiting()? {
             let Some(at) = places.get(&claim::queue_of(lane)) else { continue };
-            let (due, oldest) = self.due_in(lane, waiting, now)?;
+            // Parked jobs are due. What a gate keeps back says nothing about the workers, so they have no age.
+            let (due, oldest) = if lane < 0 { (waiting, None) } else { self.due_in(lane, waiting, now)? };
             let depth = &mut depths[*at];
             depth.due += due;
             depth.later += waiting.saturating_sub(due);

@@ -20,7 +20,7 @@ pub(in crate::store::sqlite) fn claimed(
     names: &mut Names,
 ) -> Result<Option<ClaimedJob>> {
     let is_held = row.get::<_, i64>(held::lease_id)? == lease.0;
-    is_held.then(|| Ok(ClaimedJob { job: live(row, conn, names)?, lease })).transpose()
+    is_held.then(|| Ok(ClaimedJob { job: live(row, conn, names)?, lease, is_probe: false })).transpose()
 }
 
 /// A row of an archived job.

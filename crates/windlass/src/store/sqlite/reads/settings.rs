@@ -4,7 +4,7 @@ use crate::job::QueueId;
 use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
-use crate::store::sqlite::life::commit;
+use crate::store::sqlite::life::{commit, gates};
 use crate::store::sqlite::reads::columns::{alert, audit, holder, session, setting, token, worker};
 use crate::store::sqlite::reads::rows;
 use crate::store::{
@@ -27,7 +27,7 @@ pub(in crate::store::sqlite) fn put_setting(tx: &mut Tx<'_>, key: &SettingKey, v
         }
         None => tx.conn.prepare_cached(sql!("queues.sql", "setting_remove"))?.execute(params![scope, tenant, name])?,
     };
-    tx.retentions.forget();
+    gates::reopen(tx)?;
     Ok(())
 }
 
@@ -38,8 +38,7 @@ pub(in crate::store::sqlite) fn put_node_settings(tx: &mut Tx<'_>, node: &str, s
         let (scope, tenant, name) = key.parts();
         put.execute(params![scope, tenant, name, node, value, origin, tx.now.as_millis()])?;
     }
-    tx.retentions.forget();
-    Ok(())
+    gates::reopen(tx)
 }
 
 pub(in crate::store::sqlite) fn touch_node(tx: &mut Tx<'_>, node: &str, presence: Presence) -> Result<()> {
@@ -54,10 +53,10 @@ pub(in crate::store::sqlite) fn touch_node(tx: &mut Tx<'_>, node: &str, presence
 }
 
 /// Removes the settings of one node, and of nodes that have not been seen for a while.
-fn forget_nodes(tx: &Tx<'_>, node: &str) -> Result<()> {
+fn forget_nodes(tx: &mut Tx<'_>, node: &str) -> Result<()> {
     let before = (tx.now - NODE_FOR).as_millis();
-    tx.conn.prepare_cached(sql!("queues.sql", "settings_forget"))?.execute(params![node, before])?;
-    Ok(())
+    let gone = tx.conn.prepare_cached(sql!("queues.sql", "settings_forget"))?.execute(params![node, before])?;
+    if gone > 0 { gates::reopen(tx) } else { Ok(()) }
 }
 
 /// A row of a setting.

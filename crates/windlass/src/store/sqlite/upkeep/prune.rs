@@ -3,6 +3,7 @@
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
+use crate::store::sqlite::life::gates;
 use crate::store::sqlite::reads::columns::past;
 use crate::store::sqlite::reads::rows;
 use crate::store::{Keep, StoreError, WORKERS_FOR};
@@ -45,6 +46,7 @@ pub(in crate::store::sqlite) fn prune(tx: &mut Tx<'_>, progress: &mut Progress) 
     let gone = prune_archive(tx, &mut progress.past)?;
     prune_keys(tx, &mut progress.key)?;
     tx.conn.prepare_cached(sql!("upkeep.sql", "prune_workers"))?.execute([(tx.now - WORKERS_FOR).as_millis()])?;
+    gates::prune(tx)?;
     fold_minutes(tx)?;
     fold_hours(tx)?;
     Ok(gone)

@@ -67,14 +67,47 @@ CREATE TABLE {schema}.waiting (
     replays          integer,
     previous_delay   bigint,
     first_attempt_at bigint,
+    -- The gate that has refused it: it is parked, outside the index that claims read.
+    gate_id          bigint,
     CHECK (attempt >= 0 AND failures >= 0 AND crashes >= 0 AND replays >= 0 AND previous_delay >= 0)
 ) WITH (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.1,
     autovacuum_analyze_scale_factor = 0.1, autovacuum_analyze_threshold = 2000, autovacuum_vacuum_cost_delay = 1
 );
-CREATE INDEX waiting_claim ON {schema}.waiting (queue_id, priority DESC, due_at, id);
+CREATE INDEX waiting_claim ON {schema}.waiting (queue_id, priority DESC, due_at, id) WHERE gate_id IS NULL;
+CREATE INDEX waiting_parked ON {schema}.waiting (gate_id, queue_id, priority DESC, due_at, id) WHERE gate_id IS NOT NULL;
+CREATE INDEX waiting_parked_queue ON {schema}.waiting (queue_id) WHERE gate_id IS NOT NULL;
 CREATE INDEX waiting_suspects ON {schema}.waiting (queue_id, priority DESC, due_at, id) WHERE crashes > 0;
 CREATE INDEX waiting_start_by ON {schema}.waiting (start_by) WHERE start_by IS NOT NULL;
+
+-- Gates: limits, holds, circuit breakers and retry budgets of queues and limit keys. Queues without any have no rows here.
+CREATE TABLE {schema}.gates (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    -- The tenant, or * for the queues of that name of all tenants.
+    tenant     text NOT NULL CHECK (tenant <> ''),
+    queue      text NOT NULL CHECK (queue <> ''),
+    scope      text NOT NULL CHECK (scope IN ('queue', 'key')),
+    -- Empty for a whole queue, and for jobs without a key.
+    key        text NOT NULL CHECK (scope = 'key' OR key = ''),
+    state      text NOT NULL,
+    -- Whether it was held or its breaker open when it was last written.
+    is_shut    boolean NOT NULL,
+    -- When a claim should look at the jobs parked behind it; NULL: when an attempt ends, or nothing is parked.
+    opens_at   bigint,
+    changed_at bigint NOT NULL,
+    UNIQUE (tenant, queue, scope, key)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX gates_open ON {schema}.gates (queue, tenant, opens_at) WHERE opens_at IS NOT NULL;
+CREATE INDEX gates_shut ON {schema}.gates (id) WHERE is_shut;
+
+-- Running jobs that have passed gates. What they use comes back when their attempt ends.
+CREATE TABLE {schema}.passes (
+    job_id   bigint PRIMARY KEY,
+    lease_id bigint NOT NULL,
+    gate_ids bigint[] NOT NULL,
+    is_probe boolean NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX passes_lease ON {schema}.passes (lease_id);
 
 -- Every attempt that has ended, written once. The row of a job's last attempt also says how the job ended: `state` and
 -- the columns after it. A job that ended without any attempt has a row with the number 0. The key is part of the fence:

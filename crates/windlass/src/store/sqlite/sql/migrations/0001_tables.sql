@@ -89,11 +89,47 @@ CREATE TABLE windlass_waiting (
     id INTEGER NOT NULL,
     PRIMARY KEY (lane, due_at, id)
 ) STRICT, WITHOUT ROWID;
--- How many jobs wait in each lane, so that nobody has to count them. Only one transaction writes at a time, so no
--- other waits for these rows.
+-- How many jobs wait in each lane, so that nobody has to count them; the parked ones of queue n in lane -n. Only one
+-- transaction writes at a time, so no other waits for these rows.
 CREATE TABLE windlass_lanes (
     lane INTEGER PRIMARY KEY,
     waiting INTEGER NOT NULL
+) STRICT;
+
+-- Gates: limits, holds, circuit breakers and retry budgets of queues and limit keys. Queues without any have no rows here.
+CREATE TABLE windlass_gates (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The tenant, or * for the queues of that name of all tenants.
+    tenant TEXT NOT NULL CHECK (tenant <> ''),
+    queue TEXT NOT NULL CHECK (queue <> ''),
+    scope TEXT NOT NULL CHECK (scope IN ('queue', 'key')),
+    -- Empty for a whole queue, and for jobs without a key.
+    key TEXT NOT NULL CHECK (scope = 'key' OR key = ''),
+    state TEXT NOT NULL,
+    -- Whether it was held or its breaker open when it was last written.
+    is_shut INTEGER NOT NULL CHECK (is_shut IN (0, 1)),
+    -- When a claim should look at the jobs parked behind it; NULL: when an attempt ends, or nothing is parked.
+    opens_at INTEGER,
+    changed_at INTEGER NOT NULL,
+    UNIQUE (tenant, queue, scope, key)
+) STRICT;
+CREATE INDEX windlass_gates_open ON windlass_gates (queue, tenant, opens_at) WHERE opens_at IS NOT NULL;
+CREATE INDEX windlass_gates_shut ON windlass_gates (id) WHERE is_shut = 1;
+-- Due jobs that a gate has refused. They are live, but in none of the lanes that claims read.
+CREATE TABLE windlass_parked (
+    gate_id INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (gate_id, lane, due_at, id)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX windlass_parked_id ON windlass_parked (id);
+-- Running jobs that have passed gates. What they use comes back when their attempt ends.
+CREATE TABLE windlass_passes (
+    job_id INTEGER PRIMARY KEY,
+    -- Comma-separated ids.
+    gate_ids TEXT NOT NULL,
+    is_probe INTEGER NOT NULL CHECK (is_probe IN (0, 1))
 ) STRICT;
 
 -- How finished jobs ended. Most end with an attempt that left nothing but its success: that one is kept here, in the

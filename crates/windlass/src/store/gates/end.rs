@@ -1,0 +1,44 @@
+//! The end of an attempt as its gates see it: the slot comes back, the breaker learns, and an answer may ask for a hold.
+
+use super::{GateName, Gates, QueueFlow};
+use crate::store::Commit;
+use windlass_core::gate::{Hold, HoldOrigin, Pass};
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::{Executor, Timestamp};
+
+/// Records that an attempt which had passed these gates ended as `commit` says.
+pub(crate) fn end(
+    flow: &QueueFlow,
+    gates: &mut Gates,
+    passed: &[GateName],
+    is_probe: bool,
+    commit: &Commit,
+    now: Timestamp,
+) {
+    for name in passed {
+        // A gate that is gone had nothing in use.
+        if let Some(gate) = gates.get_mut(name) {
+            let pass = Pass { is_probe: is_probe && name.key.is_some() };
+            gate.end(&flow.rule(name), pass, commit.ended, now);
+        }
+    }
+}
+
+/// The hold that an attempt's end asks for, and of which gate.
+pub(crate) fn hold(
+    flow: &QueueFlow,
+    (tenant, queue, executor): (&Tenant, &QueueName, Executor),
+    commit: &Commit,
+    now: Timestamp,
+) -> Option<(GateName, Hold)> {
+    let asked = commit.hold.as_deref()?;
+    let is_wanted = match asked.origin {
+        HoldOrigin::RetryAfter => flow.holds_key(executor),
+        HoldOrigin::Operator(_) | HoldOrigin::Rule => true,
+    };
+    let key = flow.key_of(tenant, asked.limit_key.as_deref(), asked.destination.as_deref());
+    let key = key.filter(|_| is_wanted)?;
+    let name = GateName { tenant: Some(tenant.clone()), queue: queue.clone(), key: Some(key) };
+    let until = now + asked.span.min(flow.max_hold());
+    Some((name, Hold { since: now, until, origin: asked.origin.clone(), reason: asked.reason.clone() }))
+}

@@ -1,0 +1,165 @@
+-- name: gate_queues
+-- Queues that have gates.
+SELECT q.id
+FROM {schema}.queues q
+WHERE EXISTS (SELECT FROM {schema}.gates g WHERE g.tenant = q.tenant AND g.queue = q.name)
+   OR EXISTS (SELECT FROM {schema}.gates g WHERE g.tenant = '*' AND g.queue = q.name)
+
+-- name: gate_claim_lock
+-- One claim at a time asks the gates of a queue, whatever the tenant; always in the same order.
+SELECT pg_advisory_xact_lock(hashtextextended(i.lock, 0))
+FROM (SELECT DISTINCT unnest($1::text[]) AS lock ORDER BY 1) i
+
+-- name: gated_due
+-- The first $3 due jobs of each priority of a gated queue from ($4, $5) on, locked, of whatever kind.
+SELECT j.kind, level.place, w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes, coalesce(w.failures, 0) AS failures, j.limit_key,
+       j.http
+FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
+CROSS JOIN LATERAL (
+    SELECT w.id, w.priority, w.due_at, w.at_most_once, w.crashes, w.failures
+    FROM {schema}.waiting w
+    WHERE w.queue_id = $2::bigint AND w.priority = level.priority AND w.due_at <= $1::bigint AND w.gate_id IS NULL
+      AND (w.due_at, w.id) >= (($4::bigint[])[level.place], ($5::bigint[])[level.place])
+      AND (w.start_by IS NULL OR w.start_by > $1::bigint)
+    ORDER BY w.due_at, w.id
+    LIMIT $3::bigint
+    FOR UPDATE OF w SKIP LOCKED
+) w
+JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
+
+-- name: gated_parked
+-- The gates of a queue that may let something go, longest open first, each with the first jobs parked behind it, locked.
+SELECT g.id AS gate_id, w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes,
+       coalesce(w.failures, 0) AS failures, j.limit_key, j.http
+FROM (
+    SELECT g.id
+    FROM {schema}.gates g
+    WHERE g.queue = $3::text AND g.tenant IN ($4::text, '*') AND g.opens_at <= $1::bigint
+    ORDER BY g.opens_at
+    LIMIT $5::bigint
+) g
+LEFT JOIN LATERAL (
+    SELECT w.id, w.priority, w.due_at, w.at_most_once, w.crashes, w.failures
+    FROM {schema}.waiting w
+    WHERE w.gate_id = g.id AND w.queue_id = $2::bigint AND (w.start_by IS NULL OR w.start_by > $1::bigint)
+      AND ($7::text[] IS NULL OR (SELECT k.kind FROM {schema}.jobs k WHERE k.id = w.id) = ANY ($7::text[]))
+    ORDER BY w.priority DESC, w.due_at, w.id
+    LIMIT $6::bigint
+    FOR UPDATE OF w SKIP LOCKED
+) w ON true
+LEFT JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
+
+-- name: queue_paused
+SELECT paused FROM {schema}.queues WHERE id = $1::bigint
+
+-- name: gates_lock
+-- Gates by name, locked in the order of their ids.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.gates g
+WHERE (g.tenant, g.queue, g.scope, g.key) IN (
+    SELECT i.tenant, i.queue, i.scope, i.key
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS i (tenant, queue, scope, key))
+ORDER BY g.id
+FOR UPDATE OF g
+
+-- name: gates_lock_ids
+-- Gates by id, locked in the order of their ids.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.gates g
+WHERE g.id = ANY ($1::bigint[])
+ORDER BY g.id
+FOR UPDATE OF g
+
+-- name: gates_add
+-- Adds gates that do not exist.
+INSERT INTO {schema}.gates (tenant, queue, scope, key, state, is_shut, changed_at)
+SELECT i.tenant, i.queue, i.scope, i.key, $6::text, false, {now}
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS i (tenant, queue, scope, key)
+ORDER BY i.tenant, i.queue, i.scope, i.key
+ON CONFLICT (tenant, queue, scope, key) DO NOTHING
+RETURNING id
+
+-- name: gates_put
+-- Writes gates, and when a claim should look at what is parked behind them.
+UPDATE {schema}.gates g
+SET state = i.state, is_shut = i.is_shut, changed_at = {now},
+    opens_at = CASE WHEN EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id) THEN i.opens_at END
+FROM unnest($2::bigint[], $3::text[], $4::boolean[], $5::bigint[]) AS i (id, state, is_shut, opens_at)
+WHERE g.id = i.id
+
+-- name: gates_next
+-- When the next gate of these queues opens.
+SELECT min(n.opens_at) AS opens_at
+FROM unnest($2::text[], $3::text[]) AS q (queue, tenant)
+CROSS JOIN LATERAL (
+    SELECT min(g.opens_at) AS opens_at
+    FROM {schema}.gates g
+    WHERE g.queue = q.queue AND g.tenant IN (q.tenant, '*') AND g.opens_at > $1::bigint
+) n
+
+-- name: gates_reopen
+-- Settings have changed: claims should look at everything parked.
+UPDATE {schema}.gates g SET opens_at = {now} WHERE EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id)
+
+-- name: gates_listed
+-- The gates of a queue.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.gates g
+WHERE g.queue = $1::text AND ($2::text IS NULL OR g.tenant = $2::text)
+ORDER BY g.tenant, g.scope DESC, g.key
+LIMIT $3::bigint
+
+-- name: gates_shut
+-- Gates that were held or had an open breaker when they were last written.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.gates g
+WHERE g.is_shut AND ($1::text IS NULL OR g.tenant = $1::text)
+ORDER BY g.id
+
+-- name: gates_parked
+-- How many jobs are parked behind each of these gates, counted up to $2.
+SELECT i.id, p.jobs
+FROM unnest($1::bigint[]) AS i (id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS jobs FROM (SELECT FROM {schema}.waiting w WHERE w.gate_id = i.id LIMIT $2::bigint) w
+) p
+
+-- name: gates_old
+-- Gates that have not changed for a while and have nothing parked behind them, locked.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.gates g
+WHERE g.changed_at < {now} - $2::bigint AND NOT EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id)
+ORDER BY g.id
+LIMIT $3::bigint
+FOR UPDATE OF g SKIP LOCKED
+
+-- name: gates_remove
+DELETE FROM {schema}.gates WHERE id = ANY ($1::bigint[])
+RETURNING id
+
+-- name: park
+-- Parks jobs, locked by this transaction, behind the gates that refused them.
+UPDATE {schema}.waiting w SET gate_id = i.gate_id
+FROM unnest($1::bigint[], $2::bigint[]) AS i (id, gate_id)
+WHERE w.id = ANY (ARRAY[i.id])
+
+-- name: parked
+-- The gates that these jobs are parked behind.
+SELECT w.id AS job_id, g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.waiting w JOIN {schema}.gates g ON g.id = w.gate_id
+WHERE w.id = ANY ($1::bigint[])
+
+-- name: passes_put
+-- Jobs that have passed gates; the gates of each are a stretch of one list.
+INSERT INTO {schema}.passes (job_id, lease_id, gate_ids, is_probe)
+SELECT i.job_id, i.lease_id, ($5::bigint[])[i.start + 1:i.start + i.length], i.is_probe
+FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $6::boolean[]) AS i (job_id, lease_id, start, length, is_probe)
+
+-- name: passes_end
+-- What attempts that have ended had passed.
+DELETE FROM {schema}.passes WHERE job_id = ANY ($1::bigint[])
+RETURNING job_id, gate_ids, is_probe
+
+-- name: probes
+-- Those of these jobs that are probes.
+SELECT p.job_id FROM {schema}.passes p WHERE p.job_id = ANY ($1::bigint[]) AND p.is_probe
