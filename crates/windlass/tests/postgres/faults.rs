@@ -35,7 +35,13 @@ async fn a_store_whose_backends_were_killed_recovers() {
             format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
         assert!(w.count(&kill).await > 0);
         assert_eq!(w.count(STORED).await, round * 2 - 1);
-        put(&w).await.unwrap();
+        // The news that its server process was killed may reach a connection while it sends this job. Then nobody
+        // knows whether the job was stored, so the caller looks.
+        let stored = put(&w).await;
+        if w.count(STORED).await < round * 2 {
+            assert!(matches!(stored, Err(StoreError::Unknown(_))), "{stored:?}");
+            put(&w).await.unwrap();
+        }
     }
     assert_eq!(w.claim(10).await.len(), 6);
     w.end().await;

@@ -79,9 +79,6 @@ macro_rules! pass_on_registry {
             async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
                 self.inner.touch_node(node, presence).await
             }
-            async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
-                self.inner.put_setting(key, value).await
-            }
             async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
                 self.inner.add_schedule(spec, next_at).await
             }

@@ -5,6 +5,7 @@ mod fairness;
 mod families;
 mod faults;
 mod handlers;
+mod limits;
 mod lines;
 mod pace;
 mod remote;

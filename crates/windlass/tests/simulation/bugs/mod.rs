@@ -55,9 +55,11 @@ pub enum Bug {
     FiringWithoutCompare,
     /// Jobs that wait are ended by a prune.
     PruneTakesLive,
+    /// Limits of queues and keys are not kept.
+    LimitsIgnored,
 }
 
-const ALL: [Bug; 26] = [
+const ALL: [Bug; 27] = [
     Bug::AcknowledgedBeforeStored,
     Bug::KeyWithoutTenant,
     Bug::ClaimBeforeDue,
@@ -84,6 +86,7 @@ const ALL: [Bug; 26] = [
     Bug::DiscardNotReported,
     Bug::FiringWithoutCompare,
     Bug::PruneTakesLive,
+    Bug::LimitsIgnored,
 ];
 
 /// The first seed that finds the bug, and the broken promise it reports.

@@ -272,4 +272,8 @@ pass_on_registry! { BuggyStore,
         }
         self.inner.pause_queue(tenant, name, paused).await
     }
+    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
+        let value = value.filter(|_| !self.has(Bug::LimitsIgnored));
+        self.inner.put_setting(key, value).await
+    }
 }

@@ -108,6 +108,8 @@ impl Sim {
             timeout: (self.pick(4) == 0).then(|| Millis::new(500 + self.pick(5000))),
             idempotency: has_key.then(|| self.some_key()),
             webhook: (self.swarm.has(Spice::Webhooks) && self.pick(3) == 0).then(|| self.some_webhook()),
+            limit_key: (self.swarm.has(Spice::Limits) && self.pick(3) > 0)
+                .then(|| ["k", "l"][self.pick(2) as usize].into()),
             ..NewJob::new(Kind::new("do").expect("a name"), format!(r#"{{"{word}":{tag}}}"#), self.some_policy())
         }
     }

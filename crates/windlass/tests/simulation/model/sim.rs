@@ -86,6 +86,7 @@ impl Sim {
         let (clock, ticks) = (inner.clock().clone(), Clock::manual(START));
         let random = Random::seeded(swarm.seed);
         let store = Watched::new(inner, !swarm.may_cost_leases(), swarm.retention);
+        store.record().limits = swarm.limits;
         let operator_plan = FaultPlan::new(Random::seeded(random.number()), swarm.rates);
         let operations = operator_plan.over(store.clone());
         let mut sim = Self {

@@ -38,9 +38,11 @@ pub enum Spice {
     Pruning,
     StartBy,
     ClaimsAhead,
+    /// Queues have limits, and jobs limit keys.
+    Limits,
 }
 
-const ALL: [Spice; 27] = [
+const ALL: [Spice; 28] = [
     Spice::Crashes,
     Spice::SameName,
     Spice::Drains,
@@ -68,6 +70,7 @@ const ALL: [Spice; 27] = [
     Spice::Pruning,
     Spice::StartBy,
     Spice::ClaimsAhead,
+    Spice::Limits,
 ];
 
 /// What may cost a worker its lease. Without any of these, no attempt may be lost, whatever the store does.
@@ -94,6 +97,15 @@ pub struct Swarm {
     pub enqueue_every: u64,
     pub rates: FaultRates,
     pub retention: Millis,
+    /// How many attempts of a queue, and of a limit key, may run at once.
+    pub limits: Option<Limits>,
+}
+
+/// Concurrency of queues and limit keys.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub queue: usize,
+    pub key: usize,
 }
 
 impl Swarm {
@@ -116,10 +128,14 @@ impl Swarm {
             enqueue_every: 2000 + pick(8000),
             rates: FaultRates::default(),
             retention: Millis::from_secs(7 * 86_400),
+            limits: None,
         };
         if swarm.has(Spice::Errors) {
             let rate = || pick(80) as u32;
             swarm.rates = FaultRates { unavailable: rate(), unknown_not_done: rate(), unknown_done: rate() };
+        }
+        if swarm.has(Spice::Limits) {
+            swarm.limits = Some(Limits { queue: 2 + pick(3) as usize, key: 1 + pick(2) as usize });
         }
         if swarm.has(Spice::Pruning) {
             swarm.retention = Millis::from_secs(60);

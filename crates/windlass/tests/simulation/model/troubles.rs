@@ -12,11 +12,19 @@ use windlass::low_level::stores::{Reap, ScheduleChange, Scope, SettingKey, Worke
 
 impl Sim {
     pub async fn begin(&mut self) {
-        let retention =
-            format!(r#"{{"retention":{{"succeeded":"{0}","cancelled":"{0}","failed":"{0}"}}}}"#, self.swarm.retention);
+        let kept = self.swarm.retention.to_string();
+        let limits = self
+            .swarm
+            .limits
+            .map(|limits| serde_json::json!({ "concurrency": limits.queue, "perKey": { "concurrency": limits.key } }));
+        let setting = serde_json::json!({
+            "retention": { "succeeded": kept, "cancelled": kept, "failed": kept },
+            "limits": limits,
+        })
+        .to_string();
         for name in ["a", "b", "webhooks"] {
             let key = SettingKey::Queue { tenant: None, name: name.into() };
-            self.store.put_setting(&key, Some(&retention)).await.expect("the store answers");
+            self.store.put_setting(&key, Some(&setting)).await.expect("the store answers");
         }
         if self.swarm.has(Spice::Schedules) {
             self.add_schedules().await;

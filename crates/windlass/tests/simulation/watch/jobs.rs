@@ -3,6 +3,7 @@
 use crate::watch::record::{Lease, Record};
 use crate::watch::rules::Close;
 use crate::watch::store::{Result, Watched};
+use std::collections::BTreeMap;
 use windlass::core::{JobId, State, Timestamp};
 use windlass::low_level::job::{ClaimedJob, Job, KeyWindow, LeaseId, NewJob};
 use windlass::low_level::stores::{Atomicity, Claim, Claimed, Commit, Committed, Enqueued, Leases};
@@ -43,6 +44,7 @@ impl Watched {
             let row = Lease { worker, length, expires_at: now + length };
             record.leases.insert(lease, row);
         }
+        record.check_limits();
         Ok(claimed)
     }
 
@@ -149,6 +151,23 @@ impl Record {
         self.demand(due_at <= now, || format!("job {id} was claimed before its time, {due_at}"));
         self.demand(!is_late, || format!("job {id} was claimed after its startBy"));
         self.demand(difference.is_none(), || format!("claimed {}", difference.unwrap_or_default()));
+    }
+
+    /// No more attempts hold a lease than the limits of their queue and key allow.
+    fn check_limits(&mut self) {
+        let Some(limits) = self.limits else { return };
+        let mut queues: BTreeMap<_, usize> = BTreeMap::new();
+        let mut keys: BTreeMap<_, usize> = BTreeMap::new();
+        for known in self.jobs.values().filter(|known| known.open.is_some()) {
+            let queue = (known.new.tenant.clone(), known.new.queue.clone());
+            if let Some(key) = known.new.limit_key.clone() {
+                *keys.entry((queue.clone(), key)).or_default() += 1;
+            }
+            *queues.entry(queue).or_default() += 1;
+        }
+        let most = (queues.into_values().max(), keys.into_values().max());
+        let holds = most.0.is_none_or(|n| n <= limits.queue) && most.1.is_none_or(|n| n <= limits.key);
+        self.demand(holds, || format!("more attempts at once than {limits:?} allow: {most:?}"));
     }
 
     fn committed(&mut self, commit: &Commit, answer: &Committed, now: Timestamp) {

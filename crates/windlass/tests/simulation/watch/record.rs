@@ -1,6 +1,7 @@
 //! The record: what the stores were asked and said, kept outside of them. It follows every job with rules of its own,
 //! as far as they can be stated without the library's, and remembers the first promise that was broken.
 
+use crate::model::swarm::Limits;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Delivery, JobId, Millis, State, Status, Timestamp};
@@ -23,6 +24,8 @@ pub struct Record {
     pub none_may_be_lost: bool,
     /// How long finished jobs are kept at least.
     pub retention: Millis,
+    /// How many attempts of a queue, and of a limit key, may run at once.
+    pub limits: Option<Limits>,
 }
 
 /// What happened, in numbers.

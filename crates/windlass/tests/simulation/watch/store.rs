@@ -99,4 +99,7 @@ pass_on_registry! { Watched,
         let _ = if paused && count > 0 { record.paused.insert(key) } else { record.paused.remove(&key) };
         Ok(count)
     }
+    async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
+        self.inner.put_setting(key, value).await
+    }
 }
