@@ -8,6 +8,7 @@ mod enqueue;
 mod growth;
 mod horizon;
 mod http;
+mod limits;
 mod load;
 mod pace;
 mod pages;
@@ -71,6 +72,8 @@ pub(crate) enum Scenario {
     Queues,
     /// How evenly 100 queues are served.
     Fairness,
+    /// Limits per key next to none: 1000 keys, few and many keys, `--deep` parked jobs, a rate.
+    Limits,
     /// Payloads of 4 KB next to those of `--payload`.
     Payload,
     /// Producers and workers at the same time.
@@ -157,6 +160,7 @@ impl Run<'_> {
             Scenario::Pickup => vec![pickup::pickup(bed).await?],
             Scenario::Queues => queues::queues(bed).await?,
             Scenario::Fairness => vec![queues::fairness(bed).await?],
+            Scenario::Limits => limits::limits(store, bed, self.plan.deep).await?,
             Scenario::Payload => work::payload(bed).await?,
             Scenario::Sustained => vec![work::sustained(bed).await?],
             Scenario::Http => self.http().await?,

@@ -220,17 +220,17 @@ pub(in crate::store::postgres) async fn end(
         gates::end(flow, &mut known.gates, &passed, *is_probe, commit, now);
         touched.extend(passed.into_iter().map(|name| (name, flow.clone())));
     }
+    let has_holds = !holds.is_empty();
     for (name, hold, flow) in holds {
         known.gates.entry(name.clone()).or_default().hold(hold);
         touched.insert(name, flow);
     }
-    let is_changed = !touched.is_empty();
     known.write(store, on, &touched, now).await?;
-    if is_changed {
+    if has_holds {
         // A hold may have given its queue its first gate.
         store.remembered.forget();
     }
-    Ok(is_changed)
+    Ok(!touched.is_empty())
 }
 
 /// What ended attempts had passed, by job.

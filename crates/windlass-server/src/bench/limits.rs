@@ -1,0 +1,112 @@
+//! Limits: what they cost per job, next to the same jobs without any.
+
+use super::load::Bench;
+use super::report::Figure;
+use super::work::{Bed, POLICY};
+use anyhow::Result;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use windlass::core::gate::{Hold, HoldOrigin};
+use windlass::core::job::{Kind, QueueName, Tenant};
+use windlass::core::policy::Partial;
+use windlass::core::{Failure, Millis};
+use windlass::low_level::job::NewJob;
+use windlass::low_level::stores::{Atomicity, GateName, SettingKey, Store};
+use windlass::{Attempt, JobKind};
+
+/// Keys of the first comparison, and of the one between few and many.
+const KEYS: usize = 1000;
+const FEW: usize = 100;
+const MANY: usize = 100_000;
+/// Jobs stored per call.
+const BATCH: usize = 1000;
+const PER_KEY: &str = r#"{"limits":{"perKey":{"concurrency":10}}}"#;
+/// The rate that is checked, and for how long.
+const RATE: usize = 1000;
+const RATE_FOR: Millis = Millis::from_secs(10);
+
+pub(super) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) -> Result<Vec<Figure>> {
+    let jobs = bed.load.jobs;
+    let scene = Scene { store, bed };
+    scene.fill("unlimited", jobs, KEYS).await?;
+    let unlimited = bed.run(format!("drain, {KEYS} keys, no limits"), jobs).await?;
+    let mut figures = vec![unlimited];
+    for (queue, keys) in [("limited", KEYS), ("few-keys", FEW), ("many-keys", MANY)] {
+        scene.set(queue, PER_KEY).await?;
+        scene.fill(queue, jobs, keys).await?;
+        let figure = bed.run(format!("drain, {keys} keys, 10 of each at once"), jobs).await?;
+        figures.push(figure.of(&figures[0]));
+    }
+    figures.push(scene.beside_parked(parked).await?.of(&figures[1]));
+    figures.push(scene.rate().await?);
+    Ok(figures)
+}
+
+struct Scene<'a> {
+    store: &'a Arc<dyn Store>,
+    bed: Bed<'a>,
+}
+
+impl Scene<'_> {
+    async fn set(&self, queue: &str, settings: &str) -> Result<()> {
+        let key = SettingKey::Queue { tenant: None, name: queue.into() };
+        Ok(self.store.put_setting(&key, Some(settings)).await?)
+    }
+
+    /// Stores jobs whose keys take turns.
+    async fn fill(&self, queue: &str, jobs: usize, keys: usize) -> Result<()> {
+        self.fill_with(queue, jobs, |nth| format!("key-{}", nth % keys)).await
+    }
+
+    async fn fill_with(&self, queue: &str, jobs: usize, key: impl Fn(usize) -> String) -> Result<()> {
+        let policy = Arc::new(Partial::resolve(&[Partial::parse_line(POLICY)?], &[])?);
+        let payload: Arc<str> = self.bed.load.text().into();
+        let (queue, kind) = (QueueName::new(queue)?, Kind::new(Bench::KIND)?);
+        let job = |nth| NewJob {
+            queue: queue.clone(),
+            limit_key: Some(key(nth).into()),
+            ..NewJob::new(kind.clone(), payload.clone(), policy.clone())
+        };
+        for first in (0..jobs).step_by(BATCH) {
+            let batch = (first..jobs.min(first + BATCH)).map(&job).collect();
+            self.store.enqueue(batch, Atomicity::Each).await?;
+        }
+        Ok(())
+    }
+
+    /// Jobs of a held key wait in front of as many others as the load has.
+    async fn beside_parked(&self, parked: usize) -> Result<Figure> {
+        let (queue, jobs) = ("beside-parked", self.bed.load.jobs);
+        self.set(queue, PER_KEY).await?;
+        let now = self.bed.windlass.clock().now();
+        let until = now + Millis::from_secs(86_400);
+        let hold = Hold { since: now, until, origin: HoldOrigin::Operator("bench".into()), reason: String::new() };
+        let name =
+            GateName { tenant: Some(Tenant::default()), queue: QueueName::new(queue)?, key: Some("held".into()) };
+        self.store.put_hold(&name, Some(&hold)).await?;
+        self.fill_with(queue, parked, |_| "held".into()).await?;
+        self.fill(queue, jobs, KEYS).await?;
+        self.bed.run(format!("the same beside {parked} jobs of a held key"), jobs).await
+    }
+
+    /// How many jobs start under a rate.
+    async fn rate(&self) -> Result<Figure> {
+        let queue = "rate";
+        self.set(queue, &format!(r#"{{"limits":{{"rate":"{RATE}/1s","burst":{RATE}}}}}"#)).await?;
+        let seconds = (RATE_FOR.get() / 1000) as usize;
+        self.fill(queue, RATE * (seconds + 2), KEYS).await?;
+        let started = Arc::new(AtomicUsize::new(0));
+        let count = started.clone();
+        let handler = move |_: Bench, _: Attempt| {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Ok::<(), Failure>(()))
+        };
+        let meter = self.bed.gauge.start().await?;
+        self.bed.worker().handle(handler).run(tokio::time::sleep(RATE_FOR.to_std())).await?;
+        let cost = meter.read().await?;
+        let started = started.load(Ordering::Relaxed);
+        // The burst comes first.
+        let per_second = started.saturating_sub(RATE) / seconds;
+        Ok(Figure::rate(format!("a rate of {RATE}/s: {per_second}/s after a burst of {RATE}"), started, cost))
+    }
+}
