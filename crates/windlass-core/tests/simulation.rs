@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
-use windlass_core::simulate::{Answer, Call, MAX_SPAN, Run, Scenario, Target, simulate_watched};
+use windlass_core::simulate::{
+    Answer, Call, MAX_SPAN, Run, Scenario, Target, simulate, simulate_gated, simulate_watched,
+};
 use windlass_core::{Millis, Policy, Reason, Roll};
 
 fn policy(line: &str) -> Policy {
@@ -201,4 +203,77 @@ fn a_run_ends_at_its_limit_and_reports_the_unfinished_jobs() {
     let (run, _) = run(&scenario, &policy("fixed:base=2d,cap=none,retries=9,jitter=none"), 1);
     assert_eq!((run.unfinished, run.calls), (7, 28));
     assert_eq!((run.succeeded, run.given_up(), run.drain), (0, 0, None));
+}
+
+fn flow(settings: &serde_json::Value) -> windlass_core::Flow {
+    windlass_core::Flow::from_value(settings).unwrap().unwrap()
+}
+
+fn outage(jobs: u32, down_for: u64) -> Scenario {
+    let target = Target {
+        capacity: 200,
+        latency: Millis::new(50),
+        down_at: Millis::ZERO,
+        down_for: Millis::from_secs(down_for),
+        retry_after: None,
+    };
+    Scenario { jobs, arrival: Millis::ZERO, target }
+}
+
+#[test]
+fn a_breaker_wastes_few_calls_and_charges_nothing_to_jobs_that_wait() {
+    let flow = flow(&serde_json::json!({"limits": {"perKey": {"concurrency": 10}}, "breaker": "on"}));
+    let p = policy("exponential:base=1s,cap=10s,retries=3,jitter=none");
+    let run = simulate_gated(&outage(10_000, 60), &p, &flow, || Roll(0), |_| {});
+    let plain = simulate(&outage(10_000, 60), &p, || Roll(0));
+    assert!(run.wasted <= 50, "{} calls were wasted", run.wasted);
+    assert_eq!((run.given_up(), run.succeeded, run.unfinished), (0, 10_000, 0));
+    assert!(plain.given_up() > 9000 && plain.wasted > 10_000, "{plain:?}");
+}
+
+#[test]
+fn a_rate_is_kept_in_every_second_and_an_open_gate_changes_nothing() {
+    let p = policy("exponential:base=1s,cap=10s,retries=30,jitter=none");
+    let limited = flow(&serde_json::json!({"limits": {"rate": "100/1s", "burst": 1}}));
+    let run = simulate_gated(&outage(3000, 5), &p, &limited, || Roll(0), |_| {});
+    assert!(run.load.iter().all(|second| second.calls <= 101));
+    assert_eq!(run.unfinished, 0);
+    let wide = flow(&serde_json::json!({"limits": {"concurrency": 1_000_000}}));
+    assert_eq!(
+        simulate_gated(&outage(3000, 5), &p, &wide, || Roll(0), |_| {}),
+        simulate(&outage(3000, 5), &p, || Roll(0))
+    );
+}
+
+#[test]
+fn a_retry_after_holds_everybody() {
+    let mut scenario = outage(2000, 0);
+    scenario.target.retry_after = Some(Millis::from_secs(15));
+    let p = policy("http:retries=30");
+    let held = flow(&serde_json::json!({"honorRetryAfter": "key"}));
+    let run = simulate_gated(&scenario, &p, &held, || Roll(0), |_| {});
+    assert_eq!((run.succeeded, run.unfinished), (2000, 0));
+    assert!(run.load[1..15].iter().all(|second| second.calls == 0), "{:?}", &run.load[..16]);
+}
+
+#[test]
+fn a_budget_keeps_retries_below_its_share() {
+    let mut scenario = outage(6000, 20);
+    scenario.arrival = Millis::from_secs(60);
+    let p = policy("fixed:base=1s,retries=1000,jitter=none");
+    let budget = flow(&serde_json::json!({"retryBudget": "20%"}));
+    let mut calls = (0_u32, 0_u32);
+    let run = simulate_gated(
+        &scenario,
+        &p,
+        &budget,
+        || Roll(0),
+        |call| {
+            if call.at < Millis::from_secs(20) {
+                if call.retry > 0 { calls.1 += 1 } else { calls.0 += 1 }
+            }
+        },
+    );
+    assert!(calls.1 * 4 <= calls.0, "{calls:?}");
+    assert_eq!(run.unfinished, 0);
 }

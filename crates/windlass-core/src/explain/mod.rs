@@ -4,6 +4,7 @@ use crate::backoff::Ratio;
 use crate::jitter::Jitter;
 use crate::policy::{DEFAULT_MAX_CRASHES, DEFAULT_MAX_RETRY_AFTER, Policy};
 use crate::preview::preview;
+use crate::rules::{Match, Rule, Then};
 use crate::time::Millis;
 
 /// Longer lists of delays are shortened to their beginning and end.
@@ -14,6 +15,7 @@ const MAX_LISTED: usize = 6;
 pub fn explain(policy: &Policy) -> String {
     let mut parts = vec![attempts(policy)];
     if policy.max_retries > 0 {
+        parts.extend(policy.rules.iter().map(in_words));
         parts.extend(classes(policy));
         if let Some(limit) = policy.max_elapsed {
             parts.push(format!("gives up if the next attempt would start more than {} after the first", span(limit)));
@@ -80,6 +82,35 @@ fn classes(policy: &Policy) -> Vec<String> {
         parts.push("retries every failure".into());
     }
     parts
+}
+
+/// What one error rule does: `on Stripe* with 5xx: snoozes 30 s`.
+#[must_use]
+pub fn in_words(rule: &Rule) -> String {
+    let Match { class, status, message } = &rule.matching;
+    let mut failures = class.as_ref().map_or_else(|| "failures".to_owned(), ToString::to_string);
+    if let Some(status) = status {
+        failures.push_str(&format!(" with status {status}"));
+    }
+    if let Some(message) = message {
+        failures.push_str(&format!(" whose message matches {message}"));
+    }
+    let wait = rule.span.map(span).unwrap_or_default();
+    let does = match (rule.then, &rule.policy, rule.span) {
+        (Then::Retry, Some(policy), _) => format!("retries with the delays of {}", delays_of(policy)),
+        (Then::Retry, None, Some(_)) => format!("retries after {wait}"),
+        (Then::Retry, None, None) => "retries".to_owned(),
+        (Then::GiveUp, ..) => "gives up at once".to_owned(),
+        (Then::Snooze, ..) => format!("waits {wait} and counts no failure"),
+        (Then::Hold, ..) => format!("holds its key for {wait} and counts no failure"),
+        (Then::Discard, ..) => "gives up at once and discards the job".to_owned(),
+    };
+    format!("on {failures}: {does}")
+}
+
+/// The first delays of a policy, before jitter.
+fn delays_of(policy: &Policy) -> String {
+    series(&preview(policy, policy.max_retries.clamp(1, 3)).delays.iter().map(|d| d.delay).collect::<Vec<_>>())
 }
 
 fn series(delays: &[Millis]) -> String {

@@ -61,3 +61,21 @@ fn one_retry_reads_well() {
             .starts_with("up to 2 attempts: at once, then 5 s later")
     );
 }
+
+#[test]
+fn rules_are_said_in_words() {
+    let level = serde_json::json!({"policy": "http", "rules": [
+        {"match": {"class": "Stripe*", "status": "5xx"}, "then": "hold", "for": "30s"},
+        {"match": {"message": "/deadlock/i"}, "then": "retry", "policy": "low-latency"},
+        {"match": {"class": "Gone"}, "then": "discard"},
+    ]});
+    let level = crate::policy::Partial::from_json(&level, &crate::policy::no_names).unwrap();
+    let words = explain(&crate::policy::Partial::resolve(&[level], &[]).unwrap());
+    for said in [
+        "; on Stripe* with status 5xx: holds its key for 30 s and counts no failure; ",
+        "; on failures whose message matches /deadlock/i: retries with the delays of 100 ms and 200 ms; ",
+        "; on Gone: gives up at once and discards the job; ",
+    ] {
+        assert!(words.contains(said), "{words}");
+    }
+}

@@ -7,8 +7,10 @@
 //! is shown here.
 
 mod agenda;
+mod gated;
 mod run;
 
+pub use gated::simulate_gated;
 pub use run::{Peak, Run, Second};
 
 use crate::decide::{Next, Outcome, Running, decide};
@@ -156,7 +158,7 @@ pub fn simulate_watched(
         };
         let roll = if answer == Answer::Served { Roll(0) } else { rolls() };
         let transition = decide(&running, answers.outcome(answer), Timestamp::EPOCH + ended_at, roll);
-        *progress = Progress { failures: transition.failures, delay: Millis::ZERO };
+        *progress = Progress { failures: transition.failures, ..Progress::default() };
         match transition.next {
             Next::Succeeded => tally.succeeded(ended_at, ended_at - arrived, transition.failures),
             Next::Failed(reason) => tally.gave_up(ended_at, reason),
@@ -174,6 +176,7 @@ pub fn simulate_watched(
 struct Progress {
     failures: u32,
     delay: Millis,
+    first_call: Option<Millis>,
 }
 
 fn answer(target: &Target, at: Millis, served: u32) -> Answer {
