@@ -26,11 +26,13 @@ def test_enqueue_takes_every_option(client: Client, queue: str) -> None:
         start_by=start_by,
         idempotency_key=f"k-{queue}",
         idempotency_window="live",
+        limit_key="customer-7",
         webhook={"url": "https://example.com/done", "events": ["failed"]},
     )
     assert (job.state, job.kind, job.queue, job.priority) == ("queued", "email", queue, "high")
     assert job.payload == {"to": "ada@example.com", "text": "grüße 🎉"}
     assert job.max_attempts == 6
+    assert job.limit_key == "customer-7"
     assert job.delivery == "AT_MOST_ONCE"
     assert job.raw["timeoutMs"] == 1500
     assert job.run_at is not None

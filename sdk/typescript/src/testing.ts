@@ -252,6 +252,7 @@ export class InProcess {
       error: null,
       timeoutMs: body.timeout === undefined ? null : milliseconds(body.timeout),
       idempotencyKey: body.idempotencyKey ?? null,
+      limitKey: body.limitKey ?? null,
       cancelRequested: false,
       result: null,
       scheduleId: null,

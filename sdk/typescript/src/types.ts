@@ -36,6 +36,8 @@ export interface JobOptions {
   startBy?: Time;
   idempotencyKey?: string;
   idempotencyWindow?: Duration;
+  /** What per-key limits, holds and breakers apply to. */
+  limitKey?: string;
   webhook?: Webhook;
   http?: HttpCall;
 }
@@ -71,6 +73,8 @@ export interface Job<P = unknown, R = unknown> {
   error: string | null;
   timeoutMs: number | null;
   idempotencyKey: string | null;
+  /** Absent if the job has none. */
+  limitKey?: string | null;
   cancelRequested: boolean;
   result: R | null;
   scheduleId: number | null;

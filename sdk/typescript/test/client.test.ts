@@ -34,12 +34,14 @@ onBothStores("client", (world) => {
         startBy: new Date(Date.now() + 7_200_000),
         idempotencyKey: `k-${queue}`,
         idempotencyWindow: "live",
+        limitKey: "customer-7",
         webhook: { url: "https://example.com/done", events: ["failed"] },
       },
     );
     assert.deepEqual([job.state, job.kind, job.queue, job.priority], ["queued", "email", queue, "high"]);
     assert.deepEqual(job.payload, { to: "ada@example.com", text: "grüße 🎉" });
     assert.deepEqual([job.maxAttempts, job.delivery, job.timeoutMs, job.existing], [6, "AT_MOST_ONCE", 1500, false]);
+    assert.equal(job.limitKey, "customer-7");
     assert.equal(Date.parse(job.runAt) - Date.parse(job.createdAt), 3_600_000);
     assert.equal((await world.client.get(job.id)).id, job.id);
   });

@@ -1,6 +1,7 @@
 //! The command line: one variant and one file per command. Commands translate; the rules are in the library and core.
 
 mod demo;
+mod holds;
 mod operate;
 mod policy;
 mod queues;
@@ -52,12 +53,18 @@ enum Command {
     Jobs(work::jobs::Args),
     /// Show a job's execution log: every attempt, its result, and what followed.
     History(work::history::Args),
+    /// Say why a job is not running, or why it gave up, in two sentences.
+    Why(work::why::Args),
     /// Dead letters: list, group, replay and discard jobs that gave up.
     Dead(work::dead::Args),
     /// Schedules: cron lines and intervals that enqueue jobs.
     Schedules(schedules::Args),
     /// Queues: how full they are; pause, resume, purge, settings.
     Queues(queues::Args),
+    /// Hold a queue or a limit key: nothing of it starts for a while.
+    Hold(holds::HoldArgs),
+    /// List what is held and which circuit breakers are open; release holds.
+    Holds(holds::HoldsArgs),
     /// A tenant's default webhook.
     Tenants(tenants::Args),
     /// List, preview and explain retry policies.
@@ -139,6 +146,9 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Dead(args) => wait(work::dead::run(args, &screen)),
         Command::Schedules(args) => wait(schedules::run(args, &screen)),
         Command::Queues(args) => wait(queues::run(args, &screen)),
+        Command::Hold(args) => wait(holds::hold(args)),
+        Command::Holds(args) => wait(holds::holds(args, &screen)),
+        Command::Why(args) => wait(work::why::run(args, &screen)),
         Command::Tenants(args) => wait(tenants::run(args)),
         Command::Policy(args) => policy::run(args, &screen),
         Command::Stats(args) => wait(stats::run(args, &screen)),

@@ -1,12 +1,14 @@
 //! `windlass policy`: list, preview and explain retry policies.
 
+mod error_input;
+
 use super::terminal::grid::{Grid, number, text, wrapped};
 use super::terminal::screen::{Screen, wrap};
 use super::{Error, terminal::plot};
 use clap::{Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use windlass_core::policy::{PRESETS, Partial, Policy, PolicyError, Role};
-use windlass_core::{Jitter, explain, preview};
+use windlass_core::{Failure, Jitter, explain, preview};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,12 +16,13 @@ Examples:
   windlass policy preview full-jitter
   windlass policy preview 'exponential:base=1s,factor=2,cap=5m,jitter=full,retries=5' --count 10
   windlass policy preview 'steps:30s/60s/120s,retries=3' --json
+  windlass policy preview stepped --error NotFoundError
   windlass policy explain exponential
 
 A policy is a preset's name, or a line: STRATEGY:key=value,… with the strategies exponential,
 linear, fixed, fibonacci, steps (or a preset) and the keys base, factor, cap, jitter, retries or
-attempts, maxElapsed, maxCrashes, giveUpOn=A|B|4xx, retryOn=A|B, maxRetryAfter. Omitted fields
-come from the preset of that name. Durations: 500ms, 30s, 1m30s, 2h, or whole milliseconds.
+attempts, maxElapsed, maxCrashes, giveUpOn=A|B|4xx, retryOn=A|B, maxRetryAfter, and last rules=[…] (JSON).
+Omitted fields come from the preset of that name. Durations: 500ms, 30s, 1m30s, 2h, or whole milliseconds.
 Exit codes: 0 done, 2 bad input.";
 
 #[derive(Debug, clap::Args)]
@@ -45,6 +48,12 @@ enum PolicyAction {
         /// How many retries to show, 1 to 1000 [default: as many as the policy allows].
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
         count: Option<u32>,
+        /// Show what a failure of this class gets: CLASS, CLASS:STATUS, or a status such as 503.
+        #[arg(long, value_name = "CLASS[:STATUS]", value_parser = error_input::failure)]
+        error: Option<Failure>,
+        /// The message of that failure, for rules that look at it.
+        #[arg(long, value_name = "TEXT", requires = "error")]
+        message: Option<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
@@ -84,7 +93,11 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             Ok(pretty(&json!({ "items": PRESETS.iter().map(listed).collect::<Vec<_>>() })))
         }
         PolicyAction::List { json: false } => Ok(list(screen)),
-        PolicyAction::Preview { subject, count, json } => {
+        PolicyAction::Preview { subject, error: Some(error), message, json, .. } => {
+            let failure = Failure { message: message.clone().unwrap_or_default(), ..error.clone() };
+            Ok(error_input::told(&subject.read(screen)?, &failure, *json, screen))
+        }
+        PolicyAction::Preview { subject, count, json, .. } => {
             let policy = subject.read(screen)?;
             let shown = preview(&policy, count.unwrap_or(policy.max_retries));
             Ok(if *json { pretty(&shown.to_json(&policy)) } else { show(subject, &policy, &shown, screen) })

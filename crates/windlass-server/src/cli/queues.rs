@@ -1,5 +1,7 @@
 //! `windlass queues`: how full they are; pause, resume, purge, and settings.
 
+mod limits;
+
 use super::remote::api::{Api, with_query};
 use super::remote::target::Target;
 use super::terminal::ask::Consent;
@@ -11,6 +13,7 @@ use super::terminal::words::{counted, grouped, plain, span};
 use super::{Error, pretty};
 use clap::Subcommand;
 use hyper::Method;
+use limits::FlowFlags;
 use serde_json::{Map, Value, json};
 use windlass::client::Retention;
 
@@ -21,6 +24,9 @@ Examples:
   windlass queues resume email
   windlass queues purge email                    cancel all waiting jobs; asks first
   windlass queues set email --policy queue-worker --keep-failed forever
+  windlass queues set email --concurrency 10 --key-rate 5/s --breaker on
+  windlass queues set email --rate none          remove a limit
+  windlass queues limits
 
 Exit codes: 0 done, 2 bad input, 3 no such queue, 5 unavailable.";
 
@@ -53,7 +59,7 @@ enum QueueAction {
         #[command(flatten)]
         consent: Consent,
     },
-    /// Set a queue's policy and retention; omitted settings stay. Jobs already stored keep theirs.
+    /// Set a queue's policy, retention and limits; omitted settings stay. Jobs already stored keep theirs.
     Set {
         name: String,
         /// A policy's name or line.
@@ -66,10 +72,14 @@ enum QueueAction {
         keep_cancelled: Option<String>,
         #[arg(long, value_name = "SPAN", value_parser = input::retention)]
         keep_failed: Option<String>,
+        #[command(flatten)]
+        flow: Box<FlowFlags>,
         /// Back to the defaults.
-        #[arg(long, conflicts_with_all = ["policy", "keep_succeeded", "keep_cancelled", "keep_failed"])]
+        #[arg(long, conflicts_with_all = ["policy", "keep_succeeded", "keep_cancelled", "keep_failed", "FlowFlags"])]
         reset: bool,
     },
+    /// Show the limits, breaker and retry budget of queues.
+    Limits { name: Option<String> },
 }
 
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
@@ -94,9 +104,11 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
             let answer = json!({ "name": name, "cancelled": done });
             Ok(if json { pretty(&answer) } else { format!("{} cancelled\n", counted(done, "job")) })
         }
-        Some(QueueAction::Set { name, policy, keep_succeeded, keep_cancelled, keep_failed, reset }) => {
+        Some(QueueAction::Limits { name }) => limits::show(&api, args, name.as_deref(), screen).await,
+        Some(QueueAction::Set { name, policy, keep_succeeded, keep_cancelled, keep_failed, flow, reset }) => {
             let keeps = [("succeeded", keep_succeeded), ("cancelled", keep_cancelled), ("failed", keep_failed)];
-            let settings = settings(&api, args, name, policy.as_deref(), keeps, *reset).await?;
+            let given = Given { policy: policy.as_deref(), keeps, flow };
+            let settings = if *reset { json!({}) } else { settings(&api, args, name, &given).await? };
             let answer = api.send(Method::PUT, &place(name, ""), Some(settings.to_string())).await?;
             Ok(if json { pretty(&answer) } else { format!("queue {name}: {}\n", answer["settings"]) })
         }
@@ -188,21 +200,19 @@ fn defaults() -> Map<String, Value> {
     kept.map(|(name, keep)| (name.to_owned(), json!(keep.to_string()))).into_iter().collect()
 }
 
+/// What `queues set` changes.
+struct Given<'a> {
+    policy: Option<&'a str>,
+    keeps: [(&'a str, &'a Option<String>); 3],
+    flow: &'a FlowFlags,
+}
+
 /// The settings to write: the current ones, overridden by the given ones.
-async fn settings(
-    api: &Api,
-    args: &Args,
-    name: &str,
-    policy: Option<&str>,
-    keeps: [(&str, &Option<String>); 3],
-    reset: bool,
-) -> Result<Value, Error> {
-    if reset {
-        return Ok(json!({}));
-    }
-    if policy.is_none() && keeps.iter().all(|(_, keep)| keep.is_none()) {
+async fn settings(api: &Api, args: &Args, name: &str, given: &Given<'_>) -> Result<Value, Error> {
+    let Given { policy, keeps, flow } = given;
+    if policy.is_none() && keeps.iter().all(|(_, keep)| keep.is_none()) && flow.is_empty() {
         return Err(Error::BadInput(
-            "give --policy, --keep-succeeded, --keep-cancelled, --keep-failed or --reset".into(),
+            "give a setting such as --policy, --keep-failed, --concurrency or --breaker, or --reset".into(),
         ));
     }
     let found = all(api, args.tenant.as_deref()).await?;
@@ -216,11 +226,12 @@ async fn settings(
     }
     let mut retention = old["retention"].as_object().cloned().unwrap_or_default();
     for (name, keep) in keeps {
-        retention.extend(keep.iter().map(|keep| (name.to_owned(), json!(keep))));
+        retention.extend(keep.iter().map(|keep| ((*name).to_owned(), json!(keep))));
     }
     let is_given = keeps.iter().any(|(_, keep)| keep.is_some());
     if is_given || retention != defaults() {
         settings.insert("retention".into(), Value::Object(retention));
     }
+    flow.change(&old, &mut settings);
     Ok(Value::Object(settings))
 }

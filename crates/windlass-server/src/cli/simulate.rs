@@ -2,6 +2,7 @@
 
 mod chart;
 mod curves;
+mod flow;
 mod input;
 mod json;
 mod svg;
@@ -13,8 +14,9 @@ use super::{Error, policy::pretty};
 use input::{Arrival, Subject};
 use std::path::PathBuf;
 use windlass::Random;
-use windlass_core::simulate::{MAX_JOBS, Run, Scenario, Target, simulate};
-use windlass_core::{Millis, Policy};
+use windlass_core::gate::{BreakerRule, BudgetRule};
+use windlass_core::simulate::{MAX_JOBS, Run, Scenario, Target, simulate, simulate_gated};
+use windlass_core::{Flow, Millis, Policy};
 
 /// More policies than this are hard to compare by eye.
 const MAX_POLICIES: usize = 8;
@@ -27,6 +29,7 @@ Examples:
   windlass simulate --arrival 100/s --outage 1m@30s --policy exponential --policy http
   windlass simulate --policy herd=fixed:base=30s,jitter=none,retries=9 \\
                     --policy spread=fixed:base=30s,jitter=full,retries=9 --svg herd.svg
+  windlass simulate --policy exponential --limit 10 --breaker on --latency 100ms
 
 The target answers the first CAPACITY calls of each second and refuses the rest (429); while it is \
 down it answers none. Every due job calls at once, as if there were enough workers, and a refusal \
@@ -34,7 +37,8 @@ costs the target nothing: real services slow down under overload, so a herd does
 shown. Retries are the engine's own decisions; the same seed gives the same run.
 
 wasted: calls that failed. peak/s: calls in the busiest second; after/s: in the busiest second after \
-the recovery. drain: from the recovery until the last job that had failed was finished. median, p99: \
+the recovery. With --limit, --breaker, --budget or --hold each policy is shown twice, plain and behind \
+them; all calls have one key. drain: from the recovery until the last job that had failed was finished. median, p99: \
 from arrival to success. At most 1,000,000 jobs, 7 days and 50,000,000 calls are simulated.
 
 Exit codes: 0 done, 1 the SVG could not be written, 2 bad input.";
@@ -64,6 +68,18 @@ pub(crate) struct Args {
     /// The Retry-After of the target's refusals.
     #[arg(long, value_name = "SPAN", value_parser = input::span)]
     retry_after: Option<Millis>,
+    /// Also show each policy behind this limit: at most N calls at once, or a rate such as 100/s; may be repeated.
+    #[arg(long = "limit", value_name = "N|RATE", value_parser = flow::limit)]
+    limits: Vec<flow::Limit>,
+    /// Also show each policy behind a circuit breaker: on, or window=1m,minimum=10,ratio=50%,openFor=30s,maxOpenFor=10m.
+    #[arg(long, value_name = "on|FIELDS", value_parser = flow::breaker)]
+    breaker: Option<BreakerRule>,
+    /// Also show each policy with a retry budget: retries are at most this share of first attempts.
+    #[arg(long, value_name = "PERCENT", value_parser = flow::budget)]
+    budget: Option<BudgetRule>,
+    /// Also show each policy with everyone waiting when a refusal asks to (needs --retry-after).
+    #[arg(long, requires = "retry_after")]
+    hold: bool,
     /// The seed of the jitter's random numbers.
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
@@ -134,13 +150,22 @@ impl Args {
             policy.map(|policy| (label, policy)).map_err(naming_the_flag)
         });
         let policies = read.collect::<Result<Vec<_>, _>>()?;
-        let curve = |(label, policy): (String, Policy)| {
+        let flow = flow::read(self)?;
+        let curve = |(label, policy): (String, Policy), flow: Option<&Flow>| {
             // Each policy starts again from the seed, so the other policies do not change its figures.
             let random = Random::seeded(self.seed);
-            let run = simulate(scenario, &policy, || random.roll());
+            let run = match flow {
+                None => simulate(scenario, &policy, || random.roll()),
+                Some(flow) => simulate_gated(scenario, &policy, flow, || random.roll(), |_| {}),
+            };
             Curve { label, policy, run }
         };
-        Ok(policies.into_iter().map(curve).collect())
+        let both = policies.into_iter().flat_map(|(label, policy)| {
+            let gated =
+                flow.as_ref().map(|(name, flow)| curve((format!("{label} + {name}"), policy.clone()), Some(flow)));
+            [Some(curve((label, policy), None)), gated]
+        });
+        Ok(both.flatten().collect())
     }
 
     /// The scenario in a sentence.

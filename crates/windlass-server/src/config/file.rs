@@ -10,9 +10,10 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 use windlass::client::{Keep, SettingKey};
 use windlass::protocol::{Catalogue, DEFAULTS};
-use windlass_core::PolicyError;
+use windlass_core::gate::FLOW_FIELDS;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, no_names};
+use windlass_core::{Flow, PolicyError, Rule};
 
 const TABLES: &[&str] = &["queues", "kinds", "policies", "tenants", "defaults"];
 /// The largest file that is read, in bytes.
@@ -160,20 +161,41 @@ impl File<'_> {
 
     fn queue(&self, config: &mut Config, (key, value): Entry<'_, '_>) -> Result<(), ConfigError> {
         let name = self.name(key, QueueName::new)?;
-        let fields = self.fields(&format!("queues.{name}"), value, &["policy", "retention"])?;
+        let known = [&["policy", "retention"][..], &FLOW_FIELDS].concat();
+        let mut fields = self.fields(&format!("queues.{name}"), value, &known)?;
         self.check_policy(&format!("queues.{name}"), &fields, value)?;
         if let Some(retention) = fields.get("retention") {
             self.check_retention(&format!("queues.{name}.retention"), retention, value.span().start)?;
         }
+        self.check_flow(&format!("queues.{name}"), &mut fields, value)?;
         let key_of = SettingKey::Queue { tenant: None, name: name.to_string() };
         self.keep(config, key_of, Value::Object(fields), key.span().start);
         Ok(())
     }
 
+    /// Checks limits, breaker, budget and rules. Rules are kept without references to policies, as the store wants them.
+    fn check_flow(
+        &self,
+        under: &str,
+        fields: &mut Map<String, Value>,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let read = Flow::from_value_with(&Value::Object(fields.clone()), &|name| self.policies.get(name).cloned());
+        let flow = read.map_err(|error| {
+            let path = error.pointer.replace('/', ".");
+            self.wrong(value.span().start, format!("`{under}{path}`: {}", error.message))
+        })?;
+        if let (Some(rules), Some(flow)) = (fields.get_mut("rules"), flow) {
+            *rules = Rule::list_to_value(&flow.rules);
+        }
+        Ok(())
+    }
+
     fn kind(&self, config: &mut Config, (key, value): Entry<'_, '_>) -> Result<(), ConfigError> {
         let name = self.name(key, Kind::new)?;
-        let fields = self.fields(&format!("kinds.{name}"), value, &["policy"])?;
+        let mut fields = self.fields(&format!("kinds.{name}"), value, &["policy", "rules"])?;
         self.check_policy(&format!("kinds.{name}"), &fields, value)?;
+        self.check_flow(&format!("kinds.{name}"), &mut fields, value)?;
         self.keep(config, SettingKey::Kind { name: name.to_string() }, Value::Object(fields), key.span().start);
         Ok(())
     }

@@ -170,6 +170,7 @@ pub(super) fn draft(job: &WireJob, catalogue: &Catalogue) -> Result<Draft, Strin
         retry: retry(job, &custom, catalogue)?,
         idempotency: Some(idempotency(job, &jid, &custom)),
         traceparent: word("traceparent").map(str::to_owned),
+        limit_key: word("limitKey").map(str::to_owned),
         ..Draft::new(kind, job.json())
     })
 }

@@ -10,6 +10,7 @@ mod docs;
 mod events;
 mod fleet;
 mod health;
+mod holds;
 mod input;
 mod jobs;
 mod leases;
@@ -51,6 +52,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(jobs::router())
         .merge(schedules::router())
         .merge(queues::router())
+        .merge(holds::router())
         .merge(dead::router())
         .merge(leases::router())
         .merge(policies::router())

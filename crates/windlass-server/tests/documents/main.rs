@@ -52,6 +52,11 @@ fn the_retry_guide_is_real() {
 }
 
 #[test]
+fn the_guide_to_flow_control_is_real() {
+    assert!(follow("docs/guides/protecting.md") >= 10);
+}
+
+#[test]
 fn the_api_guide_is_real() {
     let page = Page::read("docs/guides/api.md");
     let mut place = Place::new();

@@ -140,6 +140,12 @@ impl<'a> EnqueueMany<'a> {
         self.all(|job| job.with(|draft| draft.webhook = Some(WebhookDraft::new(url))))
     }
 
+    /// What per-key limits, holds and breakers apply to, for all of them.
+    pub fn limit_key(self, key: impl Into<String>) -> Self {
+        let key = key.into();
+        self.all(|job| job.with(|draft| draft.limit_key = Some(key.clone())))
+    }
+
     /// The W3C trace context that the attempts of all of them belong to.
     pub fn traceparent(self, context: impl Into<String>) -> Self {
         let context = context.into();

@@ -12,9 +12,10 @@ use crate::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use windlass_core::gate::{FlowError, MAX_LIMIT_KEY};
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, Preset, Role, usual_attempts};
-use windlass_core::{Executor, Policy, PolicyError, State};
+use windlass_core::{Executor, LiveRules, Policy, PolicyError, Rule, State};
 
 /// The name of the server-wide setting that holds the defaults: `{"policy":…,"giveUpOn":[…]}`.
 pub const DEFAULTS: &str = "defaults";
@@ -24,6 +25,8 @@ pub const DEFAULTS: &str = "defaults";
 pub struct Catalogue {
     queues: HashMap<(Option<Tenant>, String), Partial>,
     kinds: HashMap<String, Partial>,
+    queue_rules: HashMap<(Option<Tenant>, String), Vec<Rule>>,
+    kind_rules: HashMap<String, Vec<Rule>>,
     policies: HashMap<String, Partial>,
     webhooks: HashMap<Tenant, WebhookDraft>,
     default_policy: Option<Partial>,
@@ -82,10 +85,16 @@ impl Catalogue {
             SettingKey::Queue { tenant, name } => {
                 let policy = self.policy_in(value)?;
                 self.queues.insert((tenant.clone(), name.clone()), policy.unwrap_or_default());
+                if let Some(rules) = self.rules_in(value)? {
+                    self.queue_rules.insert((tenant.clone(), name.clone()), rules);
+                }
             }
             SettingKey::Kind { name } => {
                 let policy = self.policy_in(value)?;
                 self.kinds.insert(name.clone(), policy.unwrap_or_default());
+                if let Some(rules) = self.rules_in(value)? {
+                    self.kind_rules.insert(name.clone(), rules);
+                }
             }
             SettingKey::Policy { name } => {
                 let policy = self.read(value)?;
@@ -105,6 +114,31 @@ impl Catalogue {
             SettingKey::Server { .. } | SettingKey::Alert { .. } => {}
         }
         Ok(())
+    }
+
+    /// The error rules in a setting of a queue or kind.
+    fn rules_in(&self, value: &Value) -> Result<Option<Vec<Rule>>, PolicyError> {
+        let Some(rules) = value.get("rules").filter(|rules| !rules.is_null()) else { return Ok(None) };
+        let read = Rule::list_from_value("/rules", rules, &|name| self.policies.get(name).cloned());
+        let wrong = |error: FlowError| PolicyError {
+            field: error.pointer.trim_start_matches('/').to_owned(),
+            position: None,
+            message: error.message,
+        };
+        read.map(Some).map_err(wrong)
+    }
+
+    /// The error rules of a job's kind, and of its queue: the tenant's own, else those for all tenants.
+    pub(crate) fn rules_of(&self, tenant: &Tenant, queue: &QueueName, kind: &Kind) -> LiveRules<'_> {
+        // Most installations have none, and pay nothing.
+        if self.queue_rules.is_empty() && self.kind_rules.is_empty() {
+            return LiveRules::default();
+        }
+        let of = |tenant: Option<&Tenant>| self.queue_rules.get(&(tenant.cloned(), queue.to_string()));
+        LiveRules {
+            kind: self.kind_rules.get(kind.as_str()).map_or(&[], Vec::as_slice),
+            queue: of(Some(tenant)).or_else(|| of(None)).map_or(&[], Vec::as_slice),
+        }
     }
 
     /// A policy by name: a preset, or the operator's own. A preset's name always means the preset.
@@ -200,6 +234,7 @@ impl Catalogue {
         check_payload(&draft.payload)?;
         check_key(&draft)?;
         self.outgoing.check(&draft)?;
+        check_limit_key(&draft)?;
         let (executor, role) = match &draft.http {
             Some(_) => (Executor::Http, Role::Http),
             None => (Executor::Worker, Role::Handler),
@@ -225,6 +260,7 @@ impl Catalogue {
             webhook: webhook.map(Arc::new),
             schedule: draft.schedule,
             traceparent: draft.traceparent.map(Into::into),
+            limit_key: draft.limit_key.map(Into::into),
             ..NewJob::new(draft.kind, draft.payload, policy)
         })
     }
@@ -370,6 +406,15 @@ fn check_key(draft: &Draft) -> Result<(), DraftError> {
             "idempotencyKey",
             format!("must be 1 to {MAX_KEY} bytes without control characters"),
         ));
+    }
+    Ok(())
+}
+
+fn check_limit_key(draft: &Draft) -> Result<(), DraftError> {
+    let Some(key) = &draft.limit_key else { return Ok(()) };
+    if key.is_empty() || key.chars().count() > MAX_LIMIT_KEY || key.chars().any(char::is_control) {
+        let form = format!("must be 1 to {MAX_LIMIT_KEY} characters without control characters");
+        return Err(DraftError::new("limitKey", form));
     }
     Ok(())
 }

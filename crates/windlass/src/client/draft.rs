@@ -45,6 +45,8 @@ pub struct Draft {
     pub schedule: Option<JobId>,
     /// W3C trace context of the producer.
     pub traceparent: Option<String>,
+    /// What per-key limits, holds and breakers apply to.
+    pub limit_key: Option<String>,
 }
 
 impl Draft {
@@ -67,6 +69,7 @@ impl Draft {
             webhook: None,
             schedule: None,
             traceparent: None,
+            limit_key: None,
         }
     }
 }

@@ -232,6 +232,12 @@ impl<'a> Enqueue<'a> {
         self.with(|draft| draft.webhook = Some(webhook))
     }
 
+    /// What per-key limits, holds and breakers apply to: a customer, an account, a destination.
+    pub fn limit_key(self, key: impl Into<String>) -> Self {
+        let key = key.into();
+        self.with(|draft| draft.limit_key = Some(key))
+    }
+
     /// The W3C trace context the job's attempts belong to.
     pub fn traceparent(self, context: impl Into<String>) -> Self {
         let context = context.into();

@@ -20,8 +20,8 @@ const DELIVERIES: u32 = 20;
 /// Stored jobs, live and archived, of all tenants or one. Made by [`Windlass::jobs`].
 #[derive(Debug, Clone)]
 pub struct Jobs<'a> {
-    windlass: &'a Windlass,
-    scope: Scope,
+    pub(super) windlass: &'a Windlass,
+    pub(super) scope: Scope,
     by: String,
 }
 

@@ -22,13 +22,15 @@ pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod tenants;
 pub(crate) mod typed;
+pub(crate) mod waiting;
+pub(crate) mod why;
 pub(crate) mod windlass;
 
 pub use crate::store::{
-    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, Health,
-    Holder, JobFilter, Keep, MAX_BATCH, Missed, NodeSetting, Order, Overlap, Page, Presence, Queue, Recurrence,
-    Replayed, Retention, Schedule, ScheduleSpec, Scope, Session, Setting, SettingKey, SettingSource, Spacing, Token,
-    WorkerId, WorkerReport,
+    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, GateName,
+    GateStatus, Health, Holder, JobFilter, Keep, MAX_BATCH, Missed, NodeSetting, Order, Overlap, Page, Presence, Queue,
+    Recurrence, Replayed, Retention, Schedule, ScheduleSpec, Scope, Session, Setting, SettingKey, SettingSource,
+    Spacing, Token, WorkerId, WorkerReport,
 };
 pub use crate::tally::Tally;
 pub use bulk::{BulkCursor, BulkPage, Count, MAX_BULK};
@@ -37,8 +39,10 @@ pub use draft::WebhookDraft;
 pub use fleet::{Alerts, AuditLog, NodeSettingsPut, RuleFault, Sessions, Settings, SettingsFault, Tokens, Workers};
 pub use jobs::Jobs;
 pub use policies::{NamedPolicy, Policies, PolicyFault};
-pub use queues::{PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
+pub use queues::{MAX_GATES, PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
 pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};
 pub use search::{Found, MAX_SEARCHED};
 pub use stats::{Series, Stats, WindowStats};
 pub use tenants::Tenants;
+pub use waiting::Waiting;
+pub use why::Explanation;

@@ -1,12 +1,14 @@
 //! Commit: how every holder of leases writes outcomes and deletes lease rows.
 
-use super::transition::{Trace, commit_of};
+use super::transition::{Trace, commit_by, commit_of};
+use crate::client::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
-use crate::job::{ClaimedJob, LeaseId};
+use crate::job::{ClaimedJob, Job, LeaseId};
 use crate::store::{Commit, Committed, Scope, StoreError};
 use std::collections::HashMap;
-use windlass_core::{JobId, Next, Outcome, Progress, Roll, Timestamp};
+use std::sync::Arc;
+use windlass_core::{JobId, LiveRules, Next, Outcome, Progress, Roll, Timestamp};
 
 /// Whether an operator has requested a cancel since the job was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +18,37 @@ pub(crate) enum Cancel {
 }
 
 /// The commit of an outcome, including a requested cancel. Deciding again with the same roll gives the same delay.
-pub(crate) fn decide(job: &ClaimedJob, cancel: Cancel, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
+pub(crate) fn decide(
+    job: &ClaimedJob,
+    cancel: Cancel,
+    outcome: &Outcome,
+    rules: LiveRules<'_>,
+    trace: Trace,
+    roll: Roll,
+) -> Commit {
     match cancel {
-        Cancel::Requested if !job.cancel_requested => commit_of(&job.with_cancel_requested(), outcome, trace, roll),
-        Cancel::Requested | Cancel::NotRequested => commit_of(job, outcome, trace, roll),
+        Cancel::Requested if !job.cancel_requested => {
+            commit_by(&job.with_cancel_requested(), outcome, rules, trace, roll)
+        }
+        Cancel::Requested | Cancel::NotRequested => commit_by(job, outcome, rules, trace, roll),
     }
+}
+
+/// The settings with the error rules that the outcomes may match. Only failures match any, so nothing is read without
+/// one. If they cannot be read, no commit can be written either, and the outcomes are decided again.
+pub(crate) async fn rules_for<'a>(
+    windlass: &Windlass,
+    mut outcomes: impl Iterator<Item = &'a Outcome>,
+) -> Option<Arc<Catalogue>> {
+    if !outcomes.any(|outcome| matches!(outcome, Outcome::Failed(_))) {
+        return None;
+    }
+    windlass.catalogue().await.ok()
+}
+
+/// The rules of a job's kind and queue.
+pub(crate) fn rules_of<'a>(catalogue: Option<&'a Arc<Catalogue>>, job: &Job) -> LiveRules<'a> {
+    catalogue.map_or_else(LiveRules::default, |catalogue| catalogue.rules_of(&job.tenant, &job.queue, &job.kind))
 }
 
 /// The commit of a job that was not started and will not run in this process.

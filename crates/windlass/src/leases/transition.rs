@@ -9,7 +9,7 @@ use windlass_core::attempt::Status;
 use windlass_core::failure::WORKER_LOST;
 use windlass_core::gate::{Ended, HoldOrigin, destination};
 use windlass_core::{
-    Advice, Effect, Executor, Failure, Millis, Next, Outcome, Progress, Reason, Roll, Running, Timestamp, Transition,
+    Advice, Effect, Executor, Failure, LiveRules, Millis, Next, Outcome, Reason, Roll, Running, Timestamp, Transition,
     Why, decide,
 };
 
@@ -31,10 +31,16 @@ pub struct Trace {
     pub result: Option<crate::job::Payload>,
 }
 
-/// The commit for the outcome of a claimed job.
+/// The commit for the outcome of a claimed job whose kind and queue have no error rules.
 #[must_use]
 pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) -> Commit {
-    let running = Running { is_probe: job.is_probe, ..job.running() };
+    commit_by(job, outcome, LiveRules::default(), trace, roll)
+}
+
+/// The commit for the outcome of a claimed job. `rules` are the error rules of its kind and queue as they are now.
+#[must_use]
+pub(crate) fn commit_by(job: &ClaimedJob, outcome: &Outcome, rules: LiveRules<'_>, trace: Trace, roll: Roll) -> Commit {
+    let running = Running { is_probe: job.is_probe, rules, ..job.running() };
     let transition = decide(&running, outcome, trace.finished_at, roll);
     let (error_class, error) = reported(outcome);
     let (note, result) = note_and_result(trace.note.as_deref(), trace.result);
@@ -48,7 +54,7 @@ pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) 
         result,
         trace: traced(outcome),
         follow_ups,
-        ended: ended(outcome),
+        ended: Ended::of(outcome, &job.policy),
         hold: hold(job, outcome, transition.effect).map(Box::new),
         ..Commit::new(job, transition, trace.worker, trace.started_at, trace.finished_at)
     }
@@ -59,6 +65,7 @@ pub fn commit_of(job: &ClaimedJob, outcome: &Outcome, trace: Trace, roll: Roll) 
 pub(crate) fn lost(job: &ClaimedJob, worker: &str, now: Timestamp, roll: Roll) -> Commit {
     let started_at = job.claimed_at.unwrap_or(now);
     let trace = Trace { started_at, finished_at: now, worker: worker.into(), note: None, result: None };
+    // A lost attempt matches no rule.
     commit_of(job, &Outcome::Lost, trace, roll)
 }
 
@@ -87,18 +94,6 @@ pub(crate) const EXPIRED: Next = Next::Failed(Reason::Expired);
 impl Transitioned {
     pub(crate) fn new(job: Job, commit: &Commit) -> Self {
         Self { job, transition: commit.transition, error_class: commit.error_class.clone() }
-    }
-}
-
-/// What the outcome says about the destination of a job.
-fn ended(outcome: &Outcome) -> Ended {
-    match outcome {
-        Outcome::Succeeded => Ended::Succeeded,
-        Outcome::Failed(failure) if failure.speaks_of_the_destination() => Ended::FailedAtDestination,
-        Outcome::Failed(_) => Ended::FailedOtherwise,
-        Outcome::Released(Progress::NotStarted) => Ended::Returned,
-        Outcome::Snoozed(_) | Outcome::Released(Progress::Started) | Outcome::Cancelled => Ended::Neutral,
-        Outcome::Lost => Ended::Lost,
     }
 }
 

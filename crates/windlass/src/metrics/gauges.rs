@@ -4,7 +4,7 @@ use super::MAX_LABEL_SETS;
 use super::labels::{OTHER, TenantLabel};
 use crate::alert::NOTICE_QUEUE;
 use crate::client::windlass::Windlass;
-use crate::store::{Alert, AlertStatus, Depth, Queue, StoreError};
+use crate::store::{Alert, AlertStatus, Depth, GateStatus, Queue, StoreError};
 use crate::tally::Tally;
 use crate::webhook::DELIVERY_QUEUE;
 use prometheus_client::metrics::family::Family;
@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
+use windlass_core::gate::{BreakerState, Start, WaitingFor};
 use windlass_core::job::Kind;
 use windlass_core::{Executor, Millis, Timestamp};
 
@@ -29,6 +30,7 @@ pub(super) struct Gauges {
     depths: Vec<Depth>,
     recent: Vec<(Queue, Kind, Tally)>,
     alerts: Vec<Alert>,
+    gates: Vec<GateStatus>,
 }
 
 impl Gauges {
@@ -38,6 +40,7 @@ impl Gauges {
             depths: windlass.queues().depths().await?,
             recent: windlass.stats().by_queue_and_kind(WINDOW).await?,
             alerts: windlass.alerts().list().await?,
+            gates: windlass.queues().gates_of_all().await?,
         })
     }
 
@@ -51,6 +54,7 @@ impl Gauges {
             gauges.register_depths(&mut registry, tenants, now);
             gauges.register_rate(&mut registry, tenants);
             gauges.register_alerts(&mut registry);
+            gauges.register_gates(&mut registry, tenants, now);
         }
         registry
     }
@@ -94,6 +98,39 @@ impl Gauges {
             // Retries of jobs that were first tried before the window may be all there are: they count as one each.
             let ratio = sum.retries.max(0) as f64 / sum.first_attempts.max(1) as f64;
             rate.get_or_create(&labels).set(ratio);
+        }
+    }
+
+    /// Jobs behind gates, holds and open breakers. A queue without them has no series.
+    fn register_gates(&self, registry: &mut Registry, tenants: TenantLabel, now: Timestamp) {
+        let [waiting, open, holds]: [Counts; 3] = Default::default();
+        let help = "Due jobs that may not start yet, by what they wait for";
+        registry.register("windlass_waiting", help, waiting.clone());
+        registry.register("windlass_breaker_open", "Circuit breakers that are not closed", open.clone());
+        registry.register("windlass_holds", "Holds in force", holds.clone());
+        let mut names = Names::new(tenants);
+        for status in &self.gates {
+            let is_of = |queue: &&Queue| {
+                queue.name == status.name.queue
+                    && status.name.tenant.as_ref().is_none_or(|tenant| *tenant == queue.tenant)
+            };
+            let Some(queue) = self.queues.iter().find(is_of) else { continue };
+            let labels = names.labels(queue);
+            if let Err(refusal) = status.gate.check(&status.rule, Start::FIRST, now) {
+                let labels = [labels.clone(), vec![("for", refusal.waiting_for.to_string())]].concat();
+                waiting.get_or_create(&labels).inc_by(status.parked as i64);
+            }
+            if status.gate.held(now).is_some() {
+                holds.get_or_create(&labels).inc();
+            }
+            if status.rule.breaker.is_some() && status.gate.breaker(now) != BreakerState::Closed {
+                open.get_or_create(&labels).inc();
+            }
+        }
+        for queue in self.queues.iter().filter(|queue| queue.paused) {
+            let due = self.depths.iter().filter(|depth| depth.queue == queue.id).map(|depth| depth.due).sum::<u64>();
+            let labels = [names.labels(queue), vec![("for", WaitingFor::Paused.to_string())]].concat();
+            waiting.get_or_create(&labels).inc_by(due as i64);
         }
     }
 

@@ -5,12 +5,12 @@ use super::Remote;
 use super::scope::RemoteWorker;
 use crate::event::Ended;
 use crate::job::{ClaimedJob, Job, LeaseId, Payload};
-use crate::leases::commit::{Cancel, commit, decide, ending, report};
+use crate::leases::commit::{Cancel, commit, decide, ending, report, rules_for, rules_of};
 use crate::leases::renew::renew;
 use crate::leases::transition::Trace;
 use crate::store::{Commit, Committed, Scope, StoreError};
 use std::collections::HashMap;
-use windlass_core::{JobId, Millis, Outcome, Roll};
+use windlass_core::{JobId, LiveRules, Millis, Outcome, Roll};
 
 /// An attempt that a remote worker claims to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,13 @@ impl Remote {
         let mut left = self.find(worker, results).await?;
         let mut over = Vec::new();
         while !left.is_empty() {
-            let commits: Vec<Commit> = left.iter().map(|p| self.decide(worker, &results[p.index], p)).collect();
+            let outcomes = left.iter().map(|pending| &results[pending.index].outcome);
+            let catalogue = rules_for(&self.0.windlass, outcomes).await;
+            let decided = |pending: &Pending| {
+                let rules = rules_of(catalogue.as_ref(), &pending.job);
+                self.decide(worker, &results[pending.index], pending, rules)
+            };
+            let commits: Vec<Commit> = left.iter().map(decided).collect();
             let under: HashMap<LeaseId, usize> = left.iter().map(|p| (p.job.lease, p.under_lease)).collect();
             let ended = ending(&commits, |lease, count| under.get(&lease) == Some(&count));
             let committed = commit(&self.0.windlass, commits.clone(), ended.clone()).await?;
@@ -198,7 +204,7 @@ impl Remote {
         Ok(found)
     }
 
-    fn decide(&self, worker: &RemoteWorker, result: &AttemptResult, pending: &Pending) -> Commit {
+    fn decide(&self, worker: &RemoteWorker, result: &AttemptResult, pending: &Pending, rules: LiveRules<'_>) -> Commit {
         let now = self.0.windlass.clock().now();
         let trace = Trace {
             started_at: pending.job.claimed_at.unwrap_or(now),
@@ -207,7 +213,7 @@ impl Remote {
             note: result.note.clone(),
             result: result.result.clone(),
         };
-        decide(&pending.job, pending.cancel, &result.outcome, trace, pending.roll)
+        decide(&pending.job, pending.cancel, &result.outcome, rules, trace, pending.roll)
     }
 
     async fn report_ended(&self, worker: &RemoteWorker, job: &ClaimedJob, commit: &Commit) {

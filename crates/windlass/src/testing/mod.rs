@@ -36,7 +36,7 @@ use crate::executor::middleware::Next;
 use crate::executor::{Execute, Executed};
 use crate::handler_error::BoxError;
 use crate::job::{ClaimedJob, Job, LeaseId};
-use crate::leases::transition::{Trace, commit_of};
+use crate::leases::transition::{Trace, commit_by};
 use crate::random::Random;
 use crate::store::memory::MemoryStore;
 use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Share, Store, WorkerId};
@@ -384,12 +384,14 @@ impl TestKit {
         let note = ticket.take_note().or(ran.note);
         let trace = Trace { started_at, finished_at: self.clock().now(), worker, note, result: ran.result };
         let roll = self.windlass.random().roll();
-        let commit = commit_of(&ticket.job, &ran.outcome, trace.clone(), roll);
+        let catalogue = self.windlass.catalogue().await.expect("the store answers");
+        let rules = catalogue.rules_of(&ticket.job.tenant, &ticket.job.queue, &ticket.job.kind);
+        let commit = commit_by(&ticket.job, &ran.outcome, rules, trace.clone(), roll);
         let store = self.windlass.store();
         let committed = store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
         if committed == [Committed::CancelRequested] {
             let asked = ticket.job.with_cancel_requested();
-            let commit = commit_of(&asked, &ran.outcome, trace, roll);
+            let commit = commit_by(&asked, &ran.outcome, rules, trace, roll);
             store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
         }
     }

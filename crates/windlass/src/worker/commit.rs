@@ -4,7 +4,7 @@
 use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
 use crate::job::LeaseId;
-use crate::leases::commit::{Cancel, commit, decide, ending, report};
+use crate::leases::commit::{Cancel, commit, decide, ending, report, rules_for, rules_of};
 use crate::leases::held::Done;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::limits::MAX_COMMIT;
@@ -16,7 +16,7 @@ use futures_util::stream::FuturesUnordered;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc::UnboundedReceiver;
-use windlass_core::{Outcome, Transition};
+use windlass_core::{LiveRules, Outcome, Transition};
 
 pub(crate) struct Committer {
     pub writer: Writer,
@@ -62,7 +62,9 @@ impl Writer {
             done.roll = Some(self.windlass.random().roll());
         }
         while !left.is_empty() {
-            let commits: Vec<Commit> = left.iter().map(|done| self.commit_of(done)).collect();
+            let catalogue = rules_for(&self.windlass, left.iter().map(|done| &done.outcome)).await;
+            let rules = |done: &Done| rules_of(catalogue.as_ref(), &done.ticket.job);
+            let commits: Vec<Commit> = left.iter().map(|done| self.commit_of(done, rules(done))).collect();
             let transitions: Vec<Transition> = commits.iter().map(|commit| commit.transition).collect();
             let over = self.held_leases.take_over();
             let ending = ending(&commits, |lease, count| self.held_leases.ends_with(lease, count));
@@ -77,7 +79,7 @@ impl Writer {
         }
     }
 
-    fn commit_of(&self, done: &Done) -> Commit {
+    fn commit_of(&self, done: &Done, rules: LiveRules<'_>) -> Commit {
         let job = &done.ticket.job;
         let trace = Trace {
             started_at: done.ticket.started_at().or(job.claimed_at).unwrap_or(done.finished_at),
@@ -89,7 +91,7 @@ impl Writer {
         let roll = done.roll.expect("outcomes are given their roll before they are decided");
         let is_requested = done.ticket.cancel_requested.load(Ordering::Acquire);
         let cancel = if is_requested { Cancel::Requested } else { Cancel::NotRequested };
-        decide(job, cancel, &done.outcome, trace, roll)
+        decide(job, cancel, &done.outcome, rules, trace, roll)
     }
 
     /// Closes committed jobs and reports them. Returns the outcomes that must be decided again.

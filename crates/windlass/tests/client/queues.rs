@@ -37,7 +37,7 @@ async fn a_tenants_setting_overrides_the_shared_one_field_by_field() {
     let mail = queue("mail");
     let days = |n: u64| Keep::For(Millis::from_secs(n * 86_400));
     let shared = RetentionLevel { succeeded: Some(days(1)), failed: Some(days(30)), ..RetentionLevel::default() };
-    let settings = QueueSettings { policy: Some("stepped".into()), retention: shared };
+    let settings = QueueSettings { policy: Some("stepped".into()), retention: shared, ..QueueSettings::default() };
     windlass.queues().set(&mail, &settings).await.unwrap();
     let mine = windlass.queues().within(&Scope::Tenant(tenant("default"))).by("ann");
     mine.set_policy(&mail, "fixed:base=10s,jitter=none,cap=none,retries=3").await.unwrap();

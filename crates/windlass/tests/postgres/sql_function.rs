@@ -40,7 +40,7 @@ async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
     let s = &w.schema;
     let id: i64 = answer(&format!(
         r#"SELECT {s}.enqueue('email', '{{"to": "ann"}}', priority => 2, retry => 'full-jitter:retries=7',
-           delivery => 'AT_MOST_ONCE', timeout => '5 seconds', traceparent => 'tp')"#
+           delivery => 'AT_MOST_ONCE', timeout => '5 seconds', traceparent => 'tp', limit_key => 'customer-7')"#
     ))
     .parse()
     .unwrap();
@@ -49,6 +49,7 @@ async fn a_job_enqueued_by_psql_is_claimed_with_its_policy() {
     assert_eq!((jobs.len(), job.id), (1, JobId(id)));
     assert_eq!(&*job.payload, r#"{"to": "ann"}"#);
     assert_eq!((job.priority, job.delivery), (Priority::Highest, Delivery::AtMostOnce));
+    assert_eq!(job.limit_key.as_deref(), Some("customer-7"));
     assert_eq!((job.timeout, job.traceparent.as_deref()), (Some(Millis::from_secs(5)), Some("tp")));
     assert_eq!(job.policy.max_retries, 7);
     let frozen = format!("SELECT count(*) FROM {s}.jobs WHERE policy_id IS NOT NULL");

@@ -49,6 +49,7 @@ class JobOptions(TypedDict, total=False):
     start_by: datetime
     idempotency_key: str
     idempotency_window: Duration
+    limit_key: str
     webhook: Webhook
     http: HttpCall
 
@@ -70,6 +71,7 @@ class NewJob:
     start_by: datetime | None = None
     idempotency_key: str | None = None
     idempotency_window: Duration | None = None
+    limit_key: str | None = None
     webhook: Webhook | None = None
     http: HttpCall | None = None
 
@@ -89,6 +91,7 @@ class NewJob:
             "startBy": time_to_api(self.start_by),
             "idempotencyKey": self.idempotency_key,
             "idempotencyWindow": optional_duration(self.idempotency_window),
+            "limitKey": self.limit_key,
             "webhook": self.webhook,
             "http": self.http,
         }
@@ -116,6 +119,7 @@ class Job:
     error_class: str | None = None
     error: str | None = None
     idempotency_key: str | None = None
+    limit_key: str | None = None
     cancel_requested: bool = False
     run_at: datetime | None = None
     next_run_at: datetime | None = None
@@ -155,6 +159,7 @@ class Job:
             error_class=raw.get("errorClass"),
             error=raw.get("error"),
             idempotency_key=raw.get("idempotencyKey"),
+            limit_key=raw.get("limitKey"),
             cancel_requested=raw.get("cancelRequested", False),
             run_at=time_from_api(raw.get("runAt")),
             next_run_at=time_from_api(raw.get("nextRunAt")),

@@ -254,6 +254,7 @@ class InProcess:
             "finishedAt": None,
             "timeoutMs": round(_seconds(new["timeout"]) * 1000) if "timeout" in new else None,
             "idempotencyKey": key,
+            "limitKey": new.get("limitKey"),
             "cancelRequested": False,
             "http": new.get("http"),
             "result": None,

@@ -45,6 +45,9 @@ pub(crate) struct JobFlags {
     /// The longest an attempt may take.
     #[arg(long, value_name = "SPAN", value_parser = input::span)]
     timeout: Option<String>,
+    /// What per-key limits, holds and breakers apply to, such as a customer.
+    #[arg(long, value_name = "KEY")]
+    limit_key: Option<String>,
     /// Make it a call to this URL, executed by Windlass itself; the payload is its body.
     #[arg(long)]
     url: Option<String>,
@@ -83,6 +86,7 @@ impl JobFlags {
         put("queue", &self.queue);
         put("tenantId", &self.tenant);
         put("retry", &self.retry);
+        put("limitKey", &self.limit_key);
         put("timeout", &self.timeout);
         if let Some(priority) = &self.priority {
             let rank = priority.parse::<i64>().map_or_else(|_| json!(priority), |rank| json!(rank));

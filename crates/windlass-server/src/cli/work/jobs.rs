@@ -290,6 +290,7 @@ fn fields(job: &Value, screen: &Screen) -> String {
         ("priority", plain(&job["priority"])),
         ("delivery", plain(&job["delivery"])),
         ("created", moment("createdAt")),
+        ("waits for", waits(job)),
         ("next run", moment("nextRunAt")),
         ("runs on", plain(&job["worker"])),
         ("started", moment("startedAt")),
@@ -299,6 +300,7 @@ fn fields(job: &Value, screen: &Screen) -> String {
         ("attempts", attempts_in_words(job)),
         ("timeout", span(&job["timeoutMs"])),
         ("key", plain(&job["idempotencyKey"])),
+        ("limit key", plain(&job["limitKey"])),
         ("cancel", flag("cancelRequested", "requested")),
         ("schedule", plain(&job["scheduleId"])),
         ("parent", plain(&job["parentId"])),
@@ -320,6 +322,15 @@ fn fields(job: &Value, screen: &Screen) -> String {
         text.push_str(&format!("{} {lines}\n", screen.ink.dim(&format!("{name:<10}"))));
     }
     text
+}
+
+/// What a waiting job waits for; `windlass why` says more.
+fn waits(job: &Value) -> String {
+    match (job["waitingFor"].as_str(), job["until"].as_str()) {
+        (Some(what), Some(until)) => format!("{what} until {until}"),
+        (Some(what), None) => what.to_owned(),
+        (None, _) => String::new(),
+    }
 }
 
 /// The attempts of the current run that count, and all there were, if those are more.

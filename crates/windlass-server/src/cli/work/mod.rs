@@ -7,3 +7,4 @@ pub(super) mod history;
 pub(super) mod job_flags;
 pub(super) mod jobs;
 pub(super) mod tail;
+pub(super) mod why;

@@ -102,6 +102,7 @@ pub(super) fn facts(job: &Job, now: Timestamp) -> Vec<Fact> {
     facts.extend(moment("start by", job.start_by));
     facts.extend(job.timeout.map(|timeout| fact("timeout", show::span(timeout))));
     facts.extend(job.idempotency_key.as_deref().map(|key| fact("idempotency key", key.to_owned())));
+    facts.extend(job.limit_key.as_deref().map(|key| fact("limit key", key.to_owned())));
     facts.extend((job.replays > 0).then(|| fact("replays", job.replays.to_string())));
     facts.extend(job.schedule.map(|id| link("schedule", id.to_string(), format!("/schedules/{id}"))));
     facts.extend(job.parent.map(|id| link("reports on job", id.to_string(), format!("/jobs/{id}"))));

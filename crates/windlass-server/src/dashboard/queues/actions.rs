@@ -62,6 +62,8 @@ pub(super) async fn change(
     let (tenant, name) = find(&visitor, &tenant, &name)?;
     let keep =
         |field: &str| form.parsed(field, |text| Keep::parse(text).ok_or("must be a duration such as 7d, 0 or forever"));
+    let path = format!("/queues/{tenant}/{name}");
+    let queues = app.windlass().queues().within(&Scope::Tenant(tenant)).by(&visitor.caller.by);
     let settings = QueueSettings {
         policy: form.text("policy").map(policy),
         retention: RetentionLevel {
@@ -69,9 +71,8 @@ pub(super) async fn change(
             cancelled: keep("cancelled")?,
             failed: keep("failed")?,
         },
+        flow: queues.settings(&name).await?.flow,
     };
-    let path = format!("/queues/{tenant}/{name}");
-    let queues = app.windlass().queues().within(&Scope::Tenant(tenant)).by(&visitor.caller.by);
     queues.set(&name, &settings).await?;
     Ok(back(&app, &path, "Saved. Jobs that are enqueued from now on follow it; those stored before keep their policy."))
 }

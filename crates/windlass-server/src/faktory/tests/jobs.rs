@@ -58,8 +58,10 @@ async fn queues_are_asked_in_the_order_given() {
 async fn a_failure_is_recorded_with_class_message_and_trace_and_retried() {
     let w = World::new();
     let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
-    producer.call(&push(&json!({"custom": {"policy": "fixed:base=1s,jitter=none"}}))).await;
+    let custom = json!({"custom": {"policy": "fixed:base=1s,jitter=none", "limitKey": "customer-7"}});
+    producer.call(&push(&custom)).await;
     w.fetch(&mut worker, "default").await.unwrap();
+    assert_eq!(w.only().await.limit_key.as_deref(), Some("customer-7"));
     let fail = r#"FAIL {"jid":"a1","errtype":"KeyError","message":"no such key","backtrace":["a.py:1","b.py:2"]}"#;
     assert_eq!(worker.call(fail).await, "+OK");
     let job = w.only().await;

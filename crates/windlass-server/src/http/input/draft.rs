@@ -28,6 +28,7 @@ pub(crate) const JOB_FIELDS: &[&str] = &[
     "startBy",
     "idempotencyKey",
     "idempotencyWindow",
+    "limitKey",
     "webhook",
     "http",
     "jobName",
@@ -83,6 +84,9 @@ pub(crate) struct JobBody {
     idempotency_key: Option<String>,
     /// How long the key is kept: a duration, or `live`. 24 h if absent.
     idempotency_window: Option<String>,
+    /// What per-key limits, holds and breakers apply to.
+    #[schema(min_length = 1, max_length = 128)]
+    limit_key: Option<String>,
     /// The webhook to send when the job finishes: `{url, events, secret, policy}`.
     #[schema(value_type = Option<types::WebhookInput>)]
     webhook: Option<Value>,
@@ -133,6 +137,7 @@ pub(crate) fn read(
         http,
         webhook: webhook(fields, catalogue),
         traceparent: headers.traceparent.clone(),
+        limit_key: fields.text("limitKey"),
         ..Draft::new(kind.clone().unwrap_or_else(http_kind), payload)
     };
     if kind.is_none() || !fields.faults().is_empty() {

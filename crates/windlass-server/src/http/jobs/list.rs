@@ -8,6 +8,7 @@ use crate::http::output::problem::Problem;
 use crate::http::output::view::JobView;
 use axum::Json;
 use axum::extract::State;
+use windlass::Job;
 use windlass::client::JobFilter;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, State as JobState};
@@ -42,8 +43,9 @@ pub(crate) async fn list(
     let page = query.page()?;
     let stored = app.windlass().jobs().within(&caller.tenants());
     let jobs = stored.list(&filter, Listing::<JobView>::one_more(page)).await?;
-    let holders = stored.holders(&jobs).await?;
-    Ok(Json(Listing::new(&jobs, page, |job| job.id, |job| JobView::from(job).held_by(&holders))))
+    let (holders, waiting) = (stored.holders(&jobs).await?, stored.waiting(&jobs).await?);
+    let view = |job: &Job| JobView::from(job).held_by(&holders).waiting(&waiting);
+    Ok(Json(Listing::new(&jobs, page, |job| job.id, view)))
 }
 
 /// The filters that jobs and dead letters share.

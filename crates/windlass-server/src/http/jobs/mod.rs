@@ -5,6 +5,7 @@ mod enqueue;
 mod history;
 mod list;
 mod one;
+mod why;
 
 use super::app::App;
 use super::auth::{Caller, Scope};
@@ -29,6 +30,7 @@ pub(crate) fn router() -> OpenApiRouter<App> {
         .routes(routes!(one::get, one::amend, one::cancel))
         .routes(routes!(one::retry))
         .routes(routes!(history::history))
+        .routes(routes!(why::why))
 }
 
 /// The `{id}` of a path. A text that is not a number cannot be an id, so the answer is 404.

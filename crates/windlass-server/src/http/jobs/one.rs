@@ -43,8 +43,9 @@ pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Re
     let jobs = app.windlass().jobs().within(&scope);
     let job = jobs.get(id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
     let deliveries = deliveries::of(&app, &scope, &job).await?;
-    let holders = jobs.holders(std::slice::from_ref(&job)).await?;
-    Ok(Json(JobWithDeliveries { job: JobView::from(&job).held_by(&holders), deliveries }))
+    let one = std::slice::from_ref(&job);
+    let (holders, waiting) = (jobs.holders(one).await?, jobs.waiting(one).await?);
+    Ok(Json(JobWithDeliveries { job: JobView::from(&job).held_by(&holders).waiting(&waiting), deliveries }))
 }
 
 /// Change the priority or time of a waiting job.

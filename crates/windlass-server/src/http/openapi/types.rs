@@ -24,10 +24,13 @@ macro_rules! written {
 
 written!(
     AnyJson,
+    BreakerInput,
+    BudgetInput,
     DeadLetterFilter,
     Duration,
     HttpInput,
     KindName,
+    LimitsInput,
     Moment,
     Policy,
     PolicyInput,
@@ -35,6 +38,7 @@ written!(
     PriorityInput,
     QueueName,
     RetentionInput,
+    RuleInput,
     TenantName,
     WebhookInput,
 );

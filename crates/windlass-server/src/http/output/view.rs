@@ -5,9 +5,10 @@ use crate::http::openapi::types;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::HashMap;
 use utoipa::ToSchema;
 use windlass::Job;
-use windlass::client::Holder;
+use windlass::client::{Holder, Waiting};
 use windlass::http::mask_headers;
 use windlass::protocol::{HttpCall, Webhook};
 use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
@@ -62,6 +63,16 @@ pub(crate) struct JobView {
     error: Option<String>,
     timeout_ms: Option<u64>,
     idempotency_key: Option<String>,
+    /// What per-key limits, holds and breakers apply to; absent if the job has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit_key: Option<String>,
+    /// While waiting, and if it could not start now: `runAt`, `retry`, `concurrency`, `rate`, `hold`, `breaker`, `budget`,
+    /// `paused`, or `worker` (nobody works its queue).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_for: Option<&'static str>,
+    /// Until when it waits, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
     cancel_requested: bool,
     #[schema(value_type = types::AnyJson)]
     payload: Box<RawValue>,
@@ -158,6 +169,9 @@ impl From<&Job> for JobView {
             error: job.error.clone(),
             timeout_ms: job.timeout.map(Millis::get),
             idempotency_key: job.idempotency_key.as_deref().map(str::to_owned),
+            limit_key: job.limit_key.as_deref().map(str::to_owned),
+            waiting_for: None,
+            until: None,
             cancel_requested: job.cancel_requested,
             payload: raw(&job.payload),
             result: job.result.as_deref().map(raw),
@@ -172,6 +186,15 @@ impl From<&Job> for JobView {
 }
 
 impl JobView {
+    /// Adds what the job waits for, if it waits.
+    pub(crate) fn waiting(mut self, waiting: &HashMap<JobId, Waiting>) -> Self {
+        if let Some(waiting) = waiting.get(&JobId(self.id)) {
+            self.waiting_for = Some(waiting.waiting_for.as_str());
+            self.until = moment(waiting.until);
+        }
+        self
+    }
+
     /// Adds who runs the job, if it is running.
     pub(crate) fn held_by(mut self, holders: &[Holder]) -> Self {
         if let Some(holder) = holders.iter().find(|holder| holder.job.0 == self.id) {

@@ -1,4 +1,4 @@
-//! PUT /queues/{name}: sets a queue's policy and retention, for all producers.
+//! PUT /queues/{name}: sets a queue's policy, retention and flow control, for all producers.
 
 use super::{Name, Whose, whose};
 use crate::http::app::App;
@@ -15,10 +15,11 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use windlass::client::{Keep, PolicyFault, QueueSettings, Scope};
+use windlass_core::gate::FLOW_FIELDS;
 
 /// The settings of a queue. An omitted setting returns to its default.
 #[derive(Debug, ToSchema)]
-#[schema(as = QueueSettings, example = json!({"policy": "full-jitter", "retention": {"succeeded": "1d"}}))]
+#[schema(as = QueueSettings, rename_all = "camelCase", example = json!({"policy": "full-jitter", "retention": {"succeeded": "1d"}}))]
 #[expect(dead_code, reason = "documents what `put` accepts")]
 pub(crate) struct SettingsBody {
     /// A policy's name, line or object.
@@ -28,6 +29,25 @@ pub(crate) struct SettingsBody {
     /// finish.
     #[schema(value_type = Option<types::RetentionInput>)]
     retention: Option<Value>,
+    /// `{concurrency, rate, burst, perKey: {concurrency, rate, burst}, keyBy, across}`: how many attempts at once, and
+    /// how many starts per time (`"100/1m"`), for the queue and for each limit key.
+    #[schema(value_type = Option<types::LimitsInput>)]
+    limits: Option<Value>,
+    /// `"on"`, `"off"`, or `{window, minimum, ratio, openFor, maxOpenFor}`: stops starts of a key whose destination fails.
+    #[schema(value_type = Option<types::BreakerInput>)]
+    breaker: Option<Value>,
+    /// `"20%"` or `{share, minimum}`: retries are at most this share of first attempts.
+    #[schema(value_type = Option<types::BudgetInput>)]
+    retry_budget: Option<Value>,
+    /// Who waits for a `Retry-After`: everything with the same key, or only the job.
+    #[schema(pattern = "^(key|job)$")]
+    honor_retry_after: Option<String>,
+    /// The longest hold that an answer or a rule may set.
+    #[schema(value_type = Option<types::Duration>)]
+    max_hold: Option<String>,
+    /// Error rules: `{match: {class, status, message}, then, for, policy}`; the first that matches decides.
+    #[schema(value_type = Option<Vec<types::RuleInput>>)]
+    rules: Option<Value>,
 }
 
 /// The settings as stored.
@@ -41,9 +61,9 @@ pub(crate) struct SettingsView {
     settings: Value,
 }
 
-/// Set a queue's policy and retention.
+/// Set a queue's policy, retention, limits and rules.
 ///
-/// Jobs that are already stored keep their policy. `?tenant=*` sets it for every tenant.
+/// Jobs that are already stored keep their policy; limits and rules apply to all of them. `?tenant=*` sets it for every tenant.
 #[utoipa::path(put, path = "/api/v1/queues/{name}", operation_id = "setQueue", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)), request_body = SettingsBody,
     responses((status = 200, body = SettingsView), (status = 422, body = ProblemBody)))]
@@ -70,6 +90,11 @@ pub(crate) async fn put(
             Err(error @ (PolicyFault::Preset(_) | PolicyFault::Store(_))) => return Err(error.into()),
         }
     }
+    match queues.check_flow(&settings.flow).await {
+        Ok(_) => {}
+        Err(PolicyFault::Policy(error)) => faults.add(format!("/{}", error.field), error.message),
+        Err(error @ (PolicyFault::Preset(_) | PolicyFault::Store(_))) => return Err(error.into()),
+    }
     faults.finish()?;
     queues.set(&name.0, &settings).await?;
     let tenant_id = tenant.map_or_else(|| "*".to_owned(), |tenant| tenant.to_string());
@@ -78,8 +103,10 @@ pub(crate) async fn put(
 
 fn read(body: &Body, faults: &Faults) -> Result<QueueSettings, Problem> {
     let Some(fields) = Fields::open(body.json()?, "", faults) else { return Err(faults.problem()) };
-    fields.refuse_unknown(&["policy", "retention"]);
-    let mut settings = QueueSettings { policy: fields.value("policy"), ..QueueSettings::default() };
+    fields.refuse_unknown(&[&["policy", "retention"][..], &FLOW_FIELDS].concat());
+    let given = FLOW_FIELDS.iter().filter_map(|name| Some(((*name).to_owned(), fields.value(name)?)));
+    let mut settings =
+        QueueSettings { policy: fields.value("policy"), flow: given.collect(), ..QueueSettings::default() };
     if let Some(retention) = fields.object("retention") {
         retention.refuse_unknown(&["succeeded", "cancelled", "failed"]);
         let keep = |name| retention.word(name, Keep::parse, "a duration such as 7d, 0 to drop on finish, or forever");

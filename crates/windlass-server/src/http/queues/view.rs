@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use windlass::client::{QueueStatus, Retention, Scope};
+use windlass_core::gate::FLOW_FIELDS;
 use windlass_core::{Executor, Timestamp};
 
 /// A queue.
@@ -33,6 +34,30 @@ pub(crate) struct QueueView {
     #[schema(value_type = Option<types::PolicyInput>)]
     policy: Option<Value>,
     retention: RetentionView,
+    /// Its limits; this and the following are absent where not set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::LimitsInput>)]
+    limits: Option<Value>,
+    /// Its circuit breaker, for each limit key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::BreakerInput>)]
+    breaker: Option<Value>,
+    /// The share of first attempts that may be retries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::BudgetInput>)]
+    retry_budget: Option<Value>,
+    /// Who waits for a `Retry-After`: `key` or `job`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    honor_retry_after: Option<Value>,
+    /// The longest automatic hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<types::Duration>)]
+    max_hold: Option<Value>,
+    /// Its error rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<types::RuleInput>>)]
+    rules: Option<Value>,
 }
 
 /// Per second, over the last 5 minutes.
@@ -71,8 +96,16 @@ pub(super) async fn all(app: &App, scope: &Scope) -> Result<Vec<QueueView>, Prob
 }
 
 impl QueueView {
-    fn new(queue: QueueStatus, now: Timestamp) -> Self {
+    fn new(mut queue: QueueStatus, now: Timestamp) -> Self {
+        let mut flow = |name: &str| queue.flow.remove(name);
+        let [limits, breaker, retry_budget, honor_retry_after, max_hold, rules] = FLOW_FIELDS.map(&mut flow);
         Self {
+            limits,
+            breaker,
+            retry_budget,
+            honor_retry_after,
+            max_hold,
+            rules,
             depth: queue.depth(),
             tenant_id: queue.tenant.to_string(),
             name: queue.name.to_string(),

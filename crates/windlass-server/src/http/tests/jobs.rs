@@ -31,6 +31,24 @@ async fn a_stored_job_is_returned_with_all_fields() {
 }
 
 #[tokio::test]
+async fn a_limit_key_is_kept_by_jobs_batches_and_schedules() {
+    let world = World::new();
+    world.post("/api/v1/jobs", r#"{"kind":"email","limitKey":"customer-7"}"#).await.is(201);
+    assert_eq!(world.get("/api/v1/jobs/1").await.is(200)["limitKey"], "customer-7");
+    let batch = r#"{"jobs":[{"kind":"email","limitKey":"ä"},{"kind":"email"}]}"#;
+    world.post("/api/v1/jobs/batch", batch).await.is(201);
+    assert_eq!(world.get("/api/v1/jobs/2").await.is(200)["limitKey"], "ä");
+    assert_eq!(world.get("/api/v1/jobs/3").await.is(200).get("limitKey"), None);
+    let schedule = r#"{"every":"1h","job":{"kind":"email","limitKey":"customer-8"}}"#;
+    let schedule = world.post("/api/v1/schedules", schedule).await.is(201)["id"].clone();
+    world.send(Method::POST, &format!("/api/v1/schedules/{schedule}/trigger"), None, &[]).await;
+    assert_eq!(
+        world.get(&format!("/api/v1/jobs?schedule={schedule}")).await.is(200)["items"][0]["limitKey"],
+        "customer-8"
+    );
+}
+
+#[tokio::test]
 async fn an_http_job_masks_secret_headers_and_a_webhook_its_secret() {
     let world = World::new();
     let body = r#"{"http":{"url":"https://example.com/x","headers":{"Authorization":"Bearer s3cret","X-Note":"hi"}},

@@ -5,6 +5,7 @@ mod bad_input;
 mod canary;
 mod dashboard;
 mod dead;
+mod holds;
 mod jobs;
 mod leases;
 mod metrics;

@@ -120,3 +120,44 @@ async fn every_preset_is_valid_for_every_queue_and_applies_to_jobs_and_deliverie
         }
     }
 }
+
+#[tokio::test]
+async fn limits_breaker_budget_and_rules_are_set_shown_and_removed() {
+    let world = World::new();
+    world.post("/api/v1/jobs", r#"{"kind":"a","queue":"email"}"#).await.is(201);
+    let settings = json!({
+        "limits": {"concurrency": 10, "rate": "100/1m", "burst": 5, "perKey": {"concurrency": 2}, "keyBy": "tenant"},
+        "breaker": {"minimum": 5}, "retryBudget": "20%", "honorRetryAfter": "job", "maxHold": "1m",
+        "rules": [{"match": {"class": "Stripe*"}, "then": "hold", "for": "30s"}],
+    });
+    let put = world.send(Method::PUT, "/api/v1/queues/email", Some(&settings.to_string()), &[]).await;
+    assert_eq!(put.is(200)["settings"], settings);
+    let shown = world.get("/api/v1/queues").await.is(200)["items"][0].clone();
+    for (name, value) in settings.as_object().unwrap() {
+        assert_eq!(shown[name], *value, "{name}");
+    }
+    world.send(Method::PUT, "/api/v1/queues/email", Some("{}"), &[]).await.is(200);
+    assert_eq!(world.get("/api/v1/queues").await.is(200)["items"][0].get("limits"), None);
+}
+
+#[tokio::test]
+async fn a_wrong_flow_setting_is_named_by_its_pointer_and_changes_nothing() {
+    let world = World::new();
+    world.post("/api/v1/jobs", r#"{"kind":"a","queue":"email"}"#).await.is(201);
+    for (body, pointer) in [
+        (r#"{"limits":{"concurrency":0}}"#, "/limits/concurrency"),
+        (r#"{"limits":{"perKey":{"rate":"fast"}}}"#, "/limits/perKey/rate"),
+        (r#"{"limits":{"perkey":{}}}"#, "/limits/perkey"),
+        (r#"{"breaker":"maybe"}"#, "/breaker"),
+        (r#"{"retryBudget":"200%"}"#, "/retryBudget"),
+        (r#"{"honorRetryAfter":"all"}"#, "/honorRetryAfter"),
+        (r#"{"maxHold":"1ms"}"#, "/maxHold"),
+        (r#"{"rules":[{"match":{"message":"/(/"},"then":"retry"}]}"#, "/rules/0/match/message"),
+        (r#"{"rules":[{"match":{"class":"A"},"then":"retry","policy":"nope"}]}"#, "/rules/0/policy"),
+        (r#"{"limit":{}}"#, "/limit"),
+    ] {
+        let answer = world.send(Method::PUT, "/api/v1/queues/email", Some(body), &[]).await;
+        assert_eq!(answer.is(422)["errors"][0]["pointer"], pointer, "{body}");
+    }
+    assert_eq!(world.get("/api/v1/queues").await.is(200)["items"][0].get("limits"), None);
+}

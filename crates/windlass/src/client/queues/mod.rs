@@ -1,9 +1,11 @@
 //! Queues: how full they are, their policy and retention; pause, resume and purge them.
 
+mod holds;
 mod purge;
 mod settings;
 mod status;
 
+pub use holds::MAX_GATES;
 pub use purge::{PurgeCursor, Purged};
 pub use settings::QueueSettings;
 pub use status::{QueueRates, QueueStatus};

@@ -5,7 +5,7 @@ use crate::client::windlass::Windlass;
 use crate::job::QueueId;
 use crate::store::{Depth, Queue, Retention, Scope, SettingKey, StoreError, json};
 use crate::tally::Tally;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Role};
@@ -44,6 +44,9 @@ pub struct QueueStatus {
     pub effective_policy: Option<Policy>,
     /// How long its finished jobs are kept.
     pub retention: Retention,
+    /// Its limits, breaker, retry budget and error rules: the tenant's own, and those for all tenants that it does not
+    /// replace.
+    pub flow: Map<String, Value>,
 }
 
 /// Jobs per second over the last 5 minutes.
@@ -82,6 +85,7 @@ impl QueueStatus {
             policy: own.and_then(policy_in).or_else(|| shared.and_then(policy_in)),
             effective_policy: settings.effective(queue),
             retention: json::retention_of(own, shared),
+            flow: [shared, own].into_iter().flatten().flat_map(flow_of).collect(),
         }
     }
 
@@ -152,6 +156,10 @@ impl Settings {
 /// A kind that has no setting of its own.
 pub(super) fn any_kind() -> Kind {
     Kind::new("any").expect("any is a kind's name")
+}
+
+pub(super) fn flow_of(setting: &str) -> Map<String, Value> {
+    super::settings::flow_in(&serde_json::from_str(setting).unwrap_or_default())
 }
 
 fn policy_in(setting: &str) -> Option<Value> {

@@ -5,6 +5,7 @@ use crate::job::{Job, LeaseId};
 use crate::store::{GateName, GateStatus};
 use crate::tally::Tally;
 use async_trait::async_trait;
+use windlass_core::gate::Gate;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Attempt, JobId, Timestamp};
 
@@ -24,6 +25,8 @@ pub struct ParkedJob {
     pub job: JobId,
     /// The gate that it is parked behind.
     pub gate: GateName,
+    /// The state of that gate.
+    pub state: Gate,
 }
 
 /// Reads of jobs and counts. Reads change nothing.

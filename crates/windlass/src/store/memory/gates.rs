@@ -244,7 +244,11 @@ pub(super) fn put_hold(state: &mut State, name: &GateName, hold: Option<&Hold>, 
 }
 
 pub(super) fn parked(state: &State, ids: &[JobId]) -> Vec<ParkedJob> {
-    let parked = |id: &JobId| state.gates.parked.get(id).map(|(gate, _)| ParkedJob { job: *id, gate: gate.clone() });
+    let parked = |id: &JobId| {
+        let (name, _) = state.gates.parked.get(id)?;
+        let gate = state.gates.gates.get(name).map(|row| row.gate.clone()).unwrap_or_default();
+        Some(ParkedJob { job: *id, gate: name.clone(), state: gate })
+    };
     ids.iter().filter_map(parked).collect()
 }
 

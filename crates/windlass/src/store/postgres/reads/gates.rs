@@ -19,7 +19,10 @@ use windlass_core::job::QueueName;
 pub(in crate::store::postgres) async fn parked(store: &Inner, ids: &[JobId]) -> Result<Vec<ParkedJob>, StoreError> {
     let ids: Vec<i64> = ids.iter().map(|id| id.0).collect();
     let rows = store.read(Sql::Parked, &[&ids]).await?;
-    let parked = |row| Ok(ParkedJob { job: JobId(Columns::new(row).get("job_id")?), gate: read(row)?.1 });
+    let parked = |row| {
+        let (_, gate, state) = read(row)?;
+        Ok(ParkedJob { job: JobId(Columns::new(row).get("job_id")?), gate, state })
+    };
     rows.iter().map(parked).collect()
 }
 

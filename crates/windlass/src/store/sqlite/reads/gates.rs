@@ -23,7 +23,7 @@ impl Reader {
         let mut jobs = Vec::with_capacity(found.len());
         for (job, gate) in found {
             let gates = rows::all(one.query([gate])?, read)?;
-            jobs.extend(gates.into_iter().map(|(_, gate, _)| ParkedJob { job, gate }));
+            jobs.extend(gates.into_iter().map(|(_, gate, state)| ParkedJob { job, gate, state }));
         }
         Ok(jobs)
     }

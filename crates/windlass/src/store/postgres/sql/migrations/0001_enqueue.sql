@@ -65,7 +65,8 @@ CREATE FUNCTION {schema}.enqueue(
     start_by        timestamptz DEFAULT NULL,
     idempotency_key text DEFAULT NULL,
     key_window      interval DEFAULT interval '24 hours',
-    traceparent     text DEFAULT NULL
+    traceparent     text DEFAULT NULL,
+    limit_key       text DEFAULT NULL
 ) RETURNS bigint LANGUAGE plpgsql AS $function$
 DECLARE
     now_ms   bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint;
@@ -106,6 +107,9 @@ BEGIN
         RAISE EXCEPTION 'retry `%` names no policy; write a preset or a line such as exponential:base=1s,retries=5', left(enqueue.retry, 80)
             USING ERRCODE = '22023';
     END IF;
+    IF enqueue.limit_key IS NOT NULL AND (enqueue.limit_key = '' OR char_length(enqueue.limit_key) > 128 OR enqueue.limit_key ~ '[[:cntrl:]]') THEN
+        RAISE EXCEPTION 'limit_key must be 1 to 128 characters without control characters' USING ERRCODE = '22023';
+    END IF;
     due_ms := CASE
         WHEN enqueue.run_at IS NOT NULL THEN (extract(epoch FROM enqueue.run_at) * 1000)::bigint
         WHEN enqueue.delay IS NOT NULL THEN now_ms + (extract(epoch FROM enqueue.delay) * 1000)::bigint
@@ -133,10 +137,11 @@ BEGIN
     queue_no := coalesce(queue_no, 0);
 
     INSERT INTO {schema}.jobs AS j (queue_id, due_at, created_at, start_by, timeout_ms, priority, at_most_once, kind, payload,
-                               idempotency_key, traceparent, retry_line)
+                               idempotency_key, traceparent, limit_key, retry_line)
     VALUES (queue_no, due_ms, now_ms, (extract(epoch FROM enqueue.start_by) * 1000)::bigint,
             (extract(epoch FROM enqueue.timeout) * 1000)::bigint, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE',
-            enqueue.kind, enqueue.payload, enqueue.idempotency_key, enqueue.traceparent, coalesce(enqueue.retry, ''))
+            enqueue.kind, enqueue.payload, enqueue.idempotency_key, enqueue.traceparent, enqueue.limit_key,
+            coalesce(enqueue.retry, ''))
     RETURNING j.id INTO job_id;
     INSERT INTO {schema}.waiting (id, queue_id, due_at, priority, at_most_once, start_by)
     VALUES (job_id, queue_no, due_ms, enqueue.priority, enqueue.delivery = 'AT_MOST_ONCE',
@@ -174,9 +179,10 @@ CREATE FUNCTION {schema}.enqueue(
     start_by        timestamptz DEFAULT NULL,
     idempotency_key text DEFAULT NULL,
     key_window      interval DEFAULT interval '24 hours',
-    traceparent     text DEFAULT NULL
+    traceparent     text DEFAULT NULL,
+    limit_key       text DEFAULT NULL
 ) RETURNS bigint LANGUAGE sql AS $function$
-    SELECT {schema}.enqueue($1, $2::text, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    SELECT {schema}.enqueue($1, $2::text, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 $function$;
 CREATE FUNCTION {schema}.enqueue(
     kind            text,
@@ -192,7 +198,8 @@ CREATE FUNCTION {schema}.enqueue(
     start_by        timestamptz DEFAULT NULL,
     idempotency_key text DEFAULT NULL,
     key_window      interval DEFAULT interval '24 hours',
-    traceparent     text DEFAULT NULL
+    traceparent     text DEFAULT NULL,
+    limit_key       text DEFAULT NULL
 ) RETURNS bigint LANGUAGE sql AS $function$
-    SELECT {schema}.enqueue($1, $2::text, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    SELECT {schema}.enqueue($1, $2::text, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 $function$;

@@ -1,0 +1,117 @@
+//! Holds: times until which nothing of a queue or key starts, set and ended by operators.
+
+use super::Queues;
+use crate::store::{GateName, GateStatus, Scope, SettingKey, StoreError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use windlass_core::Timestamp;
+use windlass_core::gate::{Hold, HoldOrigin};
+use windlass_core::job::{QueueName, Tenant};
+
+/// The most gates that are listed.
+pub const MAX_GATES: u32 = 1000;
+
+impl Queues<'_> {
+    /// Holds a queue, or one limit key of it: nothing of it starts until then. What runs goes on. After the hold, starts are
+    /// slow at first. A handle for all tenants holds the queues of that name of every tenant. Returns how many gates are
+    /// held.
+    ///
+    /// ```
+    /// use windlass::core::job::QueueName;
+    /// use windlass::{Millis, Windlass};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let windlass = Windlass::open("memory:").await?;
+    /// windlass.enqueue_kind("charge", &serde_json::json!({})).queue("billing").limit_key("stripe").await?;
+    /// let (billing, queues) = (QueueName::new("billing")?, windlass.queues().by("ana"));
+    /// let until = windlass.clock().now() + Millis::from_secs(600);
+    /// queues.hold(&billing, Some("stripe"), until, "maintenance").await?;
+    /// assert_eq!(queues.holds().await?[0].gate.held(windlass.clock().now()).unwrap().reason, "maintenance");
+    /// assert_eq!(queues.release(&billing, Some("stripe")).await?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn hold(
+        &self,
+        name: &QueueName,
+        key: Option<&str>,
+        until: Timestamp,
+        reason: &str,
+    ) -> Result<u64, StoreError> {
+        let since = self.windlass.clock().now();
+        let origin = HoldOrigin::Operator(self.by.clone());
+        let hold = Hold { since, until, origin, reason: reason.to_owned() };
+        let gates = self.gates_named(name, key).await?;
+        for gate in &gates {
+            self.windlass.store().put_hold(gate, Some(&hold)).await?;
+        }
+        self.record("hold", gates.len() as u64, format!("{} until {until}: {reason}", place(name, key))).await?;
+        Ok(gates.len() as u64)
+    }
+
+    /// Ends a hold. Returns how many gates were held.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn release(&self, name: &QueueName, key: Option<&str>) -> Result<u64, StoreError> {
+        let mut released = 0;
+        for gate in self.gates_named(name, key).await? {
+            released += u64::from(self.windlass.store().put_hold(&gate, None).await?);
+        }
+        if released > 0 {
+            self.record("release", released, place(name, key)).await?;
+        }
+        Ok(released)
+    }
+
+    /// The queues and keys that are held or whose circuit breaker is open, at most [`MAX_GATES`].
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn holds(&self) -> Result<Vec<GateStatus>, StoreError> {
+        self.windlass.store().gates(&self.scope, None, MAX_GATES).await
+    }
+
+    /// The gates of a queue: what is in use, held or parked, at most `limit` of them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn gates(&self, name: &QueueName, limit: u32) -> Result<Vec<GateStatus>, StoreError> {
+        self.windlass.store().gates(&self.scope, Some(name), limit.min(MAX_GATES)).await
+    }
+
+    /// The gates of every queue that has flow settings, and whatever else is held: at most [`MAX_GATES`] of each queue.
+    pub(crate) async fn gates_of_all(&self) -> Result<Vec<GateStatus>, StoreError> {
+        let mut found = self.holds().await?;
+        let limited = self.windlass.settings().all().await?.into_iter().filter_map(|(key, text)| match key {
+            SettingKey::Queue { name, .. } if !super::status::flow_of(&text).is_empty() => QueueName::new(&name).ok(),
+            SettingKey::Queue { .. }
+            | SettingKey::Kind { .. }
+            | SettingKey::Policy { .. }
+            | SettingKey::Tenant { .. }
+            | SettingKey::Server { .. }
+            | SettingKey::Alert { .. } => None,
+        });
+        let names: BTreeSet<QueueName> = limited.collect();
+        found.retain(|status| !names.contains(&status.name.queue));
+        for name in names {
+            found.extend(self.gates(&name, MAX_GATES).await?);
+        }
+        Ok(found)
+    }
+
+    async fn gates_named(&self, name: &QueueName, key: Option<&str>) -> Result<Vec<GateName>, StoreError> {
+        let gate = |tenant: Tenant| GateName { tenant: Some(tenant), queue: name.clone(), key: key.map(Arc::from) };
+        Ok(match &self.scope {
+            Scope::Tenant(tenant) => vec![gate(tenant.clone())],
+            Scope::All => self.tenants(name).await?.into_iter().map(gate).collect(),
+        })
+    }
+}
+
+fn place(name: &QueueName, key: Option<&str>) -> String {
+    key.map_or_else(|| format!("queue {name}"), |key| format!("key {key} of queue {name}"))
+}
