@@ -40,7 +40,7 @@ fn without(line: &str, hidden: &[std::ops::Range<usize>]) -> String {
         .collect()
 }
 
-/// Times such as `2026-01-01 12:00:00`, digit by digit.
+/// Times such as `2026-01-01 12:00:00` or `2026-01-01T12:00:00.123Z`, digit by digit.
 fn without_moments(line: &str) -> String {
     let mut chars: Vec<char> = line.chars().collect();
     let shape = "dddd-dd-dd?dd:dd:dd";
@@ -51,7 +51,11 @@ fn without_moments(line: &str) -> String {
             other => *c == other,
         });
         if fits {
-            chars[start..start + shape.len()].fill('0');
+            let end = start + shape.len();
+            chars[start..end].fill('0');
+            if chars.get(end) == Some(&'.') {
+                chars[end + 1..].iter_mut().take_while(|c| c.is_ascii_digit()).for_each(|c| *c = '0');
+            }
         }
     }
     chars.into_iter().collect()

@@ -6,7 +6,7 @@ use crate::job::Job;
 use crate::store::{GateName, Holder, StoreError};
 use windlass_core::explain::span;
 use windlass_core::gate::{Gate, GateRule, WaitingFor};
-use windlass_core::{Attempt, JobId, Reason, State, Timestamp};
+use windlass_core::{Attempt, JobId, Millis, Reason, State, Timestamp};
 
 /// Why a job is where it is.
 #[derive(Debug, Clone)]
@@ -62,10 +62,16 @@ impl Jobs<'_> {
 /// `2026-01-01T12:00:30Z (in 30 s)`
 fn at(moment: Timestamp, now: Timestamp) -> String {
     if moment > now {
-        format!("{moment} (in {})", span(moment.since(now)))
+        format!("{moment} (in {})", span(rounded(moment.since(now))))
     } else {
-        format!("{moment} ({} ago)", span(now.since(moment)))
+        format!("{moment} ({} ago)", span(rounded(now.since(moment))))
     }
+}
+
+/// Rounded for reading: whole minutes from two minutes on, whole seconds below.
+fn rounded(span: Millis) -> Millis {
+    let unit = if span >= Millis::from_secs(120) { 60_000 } else { 1000 };
+    Millis::new((span.get() + unit / 2) / unit * unit)
 }
 
 fn due(job: &Job, now: Timestamp) -> [String; 2] {
