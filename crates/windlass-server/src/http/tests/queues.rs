@@ -161,3 +161,26 @@ async fn a_wrong_flow_setting_is_named_by_its_pointer_and_changes_nothing() {
     }
     assert_eq!(world.get("/api/v1/queues").await.is(200)["items"][0].get("limits"), None);
 }
+
+#[tokio::test]
+async fn error_rules_of_a_queue_apply_as_they_are_when_the_attempt_ends() {
+    let world = World::new();
+    world.enqueue("email").await;
+    let job = world.lease("email").await;
+    let rules = r#"{"rules":[{"match":{"message":"/busy/i"},"then":"snooze","for":"30s"},
+        {"match":{"class":"Gone*"},"then":"discard"}]}"#;
+    world.send(Method::PUT, "/api/v1/queues/email", Some(rules), &[]).await.is(200);
+    world.fail(&job, r#","class":"Error","message":"Busy now""#).await;
+    let snoozed = world.get("/api/v1/jobs/1").await.is(200);
+    assert_eq!((&snoozed["state"], &snoozed["failures"]), (&json!("queued"), &json!(0)));
+    let last = world.get("/api/v1/jobs/1/history").await.is(200)["items"][0].clone();
+    assert_eq!(last["why"], "snoozed by rule 1 of the queue");
+
+    world.enqueue("email").await;
+    let job = world.lease("email").await;
+    world.fail(&job, r#","class":"GoneForever","message":"no""#).await;
+    let gone = world.get("/api/v1/jobs/2").await.is(200);
+    assert_eq!((&gone["state"], &gone["reason"]), (&json!("failed"), &json!("permanent")));
+    assert!(gone["discardedAt"].is_string(), "{gone}");
+    assert_eq!(world.get("/api/v1/dead-letters").await.is(200)["items"], json!([]));
+}
