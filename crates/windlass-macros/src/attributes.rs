@@ -23,13 +23,11 @@ impl Attributes {
                 let value = |meta: &syn::meta::ParseNestedMeta<'_>| meta.value()?.parse::<LitStr>();
                 if meta.path.is_ident("kind") {
                     let kind = value(&meta)?;
-                    check_name(&kind, "a kind", "[A-Za-z0-9][A-Za-z0-9._:-]{0,63}", &|c| {
-                        c.is_ascii_uppercase() || c == ':'
-                    })?;
+                    check_kind(&kind)?;
                     set(&mut attributes.kind, kind, "kind")
                 } else if meta.path.is_ident("queue") {
                     let queue = value(&meta)?;
-                    check_name(&queue, "a queue", "[a-z0-9][a-z0-9._-]{0,63}", &|_| false)?;
+                    check_queue(&queue)?;
                     set(&mut attributes.queue, queue, "queue")
                 } else if meta.path.is_ident("retry") {
                     let retry = value(&meta)?;
@@ -59,14 +57,24 @@ fn set<T: Spanned>(place: &mut Option<T>, value: T, key: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks a name by the rule of `windlass-core`, so that a wrong name is a compile error.
-pub(crate) fn check_name(text: &LitStr, what: &str, form: &str, also: &dyn Fn(char) -> bool) -> Result<()> {
+/// The rough form: the library checks the rest when a job is stored.
+fn check_kind(text: &LitStr) -> Result<()> {
     let name = text.value();
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let starts_well = name.chars().next().is_some_and(|c| is_plain(c) || (c.is_ascii_uppercase() && also(c)));
-    let goes_on_well = name.chars().all(|c| is_plain(c) || "._-".contains(c) || also(c));
-    if starts_well && goes_on_well && name.len() <= 64 {
+    let is_printable = name.chars().all(|c| !c.is_control());
+    if (1..=128).contains(&name.chars().count()) && name.trim() == name && is_printable {
         return Ok(());
     }
-    Err(syn::Error::new(text.span(), format!("`{name}` is not the name of {what}; names match {form}")))
+    let form = "names have 1 to 128 printable characters and no space at either end";
+    Err(syn::Error::new(text.span(), format!("`{name}` is not the name of a kind; {form}")))
+}
+
+fn check_queue(text: &LitStr) -> Result<()> {
+    let name = text.value();
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let starts_well = name.chars().next().is_some_and(is_plain);
+    if starts_well && name.chars().all(|c| is_plain(c) || "._-".contains(c)) && name.len() <= 64 {
+        return Ok(());
+    }
+    let form = "names match [a-z0-9][a-z0-9._-]{0,63}";
+    Err(syn::Error::new(text.span(), format!("`{name}` is not the name of a queue; {form}")))
 }

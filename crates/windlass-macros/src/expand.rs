@@ -89,8 +89,11 @@ mod tests {
 
     #[test]
     fn a_wrong_attribute_is_refused_with_what_would_be_accepted() {
-        let error = refused(&parse_quote! { #[job(kind = "send email")] struct A; });
-        assert_eq!(error, "`send email` is not the name of a kind; names match [A-Za-z0-9][A-Za-z0-9._:-]{0,63}");
+        let error = refused(&parse_quote! { #[job(kind = " send")] struct A; });
+        assert_eq!(
+            error,
+            "` send` is not the name of a kind; names have 1 to 128 printable characters and no space at either end"
+        );
         let error = refused(&parse_quote! { #[job(queue = "Email")] struct A; });
         assert_eq!(error, "`Email` is not the name of a queue; names match [a-z0-9][a-z0-9._-]{0,63}");
         let error = refused(&parse_quote! { #[job(name = "email")] struct A; });

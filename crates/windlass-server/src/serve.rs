@@ -156,7 +156,7 @@ async fn answer(
     let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
     let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
     let base_path = config.text("basePath").to_owned();
-    let place = Place { access, allowed_hosts: hosts, base_path };
+    let place = Place { access, allowed_hosts: hosts, base_path, operators: config.alerts().operators };
     let app = App::new(windlass.clone(), place, tenants);
     let draining = app.draining().clone();
     let drain = async {

@@ -216,7 +216,7 @@ pub(crate) struct Reporter {
 impl Reporter {
     pub(crate) fn started(&self, job: &Job, now: Timestamp) {
         if self.attempts == AttemptLog::On {
-            let (id, kind, number, max) = (job.id, &job.kind, job.failures + 1, job.policy.max_attempts());
+            let (id, kind, number, max) = (job.id, &job.kind, job.failures + 1, job.max_attempts());
             tracing::info!(target: ATTEMPT_TARGET, tenant_id = %job.tenant, job_id = id.0, queue = %job.queue, kind = %kind,
                 attempt = job.attempt, max_attempts = max, worker = &*self.worker, parent_id = parent(job), schedule_id = schedule(job),
                 "job {id} {kind}: attempt {number}/{max}");
@@ -239,7 +239,7 @@ impl Reporter {
 
     fn log(&self, ended: &Ended<'_>) {
         let (job, transition) = (ended.job, &ended.transition);
-        let (id, max, of) = (job.id, job.policy.max_attempts(), job.policy.max_retries);
+        let (id, max, of) = (job.id, job.max_attempts(), job.policy.max_retries);
         let elapsed_ms = ended.finished_at.since(ended.started_at).get();
         let error = ended.error.and_then(|error| loggable(job, ended.error_class, error));
         let error = error.as_deref();
@@ -313,7 +313,7 @@ pub(crate) fn event(job: &Job, at: Timestamp, what: EventKind) -> Event {
         kind: job.kind.clone(),
         attempt: job.attempt,
         retry: job.failures,
-        max_attempts: job.policy.max_attempts(),
+        max_attempts: job.max_attempts(),
         schedule: job.schedule,
         event_kind: what,
     }

@@ -1,6 +1,8 @@
 //! Fingerprints: failures that differ only in numbers, ids and names get the same one, so that a thousand dead letters
 //! with one cause are shown as one line.
 
+mod frames;
+
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use windlass_core::job::{Kind, QueueName};
@@ -33,11 +35,24 @@ pub fn normalise(message: &str) -> String {
     out
 }
 
-/// A short stable name for class, normalised message, kind and queue.
+/// What a failure left.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Left<'a> {
+    /// The class of the error; empty if unknown.
+    pub class: &'a str,
+    /// The message of the error.
+    pub message: &'a str,
+    /// The stack trace of the error.
+    pub trace: Option<&'a str>,
+}
+
+/// A short stable name for class, kind, queue, and where the failure happened: the application's own frames of its
+/// trace, or else its normalised message.
 #[must_use]
-pub fn fingerprint(class: &str, message: &str, kind: &Kind, queue: &QueueName) -> String {
+pub fn fingerprint(left: Left<'_>, kind: &Kind, queue: &QueueName) -> String {
+    let place = left.trace.and_then(frames::own_frames).unwrap_or_else(|| normalise(left.message));
     let mut hash = Sha256::new();
-    for part in [class, &normalise(message), kind.as_str(), queue.as_str()] {
+    for part in [left.class, &place, kind.as_str(), queue.as_str()] {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
@@ -73,5 +88,15 @@ mod tests {
         assert_eq!(a, "order … of … at ….….….…:… refused by …");
         assert_ne!(normalise("card declined"), normalise("card expired"));
         assert_eq!(normalise("it's broken"), "it's broken");
+    }
+
+    #[test]
+    fn a_trace_decides_before_the_message() {
+        let (kind, queue) = (Kind::new("email").unwrap(), QueueName::default());
+        let print = |message, trace| fingerprint(Left { class: "Error", message, trace }, &kind, &queue);
+        let (here, there) = (Some("at send (mail.js:4:1)"), Some("at charge (card.js:9:1)"));
+        assert_eq!(print("ann is away", here), print("bob is away", here));
+        assert_ne!(print("ann is away", here), print("ann is away", there));
+        assert_eq!(print("no frames", Some("it broke")), print("no frames", None));
     }
 }

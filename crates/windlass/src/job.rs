@@ -80,7 +80,22 @@ impl NewJob {
     }
 }
 
+/// How many attempts a job gets at most. An at-most-once job gets one, whatever its policy says.
+#[must_use]
+pub const fn max_attempts(delivery: Delivery, policy: &Policy) -> u32 {
+    match delivery {
+        Delivery::AtMostOnce => 1,
+        Delivery::AtLeastOnce => policy.max_attempts(),
+    }
+}
+
 impl NewJob {
+    /// How many attempts it gets at most: one, if it is at-most-once.
+    #[must_use]
+    pub fn max_attempts(&self) -> u32 {
+        max_attempts(self.delivery, &self.policy)
+    }
+
     /// The job as a store keeps it from then on: queued, without an attempt.
     #[must_use]
     pub fn stored(self, id: JobId, queue_id: QueueId, created_at: Timestamp, due_at: Timestamp) -> Job {
@@ -296,6 +311,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// How many attempts it gets at most: one, if it is at-most-once.
+    #[must_use]
+    pub fn max_attempts(&self) -> u32 {
+        max_attempts(self.delivery, &self.policy)
+    }
+
     /// The facts about a claimed job that the decision needs.
     #[must_use]
     pub fn running(&self) -> Running<'_> {

@@ -78,7 +78,7 @@ fn body(job: &Job, next: Next, ending: Ending<'_>, now: Timestamp) -> Value {
             "state": state.as_str(),
             "reason": reason,
             "attempt": job.attempt,
-            "maxAttempts": job.policy.max_attempts(),
+            "maxAttempts": job.max_attempts(),
             "errorClass": ending.error_class,
             "error": ending.error,
             "result": ending.result.and_then(|text| serde_json::from_str::<Value>(text).ok()),

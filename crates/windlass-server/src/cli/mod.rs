@@ -77,6 +77,8 @@ enum Command {
     Tail(work::tail::Args),
     /// Show who runs jobs, on how many slots, since when.
     Workers(operate::workers::Args),
+    /// Show alerts; set, turn off and test their rules.
+    Alerts(operate::alerts::Args),
     /// See retries happen, in ten seconds and without any service.
     Demo(demo::Args),
     /// Measure this build on this machine, next to the bare database.
@@ -154,6 +156,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Stats(args) => wait(stats::run(args, &screen)),
         Command::Tail(args) => wait(work::tail::run(args, &screen)),
         Command::Workers(args) => wait(operate::workers::run(args, &screen)),
+        Command::Alerts(args) => wait(operate::alerts::run(args, &screen)),
         Command::Demo(args) => wait(demo::run(args, &screen)),
         Command::Backup(args) => wait(operate::backup::run(args)),
         Command::Migrate(args) => wait(operate::migrate::run(args)),

@@ -103,6 +103,9 @@ struct Add {
     /// Firings missed while no node was running: one (default) or skip.
     #[arg(long, value_name = "RULE")]
     missed: Option<String>,
+    /// Failed runs that stay dead letters: latest (default) or all.
+    #[arg(long, value_name = "RULE")]
+    dead_letters: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -173,7 +176,7 @@ async fn create(api: &Api, add: &Add) -> Result<Value, Error> {
     if add.once {
         fields.insert("recurring".into(), json!(false));
     }
-    for (name, value) in [("overlap", &add.overlap), ("missed", &add.missed)] {
+    for (name, value) in [("overlap", &add.overlap), ("missed", &add.missed), ("deadLetters", &add.dead_letters)] {
         fields.extend(value.iter().map(|value| (name.to_owned(), json!(value))));
     }
     api.post("/api/v1/schedules", &Body { fields, job: add.job.body()? }).await

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass::Random;
 use windlass::Windlass;
+use windlass::alert::Operator;
 use windlass::client::{Session, Token};
 use windlass::protocol::Catalogue;
 use windlass::remote::Remote;
@@ -45,6 +46,7 @@ struct Shared {
     metrics: Metrics,
     draining: CancellationToken,
     base_path: String,
+    operators: Vec<Operator>,
     live: Live,
     operations: Operations,
 }
@@ -58,12 +60,14 @@ pub(crate) struct Place {
     pub(crate) allowed_hosts: Vec<String>,
     /// Before every path, behind a proxy: empty, or `/name`.
     pub(crate) base_path: String,
+    /// Who is notified of alerts.
+    pub(crate) operators: Vec<Operator>,
 }
 
 impl Place {
     /// At the root, under the names of this machine.
     pub(crate) fn new(access: Access) -> Self {
-        Self { access, allowed_hosts: Vec::new(), base_path: String::new() }
+        Self { access, allowed_hosts: Vec::new(), base_path: String::new(), operators: Vec::new() }
     }
 }
 
@@ -102,6 +106,7 @@ impl App {
             access: place.access,
             allowed_hosts: place.allowed_hosts,
             base_path: place.base_path,
+            operators: place.operators,
             live: Live::default(),
             operations: Operations::default(),
             tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
@@ -131,6 +136,11 @@ impl App {
     /// Before every path of a link: empty, or `/name`.
     pub(crate) fn base_path(&self) -> &str {
         &self.0.base_path
+    }
+
+    /// Who is notified of alerts.
+    pub(crate) fn operators(&self) -> &[Operator] {
+        &self.0.operators
     }
 
     /// The pages that browsers watch.

@@ -67,7 +67,7 @@ impl DeliveryView {
             url: job.http.as_ref().map(|call| call.url.clone()),
             webhook_id: job.webhook_id(installation),
             attempt: job.attempt,
-            max_attempts: job.policy.max_attempts(),
+            max_attempts: job.max_attempts(),
             next_run_at: is_waiting.then(|| job.due_at.to_string()),
             finished_at: moment(job.finished_at),
             reason: job.reason.map(Reason::as_str),

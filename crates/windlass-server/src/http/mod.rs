@@ -1,5 +1,6 @@
 //! The HTTP API: translates requests into calls of the library and results into JSON. It contains no rules.
 
+mod alerts;
 mod app;
 mod auth;
 mod cached;
@@ -57,6 +58,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(leases::router())
         .merge(policies::router())
         .merge(tenants::router())
+        .merge(alerts::router())
         .routes(routes!(stats::stats))
         .routes(routes!(fleet::workers))
         .routes(routes!(fleet::faktory_workers))

@@ -10,7 +10,7 @@ fn wrong_input_is_reported_and_ends_with_2() {
         (vec!["enqueue"], "a KIND for your workers, or --url URL"),
         (vec!["enqueue", "email", "hello"], "the payload is not JSON"),
         (vec!["enqueue", "email", "@nowhere.json"], "cannot read nowhere.json"),
-        (vec!["enqueue", "no name"], "kind `no name` is not a name"),
+        (vec!["enqueue", " name"], "kind ` name` is not a name"),
         (vec!["enqueue", "email", "--queue", "E mail"], "queue: "),
         (vec!["enqueue", "email", "--retry", "exponental"], "retry: at position 1: `exponental` is not a policy"),
         (vec!["enqueue", "email", "--delay", "soon"], "--delay"),

@@ -51,6 +51,20 @@ fn the_retry_guide_is_real() {
     assert!(follow("docs/guides/retry.md") >= 5);
 }
 
+/// One page for each kind of system that users come from.
+#[test]
+fn the_pages_for_users_of_other_systems_are_real() {
+    for (name, examples) in [
+        ("tenant-job-service", 8),
+        ("in-process-queue", 1),
+        ("retry-scheduler", 3),
+        ("http-scheduler", 7),
+        ("message-queue-worker", 7),
+    ] {
+        assert!(follow(&format!("docs/guides/coming-from/{name}.md")) >= examples, "{name}");
+    }
+}
+
 #[test]
 fn the_guide_to_flow_control_is_real() {
     assert!(follow("docs/guides/protecting.md") >= 10);

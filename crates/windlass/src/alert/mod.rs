@@ -139,11 +139,34 @@ fn filled(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
+/// A notice that only shows whether notices arrive.
+pub(crate) fn test_notice(operator: &Operator, installation: &str, now: Timestamp, nonce: u64) -> NewJob {
+    let alert = Alert {
+        rule: "test".into(),
+        measure: "test".into(),
+        subject: String::new(),
+        status: AlertStatus::Firing,
+        // Part of the notice's id: no two tests have the same one. Small enough for every reader of JSON.
+        incident: (nonce >> 12) as i64,
+        since: now,
+        fired_at: Some(now),
+        resolved_at: None,
+        tenant: String::new(),
+        queue: String::new(),
+        detail: "a test, sent by an operator: nothing is wrong".into(),
+    };
+    notice_of("alert.test", &alert, operator, installation, now)
+}
+
 fn notice(alert: &Alert, operator: &Operator, installation: &str, now: Timestamp) -> NewJob {
     let event = match alert.status {
         AlertStatus::Firing => "alert.fired",
         AlertStatus::Resolved | AlertStatus::Pending => "alert.resolved",
     };
+    notice_of(event, alert, operator, installation, now)
+}
+
+fn notice_of(event: &str, alert: &Alert, operator: &Operator, installation: &str, now: Timestamp) -> NewJob {
     let body = json!({
         "type": event,
         "timestamp": now.to_string(),

@@ -87,6 +87,20 @@ pub(crate) fn off() -> Value {
     json!({ OFF: true })
 }
 
+/// Whether this is what operators set for the rule of this name.
+pub(crate) fn is_of_operator(setting: &Setting, name: &str) -> bool {
+    setting.source == SettingSource::Operator && matches!(&setting.key, SettingKey::Alert { name: own } if own == name)
+}
+
+/// Whether operators turned off the rule of this name.
+pub(crate) fn is_turned_off(stored: &[Setting], name: &str) -> bool {
+    let is_off = |setting: &Setting| {
+        let value: Value = serde_json::from_str(&setting.value).unwrap_or_default();
+        value.get(OFF).is_some_and(|off| *off == true)
+    };
+    stored.iter().any(|setting| is_of_operator(setting, name) && is_off(setting))
+}
+
 /// A node's rules with the operator's over them, by name: added, changed, or turned off.
 pub(crate) fn with_operators(own: &[Rule], stored: &[Setting]) -> Vec<Rule> {
     let mut rules = own.to_vec();

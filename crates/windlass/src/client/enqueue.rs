@@ -333,7 +333,7 @@ fn queued(job: &NewJob) -> Event {
         kind: job.kind.clone(),
         attempt: 0,
         retry: 0,
-        max_attempts: job.policy.max_attempts(),
+        max_attempts: job.max_attempts(),
         schedule: job.schedule,
         event_kind: EventKind::Queued,
     }

@@ -27,10 +27,10 @@ pub(crate) mod why;
 pub(crate) mod windlass;
 
 pub use crate::store::{
-    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, Depth, Discarded, Enqueued, GateName,
-    GateStatus, Health, Holder, JobFilter, Keep, MAX_BATCH, Missed, NodeSetting, Order, Overlap, Page, Presence, Queue,
-    Recurrence, Replayed, Retention, Schedule, ScheduleSpec, Scope, Session, Setting, SettingKey, SettingSource,
-    Spacing, Token, WorkerId, WorkerReport,
+    Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, DeadRuns, Depth, Discarded, Enqueued,
+    GateName, GateStatus, Health, Holder, JobFilter, Keep, MAX_BATCH, Missed, NodeSetting, Order, Overlap, Page,
+    Presence, Queue, Recurrence, Replayed, Retention, Schedule, ScheduleSpec, Scope, Session, Setting, SettingKey,
+    SettingSource, Spacing, Token, WorkerId, WorkerReport,
 };
 pub use crate::tally::Tally;
 pub use bulk::{BulkCursor, BulkPage, Count, MAX_BULK};

@@ -27,6 +27,11 @@ enum Place {
     Pool(Arc<dyn Pool>),
 }
 
+/// Compiles and runs a guide.
+#[cfg(all(doctest, feature = "macros", feature = "metrics"))]
+#[doc = include_str!("../../../../docs/guides/coming-from/in-process-queue.md")]
+pub struct InProcessGuide;
+
 impl Windlass {
     /// Opens a store by its URL, with options.
     ///

@@ -5,6 +5,7 @@ use super::{Execute, Executed};
 use crate::attempt::Attempt;
 use crate::handler_error::{BoxError, needs_feature, outcome_of};
 use crate::job::Payload;
+use crate::store::Kinds;
 use crate::worker::panic;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde::Serialize;
@@ -15,6 +16,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use windlass_core::failure::{BAD_PAYLOAD, UNKNOWN_KIND};
+use windlass_core::job::Kind;
 use windlass_core::{Failure, Outcome};
 
 /// A typed payload and the kind of job that carries it. Derived:
@@ -42,7 +44,7 @@ use windlass_core::{Failure, Outcome};
 /// }
 /// ```
 pub trait JobKind: Serialize + DeserializeOwned + Send + 'static {
-    /// The name that chooses a handler: `[A-Za-z0-9][A-Za-z0-9._:-]{0,63}`.
+    /// The name that chooses a handler: 1 to 128 printable characters.
     const KIND: &'static str;
     /// The queue of these jobs, unless the builder names another; `None` is the queue `default`. A worker that is given
     /// no queue serves those of its handlers' kinds.
@@ -126,6 +128,11 @@ impl Handlers {
         self.queues.iter().copied()
     }
 
+    /// The kinds of these handlers.
+    pub(crate) fn kinds(&self) -> Kinds {
+        self.by_kind.keys().filter_map(|kind| Kind::new(kind).ok()).collect()
+    }
+
     /// The outcome after the kind's rewrite function.
     pub(crate) fn rewritten(&self, outcome: Outcome, attempt: &Attempt) -> Outcome {
         match outcome {
@@ -145,9 +152,13 @@ impl Execute for Handlers {
         match self.by_kind.get(attempt.job().kind.as_str()) {
             Some(handler) if self.middleware.is_empty() => handler(attempt.clone()),
             Some(handler) => Next::new(self.middleware.clone(), handler.clone()).run(attempt.clone()).boxed(),
-            // Retryable, because a rolling deploy may add the handler.
+            // A worker leaves such jobs to others; only the test kit gets here.
             None => std::future::ready(Executed::failed(unknown_kind(attempt))).boxed(),
         }
+    }
+
+    fn knows(&self, kind: &str) -> bool {
+        self.by_kind.contains_key(kind)
     }
 
     fn rewrite(&self, outcome: Outcome, attempt: &Attempt) -> Outcome {

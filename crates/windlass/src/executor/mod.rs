@@ -16,6 +16,11 @@ pub trait Execute: Send + Sync + 'static {
     /// Runs one attempt to its end. Dropping the future stops it.
     fn execute<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Executed>;
 
+    /// Whether it can run jobs of this kind. Others are left to workers that can.
+    fn knows(&self, _kind: &str) -> bool {
+        true
+    }
+
     /// Who enforces the job's timeout.
     fn timeout(&self) -> Timeout {
         Timeout::Worker

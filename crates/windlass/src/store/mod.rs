@@ -18,11 +18,11 @@ pub mod sqlite;
 
 pub use contract::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, Depth, Discard, Discarded, Fired, Firing, HoldRequest, Holder, JobFilter, JobLife, Keep, KeyedJob,
-    Kinds, Leases, Missed, NODE_FOR, NodeSetting, Order, Overlap, Page, ParkedJob, Presence, Queue, Reads, Reap,
-    Recurrence, Registry, Renewed, Replay, ReplayOnly, Replayed, Retention, Schedule, ScheduleChange, ScheduleSpec,
-    Scope, Session, Setting, SettingKey, SettingSource, Share, Spacing, Spared, Steps, Token, Transitioned, Trigger,
-    WorkerId, WorkerReport,
+    DeadGroup, DeadRuns, Depth, Discard, Discarded, Fired, Firing, HoldRequest, Holder, JobFilter, JobLife, Keep,
+    KeyedJob, Kinds, Leases, Missed, NODE_FOR, NodeSetting, Order, Overlap, Page, ParkedJob, Presence, Queue, Reads,
+    Reap, Recurrence, Registry, Renewed, Replay, ReplayOnly, Replayed, Retention, SUPERSEDED, Schedule, ScheduleChange,
+    ScheduleSpec, Scope, Session, Setting, SettingKey, SettingSource, Share, Spacing, Spared, Steps, Token,
+    Transitioned, Trigger, WorkerId, WorkerReport,
 };
 pub(crate) use contract::{DISCARDED_BY_RULE, in_force, replay};
 pub use error::StoreError;

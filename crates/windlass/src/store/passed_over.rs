@@ -1,6 +1,6 @@
 //! Passed over: how far claims of some kinds have looked past jobs of other kinds. One claim looks at a bounded number
-//! of due jobs, and the next one of the same kinds continues there, so that no number of other jobs is in the way. After
-//! a while everything is looked at again, because a job may become due among those passed over.
+//! of due jobs, and the next one of the same kinds continues there, so that no number of other jobs is in the way.
+//! After a while everything is looked at again, because a job may become due among those passed over.
 
 use super::Kinds;
 use std::collections::HashMap;

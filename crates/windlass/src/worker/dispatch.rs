@@ -106,6 +106,11 @@ impl Group {
         GroupRoom { all, tenants: Some(tenants) }
     }
 
+    /// Whether jobs of this kind can run here.
+    pub(crate) fn knows(&self, kind: &str) -> bool {
+        self.run.knows(kind)
+    }
+
     pub(crate) fn running(&self) -> u32 {
         self.lock().slot_tasks
     }

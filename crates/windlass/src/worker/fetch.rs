@@ -15,12 +15,16 @@ use crate::leases::held::{DoneSender, hold};
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::limits::{MAX_CLAIM, MAX_SUSPECTS};
 use crate::leases::reconnect::Reconnect;
-use crate::store::{Claimed, Leases, Share, StoreError};
+use crate::store::{Claimed, Kinds, Leases, Share, StoreError};
 use crate::wake::Waker;
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use windlass_core::{Millis, Timestamp};
+use windlass_core::job::Kind;
+use windlass_core::{Executor, Millis, Timestamp};
 
+/// The most unknown kinds that are remembered, and logged.
+const MAX_UNKNOWN: usize = 1000;
 /// The most jobs held beyond the slots: those that wait for a slot or for the commit of their outcomes.
 const MAX_UNCOMMITTED: usize = 4 * MAX_AHEAD as usize;
 
@@ -38,6 +42,11 @@ pub(crate) struct Fetch {
     pub claim_took: Millis,
     /// Claims of unknown outcome for which the store has found no jobs so far.
     pub doubts: Vec<Doubt>,
+    /// The kinds of the handlers.
+    pub kinds: Kinds,
+    /// Kinds that were found in the queues and that no handler knows. From the first one on, claims leave them out:
+    /// before that, looking at kinds would only slow claims down.
+    pub unknown: HashSet<Kind>,
     pub stop: CancellationToken,
 }
 
@@ -154,12 +163,48 @@ impl Fetch {
         let limit = shares.iter().map(|share| share.slots + share.ahead).sum::<u32>().min(MAX_CLAIM);
         let suspects = if has_suspect { 0 } else { MAX_SUSPECTS };
         let began = self.windlass().clock().monotonic();
-        let claimed = self.claim(shares.clone(), limit, suspects).await?;
+        let claimed = self.claim_known(&shares, limit, suspects).await?;
         self.claim_took = self.windlass().clock().monotonic() - began;
         self.fair_share.learn(&shares, limit, &claimed);
         let count = claimed.jobs.len();
         self.deliver(claimed.jobs);
         Ok(Some(count))
+    }
+
+    /// Claims jobs of every kind, until one was found that no handler knows.
+    async fn claim_known(&mut self, shares: &[Share], limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
+        if self.unknown.is_empty() {
+            return self.claim(shares.to_vec(), limit, suspects).await;
+        }
+        let is_handled = |share: &Share| {
+            let group = self.fair_share.group_of(share.queue);
+            group.is_some_and(|group| self.subscriptions[group].executor == Executor::Worker)
+        };
+        let (handled, others): (Vec<Share>, Vec<Share>) = shares.iter().partition(|share| is_handled(share));
+        let size = |shares: &[Share]| shares.iter().map(|share| share.slots + share.ahead).sum::<u32>().min(limit);
+        let mut claimed = Claimed::default();
+        if !others.is_empty() {
+            let most = size(&others);
+            claimed = self.claim(others, most, suspects).await?;
+        }
+        let left = limit - claimed.jobs.len() as u32;
+        if !handled.is_empty() && left > 0 {
+            let suspects = suspects.saturating_sub(claimed.jobs.iter().filter(|job| job.crashes > 0).count() as u32);
+            let most = size(&handled).min(left);
+            self.claimer.kinds = Some(self.kinds.clone());
+            let more = self.claim(handled, most, suspects).await;
+            self.claimer.kinds = None;
+            match more {
+                Ok(more) => {
+                    claimed.next_due = [claimed.next_due, more.next_due].into_iter().flatten().min();
+                    claimed.jobs.extend(more.jobs);
+                }
+                Err(error) if claimed.jobs.is_empty() => return Err(error),
+                // The jobs claimed so far must run: nobody else holds them.
+                Err(error) => tracing::warn!(%error, worker = %self.claimer.worker, "no more jobs could be claimed"),
+            }
+        }
+        Ok(claimed)
     }
 
     async fn claim(&mut self, shares: Vec<Share>, limit: u32, suspects: u32) -> Result<Claimed, StoreError> {
@@ -208,7 +253,14 @@ impl Fetch {
         &self.claimer.windlass
     }
 
-    fn deliver(&self, jobs: Vec<ClaimedJob>) {
+    fn meet_unknown(&mut self, kind: &Kind) {
+        if self.unknown.len() < MAX_UNKNOWN && self.unknown.insert(kind.clone()) {
+            let worker = &self.claimer.worker;
+            tracing::warn!(%kind, %worker, "no handler of this worker knows the kind {kind}; its jobs wait for one that does");
+        }
+    }
+
+    fn deliver(&mut self, jobs: Vec<ClaimedJob>) {
         let held = hold(jobs, &self.shared, &self.done);
         self.held_leases.enter(&held);
         if self.stop.is_cancelled() {
@@ -217,9 +269,13 @@ impl Fetch {
         }
         let mut by_group: Vec<Vec<_>> = self.groups.iter().map(|_| Vec::new()).collect();
         for held in held {
-            // The queue is no longer served: dropping the guard releases the job.
-            if let Some(group) = self.fair_share.group_of(held.ticket().job.queue_id) {
-                by_group[group].push(held);
+            let job = &held.ticket().job;
+            match self.fair_share.group_of(job.queue_id) {
+                Some(group) if self.groups[group].knows(job.kind.as_str()) => by_group[group].push(held),
+                // Dropping the guard releases the job, for a worker that knows its kind.
+                Some(_) => self.meet_unknown(&job.kind.clone()),
+                // The queue is no longer served: dropping the guard releases the job.
+                None => {}
             }
         }
         for (group, held) in self.groups.iter().zip(by_group) {

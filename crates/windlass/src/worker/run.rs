@@ -15,7 +15,9 @@ use crate::leases::claim::Claimer;
 use crate::leases::fair_share::FairShare;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::reconnect::until_answered;
+use crate::store::Kinds;
 use crate::upkeep::Keeper;
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -89,6 +91,7 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
         tracker: slot_tasks.clone(),
         clock: windlass.clock().clone(),
     };
+    let kinds = worker.handlers.kinds();
     let groups =
         groups(&worker.subscriptions, std::mem::take(&mut worker.handlers), worker.http.as_ref(), &Arc::new(context))?;
     let mut running = Running {
@@ -105,7 +108,7 @@ async fn start(mut worker: Worker) -> Result<Running, WorkerError> {
         identity,
         windlass,
     };
-    running.spawn(worker, &reporter);
+    running.spawn(worker, kinds, &reporter);
     Ok(running)
 }
 
@@ -127,7 +130,7 @@ fn groups(
 }
 
 impl Running {
-    fn spawn(&mut self, worker: Worker, reporter: &Reporter) {
+    fn spawn(&mut self, worker: Worker, kinds: Kinds, reporter: &Reporter) {
         let (windlass, id) = (self.windlass.clone(), self.identity.id.clone());
         let (done, outcomes) = mpsc::unbounded_channel();
         let shared = Shared {
@@ -148,6 +151,8 @@ impl Running {
             waker: windlass.store().wake().subscribe(),
             claim_took: Millis::ZERO,
             doubts: Vec::new(),
+            kinds,
+            unknown: HashSet::new(),
             stop: self.stop_fetch.clone(),
         };
         let (held_leases, reporter) = (self.held_leases.clone(), reporter.clone());

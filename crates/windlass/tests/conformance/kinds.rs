@@ -10,7 +10,7 @@ use windlass::low_level::stores::{Amend, Claim, Claimed, Kinds, Scope};
 /// More due jobs than one claim looks at.
 const CROWD: usize = 2_500;
 /// More claims than it takes to look past them.
-const PATIENCE: usize = 10;
+const ENOUGH: usize = 10;
 
 fn kind(name: &str) -> Kind {
     Kind::new(name).unwrap()
@@ -29,9 +29,9 @@ async fn claim_kinds(w: &World, names: &[&str], slots: u32) -> Claimed {
     w.store.claim(request).await.unwrap()
 }
 
-/// Claims until a job is found, as a worker does that is told to look again at once.
+/// Claims until a job is found, as a worker does that learns to look again at once.
 async fn claim_until_found(w: &World, name: &str) -> Vec<JobId> {
-    for _ in 0..PATIENCE {
+    for _ in 0..ENOUGH {
         let claimed = claim_kinds(w, &[name], 1).await;
         if !claimed.jobs.is_empty() {
             return ids(&claimed);
@@ -87,7 +87,7 @@ async fn a_few_jobs_among_a_crowd_are_all_found_in_order() {
     }
     let all = w.put_all(jobs).await;
     let mut found = Vec::new();
-    for _ in 0..PATIENCE {
+    for _ in 0..ENOUGH {
         found.extend(ids(&claim_kinds(&w, &["old"], 3).await));
     }
     assert_eq!(found, [all[5], all[900], all[1_100], all[2_400]]);
@@ -98,7 +98,7 @@ async fn a_job_that_becomes_due_among_those_passed_over_is_found() {
     let w = world().await;
     let waiting = w.put(NewJob { run_at: RunAt::After(Millis::from_secs(3600)), ..of_kind("old") }).await;
     w.put_all((0..CROWD).map(|_| of_kind("new")).collect()).await;
-    for _ in 0..PATIENCE {
+    for _ in 0..ENOUGH {
         assert!(claim_kinds(&w, &["old"], 1).await.jobs.is_empty());
     }
     let amend = Amend { run_at: Some(START), ..Amend::default() };
@@ -110,10 +110,10 @@ async fn a_job_that_becomes_due_among_those_passed_over_is_found() {
 async fn everything_is_looked_at_again_after_a_while() {
     let w = world().await;
     w.put_all((0..CROWD).map(|_| of_kind("new")).collect()).await;
-    for _ in 0..PATIENCE {
+    for _ in 0..ENOUGH {
         assert!(claim_kinds(&w, &["old"], 1).await.jobs.is_empty());
     }
-    // Stored by another node, so that this one is not told.
+    // Stored by another node, so that this one does not know.
     let other = w.reopened().await;
     let early = NewJob { run_at: RunAt::At(START - Millis::from_secs(1)), ..of_kind("old") };
     let stored = other.enqueue(vec![early], windlass::low_level::stores::Atomicity::Each).await.unwrap();

@@ -90,6 +90,25 @@ async fn dead_letters_are_grouped_by_what_they_have_in_common() {
 }
 
 #[tokio::test]
+async fn dead_letters_with_a_trace_are_grouped_by_where_they_failed() {
+    let w = world().await;
+    w.put_all((0..3).map(|_| job()).collect()).await;
+    let (here, there) = ("Error: x\n    at send (/a/mail.js:4:1)", "Error: x\n    at charge (/a/card.js:4:1)");
+    let mut dead = Vec::new();
+    for (message, trace) in [("ann is away", here), ("bob left", here), ("ann is away", there)] {
+        let claimed = w.claim_one().await;
+        let failure = Failure { trace: Some(trace.into()), ..Failure::permanent(message).class("Error") };
+        assert_applied(&w.commit(&claimed, Outcome::Failed(failure)).await);
+        dead.push(claimed.id);
+        w.advance(SECOND);
+    }
+    let groups = w.store.dead_groups(&Scope::All, &JobFilter::default(), 10).await.unwrap();
+    assert_eq!(groups.iter().map(|g| (g.count, g.example)).collect::<Vec<_>>(), [(2, dead[1]), (1, dead[2])]);
+    let same = JobFilter { fingerprint: Some(groups[0].fingerprint.clone()), dead_letters: true, ..Default::default() };
+    assert_eq!(w.list(same).await, [dead[0], dead[1]]);
+}
+
+#[tokio::test]
 async fn dead_letters_are_counted_by_group_and_step() {
     let w = world().await;
     w.put_all((0..5).map(|_| job()).collect()).await;

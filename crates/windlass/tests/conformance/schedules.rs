@@ -1,9 +1,9 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{JobId, Millis, State, Timestamp};
-use windlass::low_level::job::{HttpCall, NewJob};
+use windlass::core::{Failure, JobId, Millis, Outcome, State, Timestamp};
+use windlass::low_level::job::{ClaimedJob, HttpCall, NewJob};
 use windlass::low_level::stores::{
-    Fired, Firing, JobFilter, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, Trigger,
+    Fired, Firing, JobFilter, DeadRuns, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, Trigger,
 };
 
 const MINUTE: Millis = Millis::from_secs(60);
@@ -16,6 +16,7 @@ fn spec() -> ScheduleSpec {
         recurrence: Recurrence::Recurring,
         overlap: Overlap::Skip,
         missed: Missed::One,
+        dead_letters: DeadRuns::Latest,
         template: job(),
     }
 }
@@ -173,4 +174,92 @@ async fn a_schedules_history_is_that_of_all_its_runs() {
     let history = w.store.schedule_attempts(&Scope::All, schedule.id, 2).await.unwrap();
     assert_eq!(history.iter().map(|(id, _)| *id).collect::<Vec<_>>(), runs[1..]);
     assert!(w.store.schedule(&Scope::All, schedule.id).await.unwrap().is_some(), "a recurring one stays");
+}
+
+/// A run that fails for good.
+async fn failed_run(w: &World, schedule: &Schedule) -> JobId {
+    let job = NewJob { schedule: Some(schedule.id), ..schedule.spec.template.clone() };
+    let fired = w.store.fire(Firing { schedule: schedule.id, trigger: Trigger::Operator, job: Some(job) }).await.unwrap();
+    let run = w.claim_one().await;
+    assert_eq!(fired, Fired::Enqueued(run.id));
+    fail_for_good(w, &run).await;
+    run.id
+}
+
+async fn fail_for_good(w: &World, run: &ClaimedJob) {
+    assert_applied(&w.commit(run, Outcome::Failed(Failure::permanent("down"))).await);
+}
+
+async fn dead(w: &World) -> Vec<JobId> {
+    let dead = w.list(JobFilter { dead_letters: true, ..JobFilter::default() }).await;
+    let depths = w.store.depths(&Scope::All).await.unwrap();
+    assert_eq!(depths.iter().map(|depth| depth.dead).sum::<u64>(), dead.len() as u64, "the count of dead letters");
+    dead
+}
+
+#[tokio::test]
+async fn a_recurring_schedule_keeps_its_latest_dead_letter_only() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let other = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    w.put(job()).await;
+    let unrelated = w.fail_for_good("something else").await;
+    let others = failed_run(&w, &other).await;
+    let first = failed_run(&w, &schedule).await;
+    w.advance(MINUTE);
+    let second = failed_run(&w, &schedule).await;
+    let third = failed_run(&w, &schedule).await;
+    assert_eq!(dead(&w).await, [unrelated, others, third]);
+    for run in [first, second] {
+        let job = w.get(run).await;
+        assert_eq!((job.state, job.discard_reason.as_deref()), (State::Failed, Some("superseded")));
+        assert_eq!(job.discarded_at, Some(w.now()));
+        assert_eq!(w.ledger(run).await.len(), 1, "it stays in history");
+    }
+    assert_eq!(w.store.schedule(&Scope::All, schedule.id).await.unwrap().unwrap().last_dead, Some(third));
+}
+
+#[tokio::test]
+async fn a_schedule_may_keep_all_its_dead_letters() {
+    let w = world().await;
+    let all = ScheduleSpec { dead_letters: DeadRuns::All, ..spec() };
+    let schedule = w.store.add_schedule(all, Some(START + MINUTE)).await.unwrap();
+    let runs = [failed_run(&w, &schedule).await, failed_run(&w, &schedule).await];
+    assert_eq!(dead(&w).await, runs);
+    let change = ScheduleChange { spec: Some(spec()), ..ScheduleChange::default() };
+    w.store.change_schedule(&Scope::All, schedule.id, change).await.unwrap();
+    let third = failed_run(&w, &schedule).await;
+    assert_eq!(dead(&w).await, [runs[0], third], "from then on the latest takes the place of the one before");
+}
+
+#[tokio::test]
+async fn a_replayed_run_is_not_discarded_by_a_later_failure() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let first = failed_run(&w, &schedule).await;
+    w.replay(first).await;
+    let replayed = w.claim_one().await;
+    let second = failed_run(&w, &schedule).await;
+    assert_eq!(w.get(first).await.state, State::Running);
+    assert_eq!(dead(&w).await, [second]);
+    fail_for_good(&w, &replayed).await;
+    assert_eq!(dead(&w).await, [first], "the one that failed last stays");
+    assert_eq!(w.get(second).await.discard_reason.as_deref(), Some("superseded"));
+}
+
+#[tokio::test]
+async fn runs_that_fail_in_one_commit_leave_one_dead_letter() {
+    let w = world().await;
+    let allow = ScheduleSpec { overlap: Overlap::Allow, ..spec() };
+    let schedule = w.store.add_schedule(allow, Some(START + MINUTE)).await.unwrap();
+    for _ in 0..3 {
+        let job = NewJob { schedule: Some(schedule.id), ..schedule.spec.template.clone() };
+        let firing = Firing { schedule: schedule.id, trigger: Trigger::Operator, job: Some(job) };
+        w.store.fire(firing).await.unwrap();
+    }
+    let runs = w.claim(&["default"], 3).await.jobs;
+    let failed = Outcome::Failed(Failure::permanent("down"));
+    let commits = runs.iter().map(|run| w.commit_of(run, &failed)).collect();
+    w.store.commit(commits, vec![runs[0].lease]).await.unwrap();
+    assert_eq!(dead(&w).await, [runs[2].id]);
 }

@@ -74,7 +74,7 @@ async fn rows_that_the_types_cannot_hold_are_refused() {
 }
 
 /// The views' columns, which are stable.
-const VIEWS: [(&str, &str); 4] = [
+const VIEWS: [(&str, &str); 6] = [
     (
         "all_jobs",
         "id tenant queue executor kind payload priority state reason delivery retry attempt failures crashes replays \
@@ -91,6 +91,16 @@ const VIEWS: [(&str, &str); 4] = [
         "id tenant queue executor kind payload reason error_class error fingerprint attempt failures created_at finished_at",
     ),
     ("messages", "queue msg_id read_ct enqueued_at vt tenant kind message"),
+    (
+        "job_schedules",
+        "job_id tenant schedule time_zone api kind type is_recurring max_retry_count is_paused next_execution_time \
+         last_execution_time last_run_id created_at",
+    ),
+    (
+        "job_executions",
+        "job_id run_id attempt retry_count status execution_time duration_ms error_class error note next_execution_time \
+         worker",
+    ),
 ];
 
 #[tokio::test]
@@ -102,6 +112,23 @@ async fn views_have_the_columns_that_are_promised() {
         assert_eq!(found.join(" "), columns, "{view}");
     }
     w.end().await;
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn the_views_of_sqlite_have_the_same_columns() {
+    use windlass::low_level::stores::sqlite::SqliteStore;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jobs.db");
+    let path = path.to_str().unwrap();
+    drop(SqliteStore::open(path, options("unused")).await.unwrap());
+    let database = rusqlite::Connection::open(path).unwrap();
+    for (view, columns) in VIEWS {
+        let statement = database.prepare(&format!("SELECT * FROM windlass_{view}")).unwrap();
+        let found: Vec<&str> = statement.column_names().collect();
+        assert_eq!(found.join(" "), columns, "{view}");
+    }
 }
 
 #[tokio::test]

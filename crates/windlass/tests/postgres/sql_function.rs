@@ -146,7 +146,14 @@ async fn bad_input_is_refused_with_the_accepted_form() {
     let w = World::new().await;
     let s = &w.schema;
     for (call, expected) in [
-        ("enqueue('e mail')", "kind `e mail` is not a name"),
+        ("enqueue(' mail')", "kind ` mail` is not a name"),
+        ("enqueue('')", "kind `` is not a name"),
+        ("enqueue(repeat('k', 129))", "is not a name"),
+        ("enqueue(E'a\\tb')", "is not a name"),
+        ("enqueue(U&'a\\202Eb')", "is not a name"),
+        ("enqueue(U&'a\\00A0')", "is not a name"),
+        ("enqueue(U&'a\\0085b')", "is not a name"),
+        ("enqueue(U&'a\\+0E0041')", "is not a name"),
         ("enqueue('email', queue => 'Upper')", "queue `Upper` is not a name"),
         ("enqueue('email', priority => 3)", "priority 3 is not one of -2..2"),
         ("enqueue('email', retry => 'nonsense')", "retry `nonsense` names no policy"),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::low_level::job::NewJob;
-use windlass::low_level::stores::{JobFilter, Missed, Order, Overlap, Page, Recurrence, ScheduleSpec, Scope};
+use windlass::low_level::stores::{DeadRuns, JobFilter, Missed, Order, Overlap, Page, Recurrence, ScheduleSpec, Scope};
 use windlass::{Attempt, Failure, JobKind, Millis, Priority, State};
 
 /// Records its name when it runs.
@@ -104,6 +104,7 @@ scenario! {
             recurrence: Recurrence::Recurring,
             overlap: Overlap::Skip,
             missed: Missed::One,
+            dead_letters: DeadRuns::Latest,
             template: NewJob { queue: QueueName::new("ticks").unwrap(), ..template },
         };
         let next = w.clock.now() + Millis::from_secs(10);

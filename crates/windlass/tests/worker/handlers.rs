@@ -11,6 +11,18 @@ impl JobKind for Do {
     const KIND: &'static str = "do";
 }
 
+/// What a newer version of the worker knows.
+#[derive(Debug, Serialize, Deserialize)]
+struct Learn {}
+
+impl JobKind for Learn {
+    const KIND: &'static str = "not-yet-known";
+}
+
+async fn learn(_: Learn, _: Attempt) -> Result<(), HandlerError> {
+    Ok(())
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("the line is busy")]
 struct LineBusy;
@@ -99,12 +111,24 @@ scenario! {
         worker.stop().await;
     }
 
-    async fn an_unknown_kind_is_retried_and_a_bad_payload_is_not(w: World) {
+    async fn an_unknown_kind_waits_for_a_worker_that_knows_it(w: World) {
         let worker = w.start(w.worker().handle(act));
-        let unknown = w.windlass.enqueue_kind("nobody-knows", &serde_json::json!({})).retry("stepped").await.unwrap();
+        let unknown = w.windlass.enqueue_kind("not-yet-known", &serde_json::json!({})).retry("stepped").await.unwrap();
+        w.event(unknown, |what| matches!(what, EventKind::Postponed { .. })).await;
+        let known = w.windlass.enqueue(do_("return")).await.unwrap();
+        assert_eq!(w.finished(known).await.state, State::Succeeded, "others are not kept from running");
+        let job = w.job(unknown).await;
+        assert_eq!((job.state, job.attempt, job.failures), (State::Queued, 1, 0), "it was given back once");
+        let newer = w.start(w.worker().id("newer").handle(act).handle(learn));
+        let job = w.finished(unknown).await;
+        assert_eq!((job.state, job.attempt, job.failures), (State::Succeeded, 2, 0));
+        newer.stop().await;
+        worker.stop().await;
+    }
+
+    async fn a_bad_payload_is_not_retried(w: World) {
+        let worker = w.start(w.worker().handle(act));
         let bad = w.windlass.enqueue_kind("do", &serde_json::json!({"not": "a text"})).await.unwrap();
-        w.pass_retry(unknown).await;
-        assert_eq!(w.job(unknown).await.error_class.as_deref(), Some("UnknownKind"));
         let bad = w.finished(bad).await;
         assert_eq!((bad.reason, bad.error_class.as_deref()), (Some(Reason::Permanent), Some("BadPayload")));
         worker.stop().await;

@@ -12,7 +12,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::memory::MemoryStore;
-use windlass::low_level::stores::{Missed, Overlap, Recurrence, ScheduleSpec};
+use windlass::low_level::stores::{DeadRuns, Missed, Overlap, Recurrence, ScheduleSpec};
 use windlass::{Attempt, Failure, JobKind, Millis};
 
 /// Fails, with a payload that must not be logged.
@@ -140,6 +140,7 @@ async fn a_recurring_run_that_is_given_up_says_when_the_next_one_is() {
         recurrence: Recurrence::Recurring,
         overlap: Overlap::Skip,
         missed: Missed::One,
+        dead_letters: DeadRuns::Latest,
         template: NewJob { queue: QueueName::new("hourly").unwrap(), ..template },
     };
     let next = w.clock.now() + Millis::from_secs(3600);

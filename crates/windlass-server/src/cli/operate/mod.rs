@@ -1,5 +1,6 @@
 //! Commands that run, check and maintain a node.
 
+pub(super) mod alerts;
 pub(super) mod backup;
 pub(super) mod bench;
 pub(super) mod completions;

@@ -134,7 +134,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         None => list(&api, &args.list, json, screen).await,
         Some(JobAction::List(narrowed)) => list(&api, narrowed, json, screen).await,
         Some(JobAction::Show { id }) => {
-            let job = api.get(&format!("/api/v1/jobs/{id}")).await?;
+            let job = job(&api, *id).await?;
             if json {
                 return Ok(pretty(&job));
             }
@@ -151,6 +151,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
                 return Err(Error::BadInput("give --priority, --run-at or --delay".into()));
             }
             let path = format!("/api/v1/jobs/{id}");
+            job(&api, *id).await?;
             let job = api.send(Method::PATCH, &path, Some(Value::Object(change).to_string())).await?;
             Ok(if json { pretty(&job) } else { line(&job) })
         }
@@ -241,6 +242,15 @@ fn line(job: &Value) -> String {
 }
 
 /// Does the same to each job. Continues after an error, and returns the first error at the end.
+/// A job. The id of a schedule is refused.
+async fn job(api: &crate::cli::remote::api::Api, id: u64) -> Result<Value, Error> {
+    let job = api.get(&format!("/api/v1/jobs/{id}")).await?;
+    if job["state"].is_string() {
+        return Ok(job);
+    }
+    Err(Error::NotFound(format!("{id} is a schedule, not a job\n  hint: `windlass schedules show {id}`")))
+}
+
 async fn each(
     api: &crate::cli::remote::api::Api,
     ids: &Ids,
@@ -250,7 +260,12 @@ async fn each(
 ) -> Result<String, Error> {
     let (mut done, mut first_error) = (Vec::new(), None);
     for id in &ids.ids {
-        match api.send(method.clone(), &format!("/api/v1/jobs/{id}{action}"), None).await {
+        let sent = async {
+            // The API would remove the schedule of that id.
+            job(api, *id).await?;
+            api.send(method.clone(), &format!("/api/v1/jobs/{id}{action}"), None).await
+        };
+        match sent.await {
             Ok(job) => done.push(job),
             Err(error) => {
                 if let Some(earlier) = first_error.replace(error) {

@@ -96,7 +96,7 @@ pub(super) fn facts(job: &Job, now: Timestamp) -> Vec<Fact> {
         fact("tenant", job.tenant.to_string()),
         fact("priority", job.priority.as_str().to_owned()),
         fact("delivery", job.delivery.as_str().to_lowercase().replace('_', " ")),
-        fact("failures", format!("{} of {} attempts", job.failures, job.policy.max_attempts())),
+        fact("failures", format!("{} of {} attempts", job.failures, job.max_attempts())),
     ];
     facts.extend(moment("created", Some(job.created_at)));
     facts.extend(moment("start by", job.start_by));

@@ -52,7 +52,7 @@ fn attempts(job: &Job) -> String {
         State::Running | State::Succeeded => job.failures + 1,
         State::Queued | State::Retrying | State::Failed | State::Cancelled => job.failures,
     };
-    format!("{made}/{}", job.policy.max_attempts())
+    format!("{made}/{}", job.max_attempts())
 }
 
 /// How far a search looked, in words.

@@ -247,7 +247,7 @@ pub(crate) fn new_run_at(fields: &Fields<'_>, now: Timestamp) -> Option<Timestam
     (fields.has("runAt") || fields.has("delay")).then(|| run_at(fields).moment(now))
 }
 
-fn delivery(fields: &Fields<'_>) -> Delivery {
+pub(crate) fn delivery(fields: &Fields<'_>) -> Delivery {
     const FORM: &str = "AT_LEAST_ONCE or AT_MOST_ONCE";
     let own = fields.word("delivery", Delivery::parse, FORM);
     let foreign = fields.word("type", Delivery::parse, FORM);
@@ -258,7 +258,7 @@ fn delivery(fields: &Fields<'_>) -> Delivery {
 }
 
 /// `retry`, with other systems' names next to it or instead of it.
-fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
+pub(crate) fn retry(fields: &Fields<'_>, catalogue: &Catalogue) -> Partial {
     let mut object = match fields.value("retry") {
         None => Map::new(),
         Some(Value::Object(object)) => object,

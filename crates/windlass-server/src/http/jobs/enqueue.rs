@@ -1,6 +1,7 @@
 //! POST /jobs: stores one job; it is durable when the request is answered. A body with `schedule`, as family D writes
 //! it, creates a schedule.
 
+use super::one::ChangedJobOrSchedule;
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May, Scope};
 use crate::http::input::body::Body;
@@ -36,7 +37,7 @@ const TRACEPARENT_LENGTH: usize = 55;
     ),
     request_body = JobBody,
     responses(
-        (status = 201, description = "Stored", body = StoredJob),
+        (status = 201, description = "Stored", body = ChangedJobOrSchedule),
         (status = 200, description = "The idempotency key already belongs to this job", body = StoredJob),
         (status = 409, description = "The key belongs to a job of another kind or payload", body = ProblemBody),
         (status = 422, description = "Wrong fields", body = ProblemBody),
@@ -67,7 +68,7 @@ pub(crate) async fn enqueue(
     };
     match made {
         Made::Schedule(None) | Made::Job(None) => Err(Problem::new(Kind::Invalid, "the body is wrong")),
-        Made::Schedule(Some(new)) => schedules::add(&app, &caller, new).await,
+        Made::Schedule(Some(new)) => schedules::as_job::add(&app, &caller, new).await,
         Made::Job(Some(job)) => store(&app, &caller, job, Echo::of(&headers)).await,
     }
 }

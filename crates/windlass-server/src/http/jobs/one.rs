@@ -11,10 +11,12 @@ use crate::http::input::fields::{Faults, Fields};
 use crate::http::openapi::types;
 use crate::http::output::problem::{Problem, ProblemBody};
 use crate::http::output::view::JobView;
+use crate::http::schedules::as_job::{self, ScheduleAsJob};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
+use serde::Serialize;
 use utoipa::ToSchema;
 use windlass::client::{Amend, Amended, Cancelled, Replayed};
 use windlass_core::JobId;
@@ -35,22 +37,50 @@ pub(crate) struct AmendBody {
     delay: Option<String>,
 }
 
-/// Show a job with its webhook deliveries.
+/// A job, or the schedule with that id.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum JobOrSchedule {
+    Job(Box<JobWithDeliveries>),
+    Schedule(Box<ScheduleAsJob>),
+}
+
+/// A stored job, or the schedule with that id.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[schema(as = StoredJobOrSchedule)]
+#[expect(dead_code, reason = "documents the answers of `amend` and `enqueue`")]
+pub(crate) enum ChangedJobOrSchedule {
+    Job(StoredJob),
+    Schedule(Box<ScheduleAsJob>),
+}
+
+/// Show a job with its webhook deliveries, or a schedule.
+///
+/// Jobs and schedules share one sequence of ids, so an id names either.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}", operation_id = "getJob", tag = "jobs", params(("id" = i64, Path)),
-    responses((status = 200, body = JobWithDeliveries), (status = 404, body = ProblemBody)))]
-pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobWithDeliveries>, Problem> {
+    responses((status = 200, body = JobOrSchedule), (status = 404, body = ProblemBody)))]
+pub(crate) async fn get(State(app): State<App>, caller: May<Read>, id: Id) -> Result<Json<JobOrSchedule>, Problem> {
     let scope = caller.tenants();
     let jobs = app.windlass().jobs().within(&scope);
-    let job = jobs.get(id.0).await?.ok_or_else(|| Problem::not_found("job", id.0))?;
+    let Some(job) = jobs.get(id.0).await? else {
+        let found =
+            as_job::find(&app, &caller, id.0).await?.ok_or_else(|| Problem::not_found("job or schedule", id.0))?;
+        return Ok(Json(JobOrSchedule::Schedule(Box::new(as_job::show(&app, found).await?))));
+    };
     let deliveries = deliveries::of(&app, &scope, &job).await?;
     let one = std::slice::from_ref(&job);
     let (holders, waiting) = (jobs.holders(one).await?, jobs.waiting(one).await?);
-    Ok(Json(JobWithDeliveries { job: JobView::from(&job).held_by(&holders).waiting(&waiting), deliveries }))
+    let job = JobView::from(&job).held_by(&holders).waiting(&waiting);
+    Ok(Json(JobOrSchedule::Job(Box::new(JobWithDeliveries { job, deliveries }))))
 }
 
-/// Change the priority or time of a waiting job.
+/// Change the priority or time of a waiting job, or a schedule.
+///
+/// With a schedule's id, the body is that of a change of a schedule. The fields of its job may be given by themselves,
+/// also with other systems' names (`{"maxRetryCount":5}`).
 #[utoipa::path(patch, path = "/api/v1/jobs/{id}", operation_id = "changeJob", tag = "jobs", params(("id" = i64, Path)), request_body = AmendBody,
-    responses((status = 200, body = StoredJob), (status = 404, body = ProblemBody),
+    responses((status = 200, body = ChangedJobOrSchedule), (status = 404, body = ProblemBody),
         (status = 409, description = "It is not waiting", body = ProblemBody)))]
 pub(crate) async fn amend(
     State(app): State<App>,
@@ -58,27 +88,38 @@ pub(crate) async fn amend(
     id: Id,
     body: Body,
 ) -> Result<Response, Problem> {
+    let is_job = app.windlass().jobs().within(&caller.tenants()).get(id.0).await?.is_some();
+    if !is_job {
+        let found = as_job::find(&app, &caller, id.0).await?;
+        let schedule = found.ok_or_else(|| Problem::not_found("job or schedule", id.0))?;
+        return Ok(Json(as_job::change(&app, &caller, &schedule, &body).await?).into_response());
+    }
     let change = read_change(&app, &body)?;
     match app.windlass().jobs().within(&caller.tenants()).amend(id.0, change).await? {
         Amended::Done => answer(&app, &caller, id.0, StatusCode::OK).await,
         Amended::NotWaiting(state) => Err(Problem::conflict(format!("job {} is {state}, not waiting", id.0))),
-        Amended::NotFound => Err(Problem::not_found("job", id.0)),
+        Amended::NotFound => Err(Problem::not_found("job or schedule", id.0)),
     }
 }
 
 /// Cancel a job.
 ///
-/// A waiting job ends at once (200). A running job is asked to stop (202).
+/// A waiting job ends at once (200). A running job is asked to stop (202). With a schedule's id: the schedule is
+/// removed, and its runs stay (204).
 #[utoipa::path(delete, path = "/api/v1/jobs/{id}", operation_id = "cancelJob", tag = "jobs", params(("id" = i64, Path)),
     responses((status = 200, description = "Cancelled", body = StoredJob),
-        (status = 202, description = "Asked to stop", body = StoredJob), (status = 404, body = ProblemBody),
+        (status = 202, description = "Asked to stop", body = StoredJob),
+        (status = 204, description = "It was a schedule, and is removed"), (status = 404, body = ProblemBody),
         (status = 409, description = "It has finished", body = ProblemBody)))]
 pub(crate) async fn cancel(State(app): State<App>, caller: May<Manage>, id: Id) -> Result<Response, Problem> {
     let status = match app.windlass().jobs().within(&caller.tenants()).cancel(id.0).await? {
         Cancelled::Now => StatusCode::OK,
         Cancelled::Requested => StatusCode::ACCEPTED,
         Cancelled::Finished(state) => return Err(Problem::conflict(format!("job {} is {state} already", id.0))),
-        Cancelled::NotFound => return Err(Problem::not_found("job", id.0)),
+        Cancelled::NotFound if as_job::remove(&app, &caller, id.0).await? => {
+            return Ok(StatusCode::NO_CONTENT.into_response());
+        }
+        Cancelled::NotFound => return Err(Problem::not_found("job or schedule", id.0)),
     };
     answer(&app, &caller, id.0, status).await
 }

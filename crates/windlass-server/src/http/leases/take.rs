@@ -27,8 +27,8 @@ pub(crate) struct LeaseBody {
     /// Any queue if absent.
     #[schema(value_type = Option<Vec<types::QueueName>>)]
     queues: Option<Vec<String>>,
-    /// The kinds that the worker knows; any kind if absent. Jobs of other kinds stay as they are, so that a worker of an
-    /// older version costs no job of a new kind an attempt.
+    /// The kinds that the worker knows; any kind if absent. Jobs of other kinds stay as they are, so that a worker of
+    /// an older version costs no job of a new kind an attempt.
     #[schema(value_type = Option<Vec<types::KindName>>, min_items = 1, max_items = 1000)]
     kinds: Option<Vec<String>>,
     /// 1 to 1000; 1 if absent.
@@ -77,8 +77,8 @@ pub(crate) struct LeasedJob {
 
 /// Take up to `max` due jobs.
 ///
-/// Waits up to `waitMs` for the first job, or less if the server is busy. Each job has its own lease. Extend the lease while the job runs, and report
-/// the result before the lease ends.
+/// Waits up to `waitMs` for the first job, or less if the server is busy. Each job has its own lease. Extend the lease
+/// while the job runs, and report the result before the lease ends.
 #[utoipa::path(post, path = "/api/v1/leases", operation_id = "takeLeases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody),
         (status = 503, description = "The server is stopping, or its store cannot be used", body = ProblemBody)))]
@@ -118,7 +118,7 @@ impl LeasedJob {
             kind: job.kind.to_string(),
             payload: raw(&job.payload),
             failures: job.failures,
-            max_attempts: job.policy.max_attempts(),
+            max_attempts: job.max_attempts(),
             delivery: job.delivery.as_str(),
             priority: job.priority.as_str(),
             idempotency_key: job.stable_key(installation),

@@ -79,6 +79,15 @@ pub(crate) struct JobView {
     #[schema(value_type = types::AnyJson)]
     result: Option<Box<RawValue>>,
     http: Option<CallView>,
+    /// Of a job that calls a URL: another system's name for `http.url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api: Option<String>,
+    /// Of a job that calls a URL: another system's name for `delivery`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r#type: Option<&'static str>,
+    /// Of a job that calls a URL: false, because a job is one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_recurring: Option<bool>,
     webhook: Option<WebhookView>,
     schedule_id: Option<i64>,
     /// The job that this delivery reports on.
@@ -141,6 +150,8 @@ pub(crate) struct AttemptView {
 impl From<&Job> for JobView {
     fn from(job: &Job) -> Self {
         let is_waiting = matches!(job.state, State::Queued | State::Retrying);
+        // Deliveries and notices are Windlass's own calls.
+        let called = job.http.as_deref().filter(|call| call.webhook_id.is_none());
         Self {
             id: job.id.0,
             state: job.state.as_str(),
@@ -152,7 +163,7 @@ impl From<&Job> for JobView {
             attempt: job.attempt,
             failures: job.failures,
             read_count: job.attempt.saturating_sub(u32::from(job.state == State::Running)),
-            max_attempts: job.policy.max_attempts(),
+            max_attempts: job.max_attempts(),
             replays: job.replays,
             next_run_at: is_waiting.then(|| job.due_at.to_string()),
             run_at: job.due_at.to_string(),
@@ -176,6 +187,9 @@ impl From<&Job> for JobView {
             payload: raw(&job.payload),
             result: job.result.as_deref().map(raw),
             http: job.http.as_deref().map(CallView::from),
+            api: called.map(|call| call.url.clone()),
+            r#type: called.map(|_| job.delivery.as_str()),
+            is_recurring: called.map(|_| false),
             webhook: job.webhook.as_deref().map(WebhookView::from),
             schedule_id: job.schedule.map(|id| id.0),
             parent_id: job.parent.map(|id| id.0),

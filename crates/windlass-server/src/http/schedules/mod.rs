@@ -1,6 +1,7 @@
 //! Schedules: create, show, change, pause, trigger and preview them.
 
 mod actions;
+pub(crate) mod as_job;
 mod read;
 mod view;
 
@@ -59,6 +60,10 @@ pub(crate) struct ScheduleBody {
     /// What to do about firings missed while no node was running: `one` (default) or `skip`.
     #[schema(pattern = "^(one|skip)$")]
     missed: Option<String>,
+    /// Which failed runs of a recurring schedule stay dead letters: `latest` (default; the one before is discarded as
+    /// `superseded`) or `all`.
+    #[schema(pattern = "^(latest|all)$")]
+    dead_letters: Option<String>,
     /// Only in a change: pauses or resumes the schedule.
     paused: Option<bool>,
     /// The job that each firing enqueues. A change replaces the whole job.
@@ -121,7 +126,7 @@ async fn create(State(app): State<App>, caller: May<Manage>, body: Body) -> Resu
     add(&app, &caller, new).await
 }
 
-pub(crate) async fn add(app: &App, caller: &Caller, new: ScheduleFields) -> Result<Response, Problem> {
+async fn add(app: &App, caller: &Caller, new: ScheduleFields) -> Result<Response, Problem> {
     let schedule = new.fill(schedules(app, caller).create()).await?;
     let location = format!("/api/v1/schedules/{}", schedule.id);
     Ok((StatusCode::CREATED, [(LOCATION, location)], Json(ScheduleView::new(&schedule, None))).into_response())
@@ -147,20 +152,23 @@ async fn change(
     id: Id,
     body: Body,
 ) -> Result<Json<ScheduleView>, Problem> {
-    let catalogue = app.catalogue().await?;
-    let schedules = schedules(&app, &caller);
-    let Some(schedule) = schedules.get(id.0).await? else {
+    let Some(schedule) = schedules(&app, &caller).get(id.0).await? else {
         return Err(Problem::not_found("schedule", id.0));
     };
+    change_one(&app, &caller, &schedule, &body).await.map(Json)
+}
+
+async fn change_one(app: &App, caller: &Caller, schedule: &Schedule, body: &Body) -> Result<ScheduleView, Problem> {
+    let catalogue = app.catalogue().await?;
     let change = {
         let faults = Faults::default();
         let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
-        let change = read::read_change(&fields, &caller, &catalogue, &schedule, app.now())?;
+        let change = read::read_change(&fields, caller, &catalogue, schedule, app.now())?;
         faults.finish()?;
         change
     };
-    let changed = change.fill(schedules.change(id.0)).await?;
-    shown(&app, changed).await.map(Json)
+    let changed = change.fill(schedules(app, caller).change(schedule.id)).await?;
+    shown(app, changed).await
 }
 
 /// Remove a schedule. Its runs stay in history.

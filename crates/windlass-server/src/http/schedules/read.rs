@@ -5,17 +5,34 @@ use crate::http::auth::Caller;
 use crate::http::input::draft::{self, JOB_FIELDS, RequestHeaders};
 use crate::http::input::fields::Fields;
 use crate::http::output::problem::Problem;
-use windlass::client::{Missed, Overlap, Recurrence, Schedule, ScheduleBuilder, ScheduleSpec};
-use windlass::protocol::{Catalogue, NewJob};
+use std::sync::Arc;
+use windlass::client::{DeadRuns, Missed, Overlap, Recurrence, Schedule, ScheduleBuilder, ScheduleSpec};
+use windlass::protocol::{Catalogue, Draft, NewJob};
 use windlass_core::job::Tenant;
 use windlass_core::policy::FAMILY_FIELDS;
-use windlass_core::{Cadence, Timestamp};
+use windlass_core::{Cadence, Policy, Timestamp};
 
 /// The fields of a schedule, without those of its job.
-pub(crate) const SCHEDULE_FIELDS: &[&str] =
-    &["cron", "every", "schedule", "timezone", "recurring", "isRecurring", "overlap", "missed", "paused", "job"];
+pub(crate) const SCHEDULE_FIELDS: &[&str] = &[
+    "cron",
+    "every",
+    "schedule",
+    "timezone",
+    "recurring",
+    "isRecurring",
+    "overlap",
+    "missed",
+    "deadLetters",
+    "paused",
+    "job",
+];
 /// The fields that a run gets from its firing, not from the template.
 const FIRING_FIELDS: &[&str] = &["runAt", "delay", "startBy", "idempotencyKey", "idempotencyWindow"];
+
+/// The fields of a schedule's job that a change may set by themselves; others need the whole `job`.
+const CHANGED_JOB_FIELDS: &[&str] = &["api", "type", "delivery", "retry", "priority", "payload", "timeout"];
+/// Other systems' names for the number of retries.
+const COUNT_FIELDS: &[&str] = &["maxRetryCount", "maxRetries", "MaxRetries"];
 
 /// The fields of a schedule in a body. An omitted field keeps its default or its current value.
 #[derive(Debug)]
@@ -25,6 +42,7 @@ pub(crate) struct ScheduleFields {
     recurrence: Option<Recurrence>,
     overlap: Option<Overlap>,
     missed: Option<Missed>,
+    dead_letters: Option<DeadRuns>,
     paused: Option<bool>,
     template: Option<NewJob>,
 }
@@ -44,6 +62,9 @@ impl ScheduleFields {
         }
         if let Some(missed) = self.missed {
             schedule = schedule.missed(missed);
+        }
+        if let Some(keep) = self.dead_letters {
+            schedule = schedule.dead_letters(keep);
         }
         if let Some(paused) = self.paused {
             schedule = schedule.set_paused(paused);
@@ -89,13 +110,57 @@ pub(super) fn read_change(
     schedule: &Schedule,
     now: Timestamp,
 ) -> Result<ScheduleFields, Problem> {
-    fields.refuse_unknown(SCHEDULE_FIELDS);
-    let template = if fields.has("job") { read_template(fields, caller, catalogue)? } else { None };
+    fields.refuse_unknown(&[SCHEDULE_FIELDS, CHANGED_JOB_FIELDS, FAMILY_FIELDS].concat());
+    let template = if fields.has("job") {
+        for name in CHANGED_JOB_FIELDS.iter().chain(FAMILY_FIELDS).filter(|name| fields.has(name)) {
+            fields.fault(name, "belongs under `job` or next to it, not both");
+        }
+        read_template(fields, caller, catalogue)?
+    } else {
+        changed_template(fields, catalogue, &schedule.spec.template)
+    };
     if template.as_ref().is_some_and(|template| template.tenant != schedule.spec.tenant) {
         fields.fault("job/tenantId", "cannot move a schedule to another tenant");
     }
     let cadence = read_cadence(fields, Some(&schedule.spec), now);
     Ok(ScheduleFields { template, cadence, ..others(fields) })
+}
+
+/// A schedule's job with single fields changed. `None` if none of them is given, or if one is wrong.
+fn changed_template(fields: &Fields<'_>, catalogue: &Catalogue, old: &NewJob) -> Option<NewJob> {
+    let has_any = |names: &[&str]| names.iter().any(|name| fields.has(name));
+    if !has_any(CHANGED_JOB_FIELDS) && !has_any(FAMILY_FIELDS) {
+        return None;
+    }
+    let mut http = old.http.as_deref().cloned();
+    match (fields.text("api"), &mut http) {
+        (Some(url), Some(call)) => call.url = url,
+        (Some(_), None) => fields.fault("api", "belongs to a job that calls a URL; the job of this schedule does not"),
+        (None, _) => {}
+    }
+    let is_count = |name: &str| COUNT_FIELDS.contains(&name);
+    let has_policy = fields.has("retry") || FAMILY_FIELDS.iter().any(|name| !is_count(name) && fields.has(name));
+    let draft = Draft {
+        tenant: old.tenant.clone(),
+        queue: Some(old.queue.clone()),
+        priority: draft::priority(fields).unwrap_or(old.priority),
+        delivery: if has_any(&["type", "delivery"]) { draft::delivery(fields) } else { old.delivery },
+        timeout: fields.duration("timeout").or(old.timeout),
+        retry: draft::retry(fields, catalogue),
+        http,
+        ..Draft::new(
+            old.kind.clone(),
+            if fields.has("payload") { draft::payload(fields, "payload") } else { old.payload.to_string() },
+        )
+    };
+    let made = draft::complete(fields, catalogue, draft)?;
+    let policy = match COUNT_FIELDS.iter().any(|name| fields.has(name)) {
+        _ if has_policy => made.policy.clone(),
+        // A number of retries changes nothing else of the policy.
+        true => Arc::new(Policy { max_retries: made.policy.max_retries, ..(*old.policy).clone() }),
+        false => old.policy.clone(),
+    };
+    Some(NewJob { policy, webhook: old.webhook.clone(), ..made })
 }
 
 /// The fields that are read the same way for a new schedule and for a change.
@@ -105,6 +170,7 @@ fn others(fields: &Fields<'_>) -> ScheduleFields {
         recurrence: recurrence(fields),
         overlap: overlap(fields),
         missed: missed(fields),
+        dead_letters: fields.word("deadLetters", DeadRuns::parse, "latest or all"),
         paused: fields.flag("paused"),
         template: None,
     }

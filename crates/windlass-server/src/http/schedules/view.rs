@@ -23,6 +23,8 @@ pub(crate) struct ScheduleView {
     recurring: bool,
     overlap: &'static str,
     missed: &'static str,
+    /// latest or all
+    dead_letters: &'static str,
     paused: bool,
     /// When its live run is retried, or else its next firing.
     next_run_at: Option<String>,
@@ -66,6 +68,7 @@ impl ScheduleView {
             recurring: spec.recurrence == Recurrence::Recurring,
             overlap: spec.overlap.as_str(),
             missed: spec.missed.as_str(),
+            dead_letters: spec.dead_letters.as_str(),
             paused: schedule.paused,
             next_run_at: moment(retry_at.or(next_firing)),
             next_firing_at: moment(next_firing),
@@ -84,7 +87,7 @@ impl From<&NewJob> for TemplateView {
             kind: job.kind.to_string(),
             priority: job.priority.as_str(),
             delivery: job.delivery.as_str(),
-            max_attempts: job.policy.max_attempts(),
+            max_attempts: job.max_attempts(),
             retry: job.policy.to_json(),
             timeout_ms: job.timeout.map(Millis::get),
             payload: raw(&job.payload),

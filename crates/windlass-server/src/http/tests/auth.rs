@@ -79,6 +79,10 @@ const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/stats", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/workers", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/alerts", "", AllTenants("read"), NotAsked),
+    ("GET", "/api/v1/alerts/rules", "", AllTenants("read"), NotAsked),
+    ("PUT", "/api/v1/alerts/rules/{rule}", r#"{"measure":"exhausted"}"#, AllTenants("admin"), NotAsked),
+    ("DELETE", "/api/v1/alerts/rules/{rule}", "", AllTenants("admin"), NotAsked),
+    ("POST", "/api/v1/alerts/test", "", AllTenants("admin"), NotAsked),
     ("GET", "/api/v1/faktory/workers", "", AllTenants("read"), NotAsked),
     ("POST", "/api/v1/faktory/workers/{wid}/quiet", "", AllTenants("admin"), NotAsked),
     ("POST", "/api/v1/faktory/workers/{wid}/terminate", "", AllTenants("admin"), NotAsked),
@@ -99,7 +103,9 @@ struct Ours {
 
 impl Ours {
     async fn new() -> Self {
-        let world = World::new();
+        let world = World::with_operators(&["https://ops.example/x"]);
+        let rule = Some(r#"{"measure":"exhausted"}"#);
+        world.send(Method::PUT, "/api/v1/alerts/rules/ours", rule, &[]).await.is(200);
         let job = |body: &'static str| async { world.post("/api/v1/jobs", body).await.is(201)["id"].as_i64().unwrap() };
         let dead = job(r#"{"kind":"canary","queue":"ours-dead","tenantId":"ours"}"#).await;
         let leased = world.lease("ours-dead").await;
@@ -118,6 +124,7 @@ impl Ours {
             .replace("{policy}", "http")
             .replace("{tenant}", "ours")
             .replace("{wid}", "nobody")
+            .replace("{rule}", "ours")
     }
 }
 
@@ -142,7 +149,11 @@ async fn the_table_names_every_route_of_the_document() {
     }
     let without_query = |path: &str| path.split('?').next().unwrap_or_default().to_owned();
     let plain = |path: &str| {
-        without_query(path).replace("{schedule}", "{id}").replace("{dead}", "{id}").replace("{policy}", "{name}")
+        without_query(path)
+            .replace("{schedule}", "{id}")
+            .replace("{dead}", "{id}")
+            .replace("{policy}", "{name}")
+            .replace("{rule}", "{name}")
     };
     let listed = ROUTES.iter().map(|(method, path, ..)| ((*method).to_owned(), plain(path))).collect();
     assert_eq!(documented, listed);

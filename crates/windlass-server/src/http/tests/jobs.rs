@@ -81,9 +81,9 @@ async fn a_repeated_key_returns_the_first_job_and_another_payload_is_refused() {
 #[tokio::test]
 async fn bodies_of_other_systems_are_accepted() {
     let world = World::new();
-    let c = r#"{"jobName":"report","maxRetries":5,"retryDelay":30000,"useExponentialBackoff":true}"#;
+    let c = r#"{"jobName":"Critical Task","maxRetries":5,"retryDelay":30000,"useExponentialBackoff":true}"#;
     let job = world.post("/api/v1/jobs", c).await.is(201);
-    assert_eq!((&job["kind"], &job["maxAttempts"]), (&json!("report"), &json!(6)));
+    assert_eq!((&job["kind"], &job["maxAttempts"]), (&json!("Critical Task"), &json!(6)));
     assert_eq!((&job["retry"]["base"], &job["retry"]["strategy"]), (&json!("30s"), &json!("exponential")));
     let d = r#"{"api":"https://example.com/run","type":"AT_MOST_ONCE","isRecurring":false,"maxRetryCount":3}"#;
     let job = world.post("/api/v1/jobs", d).await.is(201);

@@ -1,5 +1,6 @@
 //! Router-level tests on the reference store, with a clock that moves only when a test advances it.
 
+mod alerts;
 mod auth;
 mod bad_input;
 mod canary;

@@ -84,7 +84,7 @@ async fn a_wrong_schedule_is_reported_where_it_is_wrong() {
         (r#"{"every":"10ms","job":{"kind":"a"}}"#, "/every"),
         (r#"{"every":"1m","cron":"* * * * *","job":{"kind":"a"}}"#, "/every"),
         (r#"{"every":"1m","job":{"kind":"a","runAt":"2026-01-01T00:00:00Z"}}"#, "/job/runAt"),
-        (r#"{"every":"1m","job":{"kind":"a b"}}"#, "/job/kind"),
+        (r#"{"every":"1m","job":{"kind":"a\tb"}}"#, "/job/kind"),
         (r#"{"every":"1m","job":{"kind":"a"},"kind":"b"}"#, "/kind"),
         (r#"{"every":"1m"}"#, "/kind"),
         (r#"{"job":{"kind":"a"}}"#, "/cron"),
@@ -96,4 +96,90 @@ async fn a_wrong_schedule_is_reported_where_it_is_wrong() {
         answer.is(422);
     }
     assert_eq!(world.get("/api/v1/schedules").await.is(200)["items"], json!([]));
+}
+
+const FAMILY_D: &str = r#"{"schedule":"*/10 * * * * *","api":"https://example.com/x","type":"AT_LEAST_ONCE","isRecurring":true,
+    "maxRetryCount":3}"#;
+
+#[tokio::test]
+async fn what_post_jobs_made_by_a_schedule_is_managed_by_the_id_it_returned() {
+    let world = World::new();
+    let answer = world.post("/api/v1/jobs", FAMILY_D).await;
+    assert_eq!(answer.headers["location"], "/api/v1/jobs/1");
+    let made = answer.is(201);
+    let shown = world.get("/api/v1/jobs/1").await.is(200);
+    for found in [&made, &shown] {
+        assert_eq!((&found["id"], &found["cron"]), (&json!(1), &json!("*/10 * * * * *")));
+        assert_eq!((&found["api"], &found["type"]), (&json!("https://example.com/x"), &json!("AT_LEAST_ONCE")));
+        assert_eq!((&found["isRecurring"], &found["maxRetryCount"]), (&json!(true), &json!(3)));
+        assert_eq!((&found["deadLetters"], &found["job"]["maxAttempts"]), (&json!("latest"), &json!(4)));
+    }
+    let change = async |body: &str| world.send(Method::PATCH, "/api/v1/jobs/1", Some(body), &[]).await;
+    let before = shown["job"]["retry"].clone();
+    let changed = change(r#"{"maxRetryCount":5}"#).await.is(200);
+    assert_eq!((&changed["maxRetryCount"], &changed["job"]["retry"]["maxRetries"]), (&json!(5), &json!(5)));
+    assert_eq!(changed["job"]["retry"]["base"], before["base"], "nothing else of the policy changes");
+    let body = r#"{"schedule":"0 3 * * *","api":"https://example.com/y","type":"AT_MOST_ONCE","isRecurring":false}"#;
+    let changed = change(body).await.is(200);
+    assert_eq!((&changed["cron"], &changed["api"]), (&json!("0 3 * * *"), &json!("https://example.com/y")));
+    assert_eq!((&changed["type"], &changed["isRecurring"]), (&json!("AT_MOST_ONCE"), &json!(false)));
+    assert_eq!((&changed["job"]["maxAttempts"], &changed["maxRetryCount"]), (&json!(1), &json!(0)));
+    assert_eq!(change(r#"{"deadLetters":"all","paused":true}"#).await.is(200)["deadLetters"], "all");
+    for (wrong, pointer) in [
+        (r#"{"maxRetryCount":1001}"#, "/maxRetryCount"),
+        (r#"{"maxRetryCount":"many"}"#, "/maxRetryCount"),
+        (r#"{"api":"ftp://example.com"}"#, "/api"),
+        (r#"{"type":"TWICE"}"#, "/type"),
+        (r#"{"schedule":"never"}"#, "/schedule"),
+        (r#"{"deadLetters":"some"}"#, "/deadLetters"),
+        (r#"{"kind":"other"}"#, "/kind"),
+    ] {
+        let answer = change(wrong).await;
+        assert_eq!((answer.status.as_u16(), answer.pointers()), (422, vec![pointer.to_owned()]), "{wrong}");
+    }
+    assert_eq!(world.get("/api/v1/jobs/1").await.is(200)["maxRetryCount"], 0, "wrong changes change nothing");
+    world.send(Method::DELETE, "/api/v1/jobs/1", None, &[]).await.is(204);
+    for method in [Method::GET, Method::DELETE] {
+        world.send(method, "/api/v1/jobs/1", None, &[]).await.is(404);
+    }
+    change(r#"{"maxRetryCount":5}"#).await.is(404);
+}
+
+#[tokio::test]
+async fn a_job_in_the_same_shape_without_a_schedule_echoes_its_fields() {
+    let world = World::new();
+    let body = r#"{"api":"https://example.com/x","type":"AT_MOST_ONCE","maxRetryCount":3}"#;
+    let made = world.post("/api/v1/jobs", body).await.is(201);
+    for job in [made, world.get("/api/v1/jobs/1").await.is(200)] {
+        assert_eq!((&job["api"], &job["type"]), (&json!("https://example.com/x"), &json!("AT_MOST_ONCE")));
+        assert_eq!((&job["isRecurring"], &job["maxAttempts"]), (&json!(false), &json!(1)));
+    }
+    let plain = world.post("/api/v1/jobs", r#"{"kind":"a"}"#).await.is(201);
+    assert!(plain.get("api").is_none() && plain.get("isRecurring").is_none(), "{plain}");
+}
+
+#[tokio::test]
+async fn another_tenant_does_not_find_a_schedule_among_its_jobs() {
+    let world = World::new();
+    world.post("/api/v1/jobs", FAMILY_D).await.is(201);
+    let foreign = world.with_token(&["read", "manage"], Some("other")).await;
+    foreign.get("/api/v1/jobs/1").await.is(404);
+    foreign.send(Method::PATCH, "/api/v1/jobs/1", Some(r#"{"maxRetryCount":5}"#), &[]).await.is(404);
+    foreign.send(Method::DELETE, "/api/v1/jobs/1", None, &[]).await.is(404);
+}
+
+#[tokio::test]
+async fn the_latest_failed_run_takes_the_place_of_the_one_before() {
+    let world = World::new();
+    let body = r#"{"every":"1h","job":{"kind":"report","queue":"reports"}}"#;
+    world.post("/api/v1/schedules", body).await.is(201);
+    for _ in 0..3 {
+        world.send(Method::POST, "/api/v1/schedules/1/trigger", None, &[]).await.is(201);
+        let leased = world.lease("reports").await;
+        world.fail(&leased, r#","permanent":true"#).await;
+    }
+    let dead = world.get("/api/v1/dead-letters").await.is(200);
+    assert_eq!(dead["items"].as_array().unwrap().iter().map(|job| &job["id"]).collect::<Vec<_>>(), [&json!(4)]);
+    let older = world.get("/api/v1/jobs/2").await.is(200);
+    assert_eq!((&older["state"], &older["discardReason"]), (&json!("failed"), &json!("superseded")));
 }

@@ -14,6 +14,7 @@ use windlass::Options;
 use windlass::Random;
 use windlass::TenantLabel;
 use windlass::Windlass;
+use windlass::alert::Operator;
 use windlass::low_level::stores::Registry;
 use windlass::low_level::stores::memory::MemoryStore;
 use windlass::testing::FaultyStore;
@@ -66,6 +67,14 @@ impl World {
         let windlass = Windlass::with_random(store.clone(), Random::seeded(8));
         let router = router(App::new(windlass.clone(), Place::new(access), TenantLabel::Off));
         Self { store, windlass, router, token: None }
+    }
+
+    /// A server that notifies these URLs of alerts.
+    pub(super) fn with_operators(urls: &[&str]) -> Self {
+        let world = Self::new();
+        let operators = urls.iter().map(|url| Operator { url: (*url).to_owned(), secret: None }).collect();
+        let place = Place { operators, ..Place::new(Access::OpenUntilFirstToken) };
+        Self { router: router(App::new(world.windlass.clone(), place, TenantLabel::Off)), ..world }
     }
 
     /// A server that is stopping.

@@ -5,7 +5,7 @@ use crate::client::draft::DraftError;
 use crate::client::enqueue::{Enqueue, EnqueueError};
 use crate::executor::handlers::JobKind;
 use crate::job::{NewJob, RunAt};
-use crate::store::{Missed, Overlap, Recurrence, Schedule, ScheduleSpec, StoreError};
+use crate::store::{DeadRuns, Missed, Overlap, Recurrence, Schedule, ScheduleSpec, StoreError};
 use futures_util::future::BoxFuture;
 use std::future::IntoFuture;
 use windlass_core::{Cadence, CadenceError, JobId, Millis, Timestamp};
@@ -39,6 +39,7 @@ pub struct ScheduleBuilder<'a> {
     recurrence: Option<Recurrence>,
     overlap: Option<Overlap>,
     missed: Option<Missed>,
+    dead_letters: Option<DeadRuns>,
     paused: Option<bool>,
     template: Option<Template<'a>>,
 }
@@ -60,6 +61,7 @@ impl<'a> ScheduleBuilder<'a> {
             recurrence: None,
             overlap: None,
             missed: None,
+            dead_letters: None,
             paused: None,
             template: None,
         }
@@ -98,6 +100,12 @@ impl<'a> ScheduleBuilder<'a> {
     /// What to do with firings that were missed while no node was up. By default, one run replaces all of them.
     pub fn missed(self, missed: Missed) -> Self {
         Self { missed: Some(missed), ..self }
+    }
+
+    /// Which failed runs of a recurring schedule stay dead letters. By default only the latest: a schedule that fails
+    /// every ten seconds must not bury the others.
+    pub fn dead_letters(self, keep: DeadRuns) -> Self {
+        Self { dead_letters: Some(keep), ..self }
     }
 
     /// Paused: it does not fire until it is resumed.
@@ -156,6 +164,7 @@ impl<'a> ScheduleBuilder<'a> {
             recurrence: self.recurrence.unwrap_or(Recurrence::Recurring),
             overlap: self.overlap.unwrap_or(Overlap::Skip),
             missed: self.missed.unwrap_or(Missed::One),
+            dead_letters: self.dead_letters.unwrap_or(DeadRuns::Latest),
             template,
         };
         if !self.schedules.scope.covers(&spec.tenant) {
@@ -179,6 +188,7 @@ impl<'a> ScheduleBuilder<'a> {
         spec.recurrence = self.recurrence.unwrap_or(spec.recurrence);
         spec.overlap = self.overlap.unwrap_or(spec.overlap);
         spec.missed = self.missed.unwrap_or(spec.missed);
+        spec.dead_letters = self.dead_letters.unwrap_or(spec.dead_letters);
         let changed = self.schedules.apply(&schedule, Some(spec), self.paused).await?;
         changed.ok_or(ScheduleError::NotFound(id))
     }

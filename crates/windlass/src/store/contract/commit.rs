@@ -24,6 +24,8 @@ pub struct Commit {
     pub kind: Kind,
     /// How often its effects may happen.
     pub delivery: Delivery,
+    /// The schedule it is a run of.
+    pub schedule: Option<JobId>,
     /// What the attempt changes.
     pub transition: Transition,
     /// Failures counted before this attempt; the ledger's `retry`.
@@ -88,6 +90,7 @@ impl Commit {
             queue: job.queue_id,
             kind: job.kind.clone(),
             delivery: job.delivery,
+            schedule: job.schedule,
             transition,
             retry: job.failures,
             started_at,

@@ -24,7 +24,9 @@ pub use reads::{KeyedJob, ParkedJob, Reads};
 pub use reap::{Reap, Spared};
 pub use registry::Registry;
 pub use replay::{Replay, Replayed, Spacing};
-pub use schedule::{Fired, Firing, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Trigger};
+pub use schedule::{
+    DeadRuns, Fired, Firing, Missed, Overlap, Recurrence, SUPERSEDED, Schedule, ScheduleChange, ScheduleSpec, Trigger,
+};
 pub(crate) use settings::in_force;
 pub use settings::{NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey, SettingSource};
 pub use windlass_core::retention::{Keep, Retention};

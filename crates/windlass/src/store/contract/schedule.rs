@@ -19,6 +19,8 @@ pub struct Schedule {
     pub last_at: Option<Timestamp>,
     /// The run enqueued last.
     pub last_job: Option<JobId>,
+    /// The run that failed last.
+    pub last_dead: Option<JobId>,
     /// When it was stored.
     pub created_at: Timestamp,
 }
@@ -38,6 +40,8 @@ pub struct ScheduleSpec {
     pub overlap: Overlap,
     /// What happens to missed firings.
     pub missed: Missed,
+    /// Which of its failed runs stay dead letters.
+    pub dead_letters: DeadRuns,
     /// The job each firing enqueues. Its `run_at`, `schedule` and idempotency key are set by the firing.
     pub template: NewJob,
 }
@@ -69,6 +73,26 @@ pub enum Missed {
     Skip,
 }
 
+/// Which failed runs of a recurring schedule stay dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadRuns {
+    /// The latest. The one before it is discarded, with the reason `superseded`, in the commit that ends the run.
+    Latest,
+    /// All.
+    All,
+}
+
+/// Why a dead letter was discarded: a later run of its schedule failed too.
+pub const SUPERSEDED: &str = "superseded";
+
+impl ScheduleSpec {
+    /// Whether a failed run takes the place of the one that failed before it.
+    #[must_use]
+    pub fn supersedes(&self) -> bool {
+        self.recurrence == Recurrence::Recurring && self.dead_letters == DeadRuns::Latest
+    }
+}
+
 macro_rules! word_pair {
     ($type:ident, $a:ident = $wa:literal, $b:ident = $wb:literal) => {
         impl $type {
@@ -96,6 +120,7 @@ macro_rules! word_pair {
 word_pair!(Recurrence, Recurring = "recurring", OneShot = "one_shot");
 word_pair!(Overlap, Skip = "skip", Allow = "allow");
 word_pair!(Missed, One = "one", Skip = "skip");
+word_pair!(DeadRuns, Latest = "latest", All = "all");
 
 /// One firing, to happen at most once on any number of nodes.
 #[derive(Debug, Clone)]

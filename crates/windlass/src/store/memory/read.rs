@@ -2,16 +2,16 @@
 
 use super::super::{DeadCount, DeadGroup, Depth, Holder, JobFilter, KeyedJob, Order, Page, Queue, Scope, Steps};
 use super::state::State;
-use crate::fingerprint::{fingerprint, normalise};
+use crate::fingerprint::{Left, fingerprint, normalise};
 use crate::job::Job;
 use crate::tally::{Tally, window_start};
 use std::collections::BTreeMap;
 use windlass_core::job::{Kind, Tenant};
-use windlass_core::{Attempt, JobId, State as JobState, Timestamp};
+use windlass_core::{Attempt, JobId, Reason, State as JobState, Timestamp};
 
 pub(super) fn jobs(state: &State, scope: &Scope, filter: &JobFilter, page: Page) -> Vec<Job> {
     let mut found: Vec<&Job> = state.live.values().chain(state.archive.values()).collect();
-    found.retain(|job| scope.covers(&job.tenant) && matches(job, filter));
+    found.retain(|job| scope.covers(&job.tenant) && matches(state, job, filter));
     found.sort_by_key(|job| job.id);
     if page.order == Order::NewestFirst {
         found.reverse();
@@ -45,9 +45,9 @@ pub(super) fn schedule_attempts(state: &State, scope: &Scope, schedule: JobId, l
 pub(super) fn dead_groups(state: &State, scope: &Scope, filter: &JobFilter, limit: u32) -> Vec<DeadGroup> {
     let dead = JobFilter { dead_letters: true, ..filter.clone() };
     let mut groups: BTreeMap<(String, String), DeadGroup> = BTreeMap::new();
-    for job in state.archive.values().filter(|job| scope.covers(&job.tenant) && matches(job, &dead)) {
+    for job in state.archive.values().filter(|job| scope.covers(&job.tenant) && matches(state, job, &dead)) {
         let at = job.finished_at.unwrap_or(job.created_at);
-        let key = (job_fingerprint(job), job.tenant.to_string());
+        let key = (job_fingerprint(state, job), job.tenant.to_string());
         let group = groups.entry(key.clone()).or_insert_with(|| DeadGroup {
             fingerprint: key.0,
             tenant: job.tenant.clone(),
@@ -74,9 +74,9 @@ pub(super) fn dead_groups(state: &State, scope: &Scope, filter: &JobFilter, limi
 pub(super) fn dead_series(state: &State, scope: &Scope, filter: &JobFilter, steps: Steps) -> Vec<DeadCount> {
     let dead = JobFilter { dead_letters: true, ..filter.clone() };
     let mut counts: BTreeMap<(String, &str, usize), DeadCount> = BTreeMap::new();
-    for job in state.archive.values().filter(|job| scope.covers(&job.tenant) && matches(job, &dead)) {
+    for job in state.archive.values().filter(|job| scope.covers(&job.tenant) && matches(state, job, &dead)) {
         let Some(step) = steps.index_of(job.finished_at.unwrap_or(job.created_at)) else { continue };
-        let fingerprint = job_fingerprint(job);
+        let fingerprint = job_fingerprint(state, job);
         let count = counts.entry((fingerprint.clone(), job.tenant.as_str(), step));
         count.or_insert_with(|| DeadCount { fingerprint, tenant: job.tenant.clone(), step, count: 0 }).count += 1;
     }
@@ -146,12 +146,19 @@ fn is_dead_letter(job: &Job) -> bool {
     job.state == JobState::Failed && job.discarded_at.is_none()
 }
 
-fn job_fingerprint(job: &Job) -> String {
-    let class = job.error_class.as_deref().unwrap_or_default();
-    fingerprint(class, job.error.as_deref().unwrap_or_default(), &job.kind, &job.queue)
+fn job_fingerprint(state: &State, job: &Job) -> String {
+    // The trace of the attempt that ended it; without one that failed, there is none.
+    let last = state.ledger.get(&job.id).and_then(|lines| lines.last()).map(|line| &line.attempt);
+    let trace = last.filter(|_| job.reason != Some(Reason::Expired)).and_then(|attempt| attempt.trace.as_deref());
+    let left = Left {
+        class: job.error_class.as_deref().unwrap_or_default(),
+        message: job.error.as_deref().unwrap_or_default(),
+        trace,
+    };
+    fingerprint(left, &job.kind, &job.queue)
 }
 
-fn matches(job: &Job, filter: &JobFilter) -> bool {
+fn matches(state: &State, job: &Job, filter: &JobFilter) -> bool {
     let seen_at = job.finished_at.unwrap_or(job.created_at);
     (filter.states.is_empty() || filter.states.contains(&job.state))
         && filter.queue.as_ref().is_none_or(|name| *name == job.queue)
@@ -163,7 +170,7 @@ fn matches(job: &Job, filter: &JobFilter) -> bool {
         && filter.parent.is_none_or(|parent| job.parent == Some(parent))
         && filter.executor.is_none_or(|executor| job.executor == executor)
         && (!filter.dead_letters || is_dead_letter(job))
-        && filter.fingerprint.as_ref().is_none_or(|print| job_fingerprint(job) == *print)
+        && filter.fingerprint.as_ref().is_none_or(|print| job_fingerprint(state, job) == *print)
 }
 
 pub(super) fn holders(state: &State, ids: &[JobId]) -> Vec<Holder> {

@@ -6,6 +6,9 @@ use super::super::{
 use super::enqueue;
 use super::read::is_beyond;
 use super::state::State;
+use crate::job::Job;
+use crate::store::SUPERSEDED;
+use windlass_core::verdict::{self, DiscardVerdict};
 use windlass_core::{JobId, Timestamp};
 
 pub(super) fn add_schedule(
@@ -15,7 +18,8 @@ pub(super) fn add_schedule(
     now: Timestamp,
 ) -> Schedule {
     let id = state.draw_id();
-    let schedule = Schedule { id, spec, paused: false, next_at, last_at: None, last_job: None, created_at: now };
+    let schedule =
+        Schedule { id, spec, paused: false, next_at, last_at: None, last_job: None, last_dead: None, created_at: now };
     state.schedules.insert(id, schedule.clone());
     schedule
 }
@@ -83,5 +87,16 @@ pub(super) fn end_one_shot(state: &mut State, id: JobId) {
     let is_over = |s: &Schedule| s.spec.recurrence == Recurrence::OneShot && s.next_at.is_none();
     if state.schedules.get(&id).is_some_and(is_over) {
         state.schedules.remove(&id);
+    }
+}
+
+/// A run of a schedule has failed: it may take the place of the one that failed before it.
+pub(super) fn run_failed(state: &mut State, schedule: JobId, run: JobId, now: Timestamp) {
+    let Some(schedule) = state.schedules.get_mut(&schedule) else { return };
+    let before = schedule.last_dead.replace(run).filter(|before| *before != run);
+    let Some(before) = before.filter(|_| schedule.spec.supersedes()) else { return };
+    let dead = |job: &&mut Job| verdict::discard(job.state, job.discarded_at.is_some()) == DiscardVerdict::Discard;
+    if let Some(job) = state.archive.get_mut(&before).filter(dead) {
+        (job.discarded_at, job.discard_reason) = (Some(now), Some(SUPERSEDED.into()));
     }
 }

@@ -150,7 +150,12 @@ impl State {
         if self.keep(&job) == Keep::Drop {
             self.ledger.remove(&job.id);
         } else {
-            self.archive.insert(job.id, job);
+            let (id, schedule, failed_at) = (job.id, job.schedule, job.finished_at);
+            let has_failed = job.state == JobState::Failed && job.discarded_at.is_none();
+            self.archive.insert(id, job);
+            if let (true, Some(schedule), Some(now)) = (has_failed, schedule, failed_at) {
+                super::schedule::run_failed(self, schedule, id, now);
+            }
         }
     }
 

@@ -64,8 +64,8 @@ impl<'c> Search<'c> {
     fn new(store: &Inner, claim: &'c Claim, kinds: &'c Kinds) -> Self {
         let wanted = claim.shares.iter().map(|share| share.slots.saturating_add(share.ahead)).max().unwrap_or_default();
         let now = store.clock.now();
-        let lanes = claim.shares.iter().flat_map(|share| (1..=LEVELS).map(|place| lane(share, place)));
-        let (due_at, id) = lanes.map(|lane| store.passed_over.start(kinds, lane, now)).unzip();
+        let places = claim.shares.iter().flat_map(|share| (1..=LEVELS).map(|place| lane(share, place)));
+        let (due_at, id) = places.map(|lane| store.passed_over.start(kinds, lane, now)).unzip();
         let look = passed_over::look(wanted.min(claim.limit)).into();
         Self { kinds, names: kinds.iter().collect(), shares: &claim.shares, look, due_at, id }
     }

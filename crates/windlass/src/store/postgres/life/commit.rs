@@ -4,12 +4,12 @@ use crate::job::{Job, LeaseId, NewJob};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::life::enqueue;
 use crate::store::postgres::life::fence::{Fence, Held};
 use crate::store::postgres::life::gates;
 use crate::store::postgres::life::moves::{self, Moved};
 use crate::store::postgres::life::names::{self, Numbers};
 use crate::store::postgres::life::transitions::Endings;
+use crate::store::postgres::life::{enqueue, schedules};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::at;
 use crate::store::postgres::statements::columns::Columns;
@@ -133,7 +133,8 @@ async fn after_finish(store: &Inner, on: On<'_>, batch: &Batch<'_>, moved: &Move
     forget(store, on, &moved.dropped, &moved.dropped_dead).await?;
     let is_kept = |commit: &&Commit| moved.ids.contains(&commit.job.0) && !moved.dropped.contains(&commit.job.0);
     let discarded: Vec<&Commit> = batch.finishing().filter(|c| c.is_discarded()).filter(is_kept).collect();
-    discard(store, on, &discarded).await
+    discard(store, on, &discarded).await?;
+    supersede(store, on, batch, moved).await
 }
 
 /// Failed jobs that an error rule discards.
@@ -146,6 +147,23 @@ async fn discard(store: &Inner, on: On<'_>, commits: &[&Commit]) -> Result<(), S
     let queues: Vec<i64> = commits.iter().map(|commit| commit.queue.0).collect();
     on.query(Sql::Discard, &[&now, &ids, &DISCARDED_BY_RULE]).await?;
     count_undead(store, on, &queues).await
+}
+
+/// Failed runs take the places of those that failed before them.
+async fn supersede(store: &Inner, on: On<'_>, batch: &Batch<'_>, moved: &Moved) -> Result<(), StoreError> {
+    // What an error rule discards is no dead letter.
+    let has_failed = |commit: &&Commit| commit.transition.next.state() == State::Failed && !commit.is_discarded();
+    let is_kept = |id: i64| moved.ids.contains(&id) && !moved.dropped.contains(&id);
+    let run = |commit: &Commit| Some((commit.schedule?, commit.job));
+    let mut runs: Vec<(JobId, JobId)> = batch.finishing().filter(has_failed).filter_map(run).collect();
+    runs.retain(|(_, run)| is_kept(run.0));
+    // All transactions lock schedules in the same order.
+    runs.sort_unstable();
+    let mut undead = Vec::new();
+    for (schedule, run) in runs {
+        undead.extend(schedules::run_failed(store, on, schedule, run).await?);
+    }
+    count_undead(store, on, &undead).await
 }
 
 /// Deletes finished jobs that are not kept. `dead` has the queue of each that failed.

@@ -87,7 +87,7 @@ fn dead<'a>(commit: &'a Commit, queue: &'a windlass_core::job::QueueName, report
     let own = (commit.error_class.as_deref(), commit.error.as_deref());
     let earlier = reported.get(&commit.job).map(|(class, error)| (class.as_deref(), error.as_deref()));
     let error = if own.0.is_some() { own } else { earlier.unwrap_or(own) };
-    Dead { error, kind: &commit.kind, queue }
+    Dead { error, trace: commit.trace.as_deref(), kind: &commit.kind, queue }
 }
 
 /// What earlier attempts recorded, for the rare dead letter whose last attempt recorded nothing.

@@ -12,7 +12,8 @@ use crate::store::postgres::statements::columns::{Columns, only};
 use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::statements::rows;
 use crate::store::{
-    Fired, Firing, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, StoreError, Trigger,
+    Fired, Firing, Order, Overlap, Page, Recurrence, SUPERSEDED, Schedule, ScheduleChange, ScheduleSpec, Scope,
+    StoreError, Trigger,
 };
 use futures_util::join;
 use windlass_core::{JobId, Timestamp};
@@ -35,6 +36,7 @@ pub(in crate::store::postgres) async fn add_schedule(
                 &is_one_shot,
                 &spec.overlap.as_str(),
                 &spec.missed.as_str(),
+                &spec.dead_letters.as_str(),
                 &template,
                 &next_at.map(Timestamp::as_millis),
             ],
@@ -171,6 +173,7 @@ async fn put(on: On<'_>, schedule: &Schedule) -> Result<(), StoreError> {
             &is_one_shot,
             &spec.overlap.as_str(),
             &spec.missed.as_str(),
+            &spec.dead_letters.as_str(),
             &template,
             &schedule.paused,
             &schedule.next_at.map(Timestamp::as_millis),
@@ -178,6 +181,21 @@ async fn put(on: On<'_>, schedule: &Schedule) -> Result<(), StoreError> {
     )
     .await
     .map(drop)
+}
+
+/// A run of a schedule has failed and is kept: it may take the place of the one that failed before it. Returns the
+/// queues of the dead letters that are none any more.
+pub(super) async fn run_failed(store: &Inner, on: On<'_>, schedule: JobId, run: JobId) -> Result<Vec<i64>, StoreError> {
+    let none: Option<&str> = None;
+    let Some(found) = one(&on.query(Sql::ScheduleLock, &[&schedule.0, &none]).await?)? else {
+        return Ok(Vec::new());
+    };
+    on.query(Sql::ScheduleDead, &[&schedule.0, &run.0]).await?;
+    let Some(before) = found.last_dead.filter(|before| *before != run && found.spec.supersedes()) else {
+        return Ok(Vec::new());
+    };
+    let rows = on.query(Sql::ScheduleSupersede, &[&store.fixed(), &before.0, &SUPERSEDED]).await?;
+    rows.iter().map(|row| Columns::new(row).get("queue_id")).collect()
 }
 
 fn one(rows: &[Row]) -> Result<Option<Schedule>, StoreError> {

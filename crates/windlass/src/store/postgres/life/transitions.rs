@@ -1,6 +1,6 @@
 //! Transitions as arrays, as the statements of `commit.sql` take them.
 
-use crate::fingerprint::{fingerprint, normalise};
+use crate::fingerprint::{Left, fingerprint, normalise};
 use crate::job::Job;
 use crate::store::postgres::life::fence::Held;
 use crate::store::postgres::statements::arrays::arrays;
@@ -158,6 +158,7 @@ impl Successes<'_> {
 /// What a dead letter is known by: class and message of its error, its kind and its queue.
 pub(in crate::store::postgres) struct Dead<'a> {
     pub(in crate::store::postgres) error: (Option<&'a str>, Option<&'a str>),
+    pub(in crate::store::postgres) trace: Option<&'a str>,
     pub(in crate::store::postgres) kind: &'a Kind,
     pub(in crate::store::postgres) queue: &'a QueueName,
 }
@@ -169,7 +170,8 @@ impl Dead<'_> {
             return (None, None);
         }
         let (class, message) = (self.error.0.unwrap_or_default(), self.error.1.unwrap_or_default());
-        (Some(fingerprint(class, message, self.kind, self.queue)), Some(normalise(message)))
+        let left = Left { class, message, trace: self.trace };
+        (Some(fingerprint(left, self.kind, self.queue)), Some(normalise(message)))
     }
 }
 
@@ -267,7 +269,7 @@ impl Endings<'_> {
     pub(in crate::store::postgres) fn push(&mut self, job: &Job, next: Next) {
         let state = next.state();
         let error = (job.error_class.as_deref(), job.error.as_deref());
-        let (fingerprint, message) = Dead { error, kind: &job.kind, queue: &job.queue }.marks(state);
+        let (fingerprint, message) = Dead { error, trace: None, kind: &job.kind, queue: &job.queue }.marks(state);
         self.id.push(job.id.0);
         self.number.push(job.attempt as i32);
         self.state.push(state.as_str());

@@ -130,11 +130,13 @@ columns! {
         OneShot = "one_shot",
         Overlap = "overlap",
         Missed = "missed",
+        DeadLetters = "dead_letters",
         Template = "template",
         Paused = "paused",
         NextAt = "next_at",
         LastAt = "last_at",
         LastJob = "last_job",
+        LastDead = "last_dead",
         CreatedAt = "created_at",
     }
 }

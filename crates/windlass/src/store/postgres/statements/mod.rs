@@ -104,6 +104,7 @@ statements! {
             SchedulesNewest = "schedules_newest", SchedulesOldest = "schedules_oldest",
             ScheduleChange = "schedule_change", ScheduleRemove = "schedule_remove",
             SchedulesDue = "schedules_due", SchedulesNext = "schedules_next", ScheduleFired = "schedule_fired",
+            ScheduleDead = "schedule_dead", ScheduleSupersede = "schedule_supersede",
         }
         "tallies" {
             Tally = "tally", Tallies = "tallies", TallyLock = "tally_lock", TallyTryLock = "tally_try_lock",

@@ -4,7 +4,7 @@ use crate::job::{ClaimedJob, Job, LeaseId, Payload, QueueId, Webhook};
 use crate::store::json::{call_from_text, template_from_text, webhook_from_text};
 use crate::store::postgres::statements::columns::{AttemptColumn, Columns, JobColumn, QueueColumn, ScheduleColumn};
 use crate::store::postgres::statements::row::Row;
-use crate::store::{Missed, Overlap, Queue, Recurrence, Schedule, ScheduleSpec, StoreError};
+use crate::store::{DeadRuns, Missed, Overlap, Queue, Recurrence, Schedule, ScheduleSpec, StoreError};
 use std::collections::HashMap;
 use std::sync::Arc;
 use windlass_core::attempt::Status;
@@ -158,6 +158,7 @@ pub(in crate::store::postgres) fn schedule(row: &Row) -> Result<Schedule, StoreE
         recurrence: if c.get(C::OneShot)? { Recurrence::OneShot } else { Recurrence::Recurring },
         overlap: c.word(C::Overlap, Overlap::parse)?,
         missed: c.word(C::Missed, Missed::parse)?,
+        dead_letters: c.word(C::DeadLetters, DeadRuns::parse)?,
         template: template_from_text(c.text(C::Template)?, id)?,
     };
     Ok(Schedule {
@@ -167,6 +168,7 @@ pub(in crate::store::postgres) fn schedule(row: &Row) -> Result<Schedule, StoreE
         next_at: c.moment_if(C::NextAt)?,
         last_at: c.moment_if(C::LastAt)?,
         last_job: c.id_if(C::LastJob)?,
+        last_dead: c.id_if(C::LastDead)?,
         created_at: c.moment(C::CreatedAt)?,
     })
 }

@@ -54,7 +54,7 @@ fn archive_waiting(tx: &mut Tx<'_>, job: &Job, state: State, reason: Option<Reas
         let print = match reason {
             Some(_) => {
                 let reported = (job.error_class.as_deref(), job.error.as_deref());
-                Some(finish::fingerprint(tx, job.queue_id, &job.kind, reported)?)
+                Some(finish::fingerprint(tx, job.queue_id, &job.kind, finish::left(reported, None))?)
             }
             None => None,
         };

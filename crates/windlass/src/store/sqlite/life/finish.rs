@@ -1,11 +1,12 @@
 //! Finish: a running job ends; its outcome is written and it is live no more. If its queue keeps no finished jobs, it
 //! is deleted with its attempts.
 
+use crate::fingerprint::Left;
 use crate::job::QueueId;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
-use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::commit::insert_attempt;
+use crate::store::sqlite::life::{commit, schedule};
 use crate::store::sqlite::reads::columns::{ended, ending, kept};
 use crate::store::sqlite::reads::rows;
 use crate::store::{Commit, Committed, Keep, StoreError};
@@ -66,8 +67,12 @@ pub(in crate::store::sqlite) fn end(
     } else {
         drop_job(tx, commit.job)?;
     }
-    if let Some(schedule) = schedule.filter(|schedule| batch.ending.contains(schedule)) {
+    let Some(schedule) = schedule else { return Ok(None) };
+    if batch.ending.contains(&schedule) {
         end_one_shot(tx, schedule)?;
+    } else if is_kept && reason.is_some() && !commit.is_discarded() {
+        // What an error rule discards is no dead letter.
+        schedule::run_failed(tx, schedule, commit.job)?;
     }
     Ok(None)
 }
@@ -86,7 +91,10 @@ fn archive(
         (rows::maybe(row, ending::error_class)?, rows::maybe(row, ending::error)?)
     };
     let print = match reason {
-        Some(_) => Some(fingerprint(tx, commit.queue, &commit.kind, (class, error))?),
+        Some(_) => {
+            let left = left((class, error), commit.trace.as_deref());
+            Some(fingerprint(tx, commit.queue, &commit.kind, left)?)
+        }
         None => None,
     };
     for column in 0..kept::COUNT {
@@ -127,8 +135,13 @@ pub(in crate::store::sqlite) fn fingerprint(
     tx: &mut Tx<'_>,
     queue: QueueId,
     kind: &Kind,
-    (class, error): Reported<'_>,
+    left: Left<'_>,
 ) -> Result<String, StoreError> {
     let queue = tx.names.queue(tx.conn, queue)?;
-    Ok(crate::fingerprint::fingerprint(class.unwrap_or_default(), error.unwrap_or_default(), kind, &queue.1))
+    Ok(crate::fingerprint::fingerprint(left, kind, &queue.1))
+}
+
+/// What the last failure of a job left.
+pub(in crate::store::sqlite) fn left<'a>((class, error): Reported<'a>, trace: Option<&'a str>) -> Left<'a> {
+    Left { class: class.unwrap_or_default(), message: error.unwrap_or_default(), trace }
 }

@@ -8,8 +8,8 @@ use crate::store::sqlite::reads::columns::schedule;
 use crate::store::sqlite::reads::read::{page_start, tenant_of};
 use crate::store::sqlite::reads::rows;
 use crate::store::{
-    Fired, Firing, Missed, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, StoreError,
-    Trigger, json,
+    DeadRuns, Fired, Firing, Missed, Order, Overlap, Page, Recurrence, SUPERSEDED, Schedule, ScheduleChange,
+    ScheduleSpec, Scope, StoreError, Trigger, json,
 };
 use rusqlite::{Connection, Params, Row, params};
 use windlass_core::job::Tenant;
@@ -31,12 +31,22 @@ pub(in crate::store::sqlite) fn add_schedule(
         spec.recurrence == Recurrence::OneShot,
         spec.overlap.as_str(),
         spec.missed.as_str(),
+        spec.dead_letters.as_str(),
         json::template_to_text(&spec.template),
         next_at.map(Timestamp::as_millis),
         tx.now.as_millis(),
     ])?;
     tx.rings = true;
-    Ok(Schedule { id, spec, paused: false, next_at, last_at: None, last_job: None, created_at: tx.now })
+    Ok(Schedule {
+        id,
+        spec,
+        paused: false,
+        next_at,
+        last_at: None,
+        last_job: None,
+        last_dead: None,
+        created_at: tx.now,
+    })
 }
 
 pub(in crate::store::sqlite) fn change_schedule(
@@ -60,6 +70,7 @@ pub(in crate::store::sqlite) fn change_schedule(
         spec.recurrence == Recurrence::OneShot,
         spec.overlap.as_str(),
         spec.missed.as_str(),
+        spec.dead_letters.as_str(),
         json::template_to_text(&spec.template),
         schedule.paused,
         schedule.next_at.map(Timestamp::as_millis),
@@ -156,12 +167,27 @@ fn read(row: &Row<'_>) -> Result<Schedule> {
             recurrence: if row.get(schedule::one_shot)? { Recurrence::OneShot } else { Recurrence::Recurring },
             overlap: rows::word(row, schedule::overlap, Overlap::parse)?,
             missed: rows::word(row, schedule::missed, Missed::parse)?,
+            dead_letters: rows::word(row, schedule::dead_letters, DeadRuns::parse)?,
             template: json::template_from_text(rows::must(row, schedule::template)?, id)?,
         },
         paused: row.get(schedule::paused)?,
         next_at: rows::moment(row, schedule::next_at)?,
         last_at: rows::moment(row, schedule::last_at)?,
         last_job: row.get::<_, Option<i64>>(schedule::last_job)?.map(JobId),
+        last_dead: row.get::<_, Option<i64>>(schedule::last_dead)?.map(JobId),
         created_at: Timestamp::from_millis(row.get(schedule::created_at)?),
     })
+}
+
+/// A run of a schedule has failed and is kept: it may take the place of the one that failed before it.
+pub(in crate::store::sqlite) fn run_failed(tx: &Tx<'_>, schedule: JobId, run: JobId) -> Result<()> {
+    let Some(found) = find(tx.conn, &Scope::All, schedule)? else { return Ok(()) };
+    tx.conn.prepare_cached(sql!("schedules.sql", "schedule_dead"))?.execute([schedule.0, run.0])?;
+    let before = found.last_dead.filter(|before| *before != run && found.spec.supersedes());
+    if let Some(before) = before {
+        // A run that was replayed or discarded meanwhile is no dead letter.
+        let mut discard = tx.conn.prepare_cached(sql!("schedules.sql", "schedule_supersede"))?;
+        discard.execute(params![before.0, tx.now.as_millis(), SUPERSEDED])?;
+    }
+    Ok(())
 }

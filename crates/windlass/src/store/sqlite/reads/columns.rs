@@ -68,7 +68,8 @@ columns!(attempt: number, retry, status, started_at, finished_at, error_class, e
 columns!(job_attempt after attempt: job_id);
 columns!(queue: id, tenant, name, executor, paused, created_at);
 columns!(setting: scope, tenant, name, node, value, origin, set_at);
-columns!(schedule: id, tenant, cadence, zone, one_shot, overlap, missed, template, paused, next_at, last_at, last_job, created_at);
+columns!(schedule: id, tenant, cadence, zone, one_shot, overlap, missed, dead_letters, template, paused, next_at,
+    last_at, last_job, last_dead, created_at);
 columns!(dead_group: fingerprint, tenant, count, first_seen, last_seen, example);
 columns!(lane_waiting: lane, waiting);
 columns!(queue_count: queue_id, count);

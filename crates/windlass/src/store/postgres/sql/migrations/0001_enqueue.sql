@@ -75,8 +75,12 @@ DECLARE
     known    record;
     job_id   bigint;
 BEGIN
-    IF enqueue.kind IS NULL OR enqueue.kind !~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$' THEN
-        RAISE EXCEPTION 'kind `%` is not a name; names match [A-Za-z0-9][A-Za-z0-9._:-]{0,63}', left(enqueue.kind, 80) USING ERRCODE = '22023';
+    -- Control characters, characters that cannot be seen, and spaces at either end, as the program refuses them.
+    IF enqueue.kind IS NULL OR char_length(enqueue.kind) NOT BETWEEN 1 AND 128
+       OR enqueue.kind ~ '[\u0001-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]'
+       OR enqueue.kind ~ '^[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]|[ \u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]$' THEN
+        RAISE EXCEPTION 'kind `%` is not a name; names have 1 to 128 printable characters and no space at either end', left(enqueue.kind, 80)
+            USING ERRCODE = '22023';
     END IF;
     IF enqueue.queue IS NULL OR enqueue.queue !~ '^[a-z0-9][a-z0-9._-]{0,63}$' THEN
         RAISE EXCEPTION 'queue `%` is not a name; names match [a-z0-9][a-z0-9._-]{0,63}', left(enqueue.queue, 80) USING ERRCODE = '22023';

@@ -214,11 +214,14 @@ CREATE TABLE {schema}.schedules (
     one_shot   boolean NOT NULL,
     overlap    text NOT NULL CHECK (overlap IN ('skip', 'allow')),
     missed     text NOT NULL CHECK (missed IN ('one', 'skip')),
+    dead_letters text NOT NULL CHECK (dead_letters IN ('latest', 'all')),
     template   text NOT NULL,
     paused     boolean NOT NULL DEFAULT false,
     next_at    bigint,
     last_at    bigint,
     last_job   bigint,
+    -- The run that failed last.
+    last_dead  bigint,
     created_at bigint NOT NULL
 );
 CREATE INDEX schedules_due ON {schema}.schedules (next_at) WHERE NOT paused;

@@ -139,3 +139,26 @@ SELECT q.name AS queue, j.id AS msg_id,
        {schema}.moment(CASE WHEN j.state = 'running' THEN coalesce(l.expires_at, j.due_at) ELSE j.due_at END) AS vt,
        q.tenant, j.kind, j.payload AS message
 FROM {schema}.live j JOIN {schema}.queues q ON q.id = j.queue_id LEFT JOIN {schema}.lease_ends l ON l.id = j.lease_id;
+
+-- Schedules as a scheduler's users read them. `next_execution_time` is when the last run is tried again, else the next
+-- firing.
+CREATE VIEW {schema}.job_schedules AS
+SELECT s.id AS job_id, s.tenant, s.cadence AS schedule, s.zone AS time_zone, t.job -> 'http' ->> 'url' AS api,
+       t.job ->> 'kind' AS kind, t.job ->> 'delivery' AS type, NOT s.one_shot AS is_recurring,
+       CASE WHEN t.job ->> 'delivery' = 'AT_MOST_ONCE' THEN 0
+            ELSE substring(t.job ->> 'policy' FROM 'retries=([0-9]+)')::integer END AS max_retry_count,
+       s.paused AS is_paused,
+       {schema}.moment(coalesce(w.due_at, CASE WHEN NOT s.paused THEN s.next_at END)) AS next_execution_time,
+       {schema}.moment(s.last_at) AS last_execution_time, s.last_job AS last_run_id, {schema}.moment(s.created_at) AS created_at
+FROM {schema}.schedules s
+CROSS JOIN LATERAL (SELECT s.template::json AS job) t
+LEFT JOIN {schema}.waiting w ON w.id = s.last_job AND w.is_retrying;
+
+-- One row for each attempt that has ended. `job_id` is the schedule's id, or that of a job without a schedule; `run_id` is
+-- the job that ran.
+CREATE VIEW {schema}.job_executions AS
+SELECT coalesce(j.schedule_id, a.job_id) AS job_id, a.job_id AS run_id, a.number AS attempt, a.retry AS retry_count, a.status,
+       {schema}.moment(a.started_at) AS execution_time, a.finished_at - a.started_at AS duration_ms, a.error_class, a.error, a.note,
+       {schema}.moment(a.next_run_at) AS next_execution_time, a.worker
+FROM {schema}.ended_attempts a
+JOIN {schema}.jobs j ON j.id = a.job_id;

@@ -227,11 +227,14 @@ CREATE TABLE windlass_schedules (
     one_shot INTEGER NOT NULL CHECK (one_shot IN (0, 1)),
     overlap TEXT NOT NULL CHECK (overlap IN ('skip', 'allow')),
     missed TEXT NOT NULL CHECK (missed IN ('one', 'skip')),
+    dead_letters TEXT NOT NULL CHECK (dead_letters IN ('latest', 'all')),
     template TEXT NOT NULL,
     paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
     next_at INTEGER,
     last_at INTEGER,
     last_job INTEGER,
+    -- The run that failed last.
+    last_dead INTEGER,
     created_at INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX windlass_schedules_due ON windlass_schedules (next_at) WHERE paused = 0 AND next_at IS NOT NULL;

@@ -3,6 +3,8 @@
 --   windlass_all_jobs        every job, live or archived
 --   windlass_all_attempts    every attempt that has ended
 --   windlass_dead_letters    failed jobs that await manual action
+--   windlass_job_schedules   schedules, with their next execution time
+--   windlass_job_executions  every attempt that has ended, by schedule
 --   windlass_messages        live jobs as a message queue reads them: queue, msg_id, read_ct, enqueued_at, vt
 CREATE VIEW windlass_all_jobs AS
 SELECT j.id, q.tenant, q.name AS queue, q.executor, j.kind, j.payload, j.priority, j.state, NULL AS reason,
@@ -65,3 +67,28 @@ FROM windlass_live w
 JOIN windlass_jobs j ON j.id = w.id
 JOIN windlass_queues q ON q.id = j.queue_id
 LEFT JOIN windlass_leases l ON l.id = w.lease_id;
+
+-- Schedules as a scheduler's users read them. `next_execution_time` is when the last run is tried again, else the next
+-- firing.
+CREATE VIEW windlass_job_schedules AS
+SELECT s.id AS job_id, s.tenant, s.cadence AS schedule, s.zone AS time_zone, s.template ->> '$.http.url' AS api,
+    s.template ->> '$.kind' AS kind, s.template ->> '$.delivery' AS type, 1 - s.one_shot AS is_recurring,
+    iif(s.template ->> '$.delivery' = 'AT_MOST_ONCE', 0,
+        CAST(substr(s.template ->> '$.policy', instr(s.template ->> '$.policy', 'retries=') + 8) AS INTEGER)) AS max_retry_count,
+    s.paused AS is_paused,
+    strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(w.due_at, iif(s.paused, NULL, s.next_at)) / 1000.0, 'unixepoch') AS next_execution_time,
+    strftime('%Y-%m-%dT%H:%M:%fZ', s.last_at / 1000.0, 'unixepoch') AS last_execution_time, s.last_job AS last_run_id,
+    strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at
+FROM windlass_schedules s
+LEFT JOIN windlass_live w ON w.id = s.last_job AND w.is_retrying = 1 AND w.lease_id IS NULL;
+
+-- One row for each attempt that has ended. `job_id` is the schedule's id, or that of a job without a schedule; `run_id` is
+-- the job that ran.
+CREATE VIEW windlass_job_executions AS
+SELECT coalesce(l.schedule_id, o.schedule_id, a.job_id) AS job_id, a.job_id AS run_id, a.number AS attempt,
+    a.retry AS retry_count, a.status, strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') AS execution_time,
+    a.finished_at - a.started_at AS duration_ms, a.error_class, a.error, a.note,
+    strftime('%Y-%m-%dT%H:%M:%fZ', a.next_run_at / 1000.0, 'unixepoch') AS next_execution_time, a.worker
+FROM windlass_ended_attempts a
+LEFT JOIN windlass_live l ON l.id = a.job_id
+LEFT JOIN windlass_outcomes o ON o.id = a.job_id;
