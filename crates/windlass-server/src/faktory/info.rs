@@ -50,7 +50,7 @@ impl Session {
                 "description": "Windlass",
                 "faktory_version": "1.9.0",
                 "uptime": self.counters().uptime(self.windlass().clock()).get() / 1000,
-                "used_memory_mb": "0",
+                "used_memory_mb": 0,
             },
         });
         Ok(Reply::Text(info.to_string()))

@@ -90,7 +90,7 @@ async fn queues_are_paused_resumed_emptied_and_listed() {
     for name in ["total_enqueued", "total_failures", "total_processed", "total_queues"] {
         assert!(info["faktory"][name].is_number(), "{name}");
     }
-    for name in ["command_count", "connections", "uptime"] {
+    for name in ["command_count", "connections", "uptime", "used_memory_mb"] {
         assert!(info["server"][name].is_number(), "{name}");
     }
     assert!(client.call("QUEUE PAUSE").await.starts_with("-ERR"));

@@ -64,6 +64,33 @@ impl World {
         (client, greeting)
     }
 
+    /// Sends these bytes on a connection of their own, ends it, and returns what the server said. Panics with the server.
+    pub(super) async fn converse(&self, bytes: &[u8]) -> Vec<u8> {
+        let (mut client, server) = tokio::io::duplex(64 * 1024);
+        let session = tokio::spawn(run(server, self.shared.clone()));
+        let talk = async {
+            let mut said = Vec::new();
+            let (mut from, mut to) = tokio::io::split(&mut client);
+            // A server that refuses the bytes may close before it has read all of them.
+            let sending = async {
+                let _ = to.write_all(bytes).await;
+                let _ = to.shutdown().await;
+            };
+            let _ = tokio::join!(sending, from.read_to_end(&mut said));
+            said
+        };
+        tokio::pin!(talk);
+        let said = loop {
+            tokio::select! {
+                biased;
+                said = &mut talk => break said,
+                () = tokio::task::yield_now() => self.windlass.clock().advance(Millis::new(10)),
+            }
+        };
+        let _ = session.await.expect("the server does not panic");
+        said
+    }
+
     pub(super) async fn producer(&self) -> Client {
         self.connect(r#"{"v":2}"#).await
     }
