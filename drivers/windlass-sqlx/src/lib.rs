@@ -42,12 +42,12 @@ pub enum Sqlx {}
 pub trait Pool {
     /// A builder of a Windlass on this pool.
     ///
-    /// Postgres: the store keeps one connection of the pool, one more for each worker and one for the listener. It takes
-    /// at most [`WindlassBuilder::connections`] others at once, and gives them back. Statements are not prepared on
-    /// them, so a store opened by its URL is faster.
+    /// Postgres: the store keeps one connection of the pool, one more for each worker and one for the listener. It
+    /// takes at most [`WindlassBuilder::connections`] others at once, and gives them back. Statements are not prepared
+    /// on them, so a store opened by its URL is faster.
     ///
-    /// SQLite: the store opens the file of the pool, because it has one writer of its own. A pool in memory has no file:
-    /// opening fails.
+    /// SQLite: the store opens the file of the pool, because it has one writer of its own. A pool in memory has no
+    /// file: opening fails.
     fn windlass(&self) -> WindlassBuilder;
 }
 

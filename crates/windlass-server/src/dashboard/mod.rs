@@ -58,6 +58,7 @@ fn pages() -> Router<App> {
         .route("/", get(overview::page))
         .route("/search", get(search::go))
         .route("/operations/{id}", get(operations::page::page))
+        .route("/operations/{id}/undo", post(operations::page::undo))
         .merge(queues::router())
         .merge(jobs::router())
         .merge(job::router())
@@ -65,7 +66,7 @@ fn pages() -> Router<App> {
         .merge(schedules::router())
         .merge(policies::router())
         .route("/workers", get(workers::page))
-        .route("/alerts", get(alerts::page))
+        .merge(alerts::router())
         .route("/audit", get(audit::page))
 }
 

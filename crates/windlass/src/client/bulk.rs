@@ -1,13 +1,17 @@
-//! Actions on all jobs of a filter: count them first, then cancel or replay them a batch at a time.
+//! Actions on all jobs of a filter: count them first, then change them a batch at a time, and undo what ended them.
 
 use crate::client::jobs::Jobs;
-use crate::store::{Cancelled, JobFilter, Page, Replay, ReplayOnly, Replayed, StoreError};
-use windlass_core::JobId;
+use crate::job::Job;
+use crate::store::{Amend, Amended, Cancelled, JobFilter, Page, Replay, ReplayOnly, Replayed, StoreError};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use windlass_core::{JobId, Priority, State};
 
 /// The most jobs that one call changes.
 pub const MAX_BULK: u32 = 2_000;
 /// Jobs read at once, with their payloads.
 const READ_AT_ONCE: u32 = 500;
+/// Jobs whose priority is changed at the same time.
+const AMENDED_AT_ONCE: usize = 32;
 
 /// How many jobs match a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +23,11 @@ pub struct Count {
 }
 
 /// The result of one call of an action by filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct BulkPage {
     /// Jobs that were changed.
-    pub done: u64,
+    pub changed: Vec<JobId>,
     /// Jobs that could not be changed any more: they had moved on.
     pub skipped: u64,
     /// Where the next call continues; `None` when all have been seen.
@@ -36,6 +40,24 @@ pub struct BulkPage {
 pub struct BulkCursor {
     after: JobId,
     until: JobId,
+}
+
+impl BulkPage {
+    /// The page of a batch: one result for each id.
+    fn of<T>(ids: &[JobId], results: &[T], is_done: impl Fn(&T) -> bool, next: Option<BulkCursor>) -> Self {
+        let done = ids.iter().zip(results).filter(|(_, result)| is_done(result));
+        let changed: Vec<JobId> = done.map(|(id, _)| *id).collect();
+        Self { skipped: (ids.len() - changed.len()) as u64, changed, next }
+    }
+}
+
+/// Whether an operator ended the job, and nobody sent it again since.
+fn is_ended_by_hand(job: &Job) -> bool {
+    match job.state {
+        State::Cancelled => true,
+        State::Failed => job.discarded_at.is_some(),
+        State::Queued | State::Running | State::Retrying | State::Succeeded => false,
+    }
 }
 
 impl Jobs<'_> {
@@ -73,11 +95,52 @@ impl Jobs<'_> {
         if ids.is_empty() {
             return Ok(BulkPage::default());
         }
-        let results = self.cancel_many(ids).await?;
-        let is_done = |result: &&Cancelled| matches!(result, Cancelled::Now | Cancelled::Requested);
-        let done = results.iter().filter(is_done).count() as u64;
-        self.record("cancel", done, what).await?;
-        Ok(BulkPage { done, skipped: results.len() as u64 - done, next })
+        let results = self.cancel_many(ids.clone()).await?;
+        let is_done = |result: &Cancelled| matches!(result, Cancelled::Now | Cancelled::Requested);
+        let page = BulkPage::of(&ids, &results, is_done, next);
+        self.record("cancel", page.changed.len() as u64, what).await?;
+        Ok(page)
+    }
+
+    /// Gives up to [`MAX_BULK`] waiting jobs of a filter another priority, the oldest first, and records it in the
+    /// audit with `what`.
+    ///
+    /// # Errors
+    /// The store cannot be read or written to.
+    pub async fn prioritize_matching(
+        &self,
+        filter: &JobFilter,
+        priority: Priority,
+        what: &str,
+        from: Option<BulkCursor>,
+    ) -> Result<BulkPage, StoreError> {
+        let (ids, next) = self.batch(filter, from).await?;
+        if ids.is_empty() {
+            return Ok(BulkPage::default());
+        }
+        let change = Amend { priority: Some(priority), run_at: None };
+        let amending = stream::iter(ids.clone()).map(|id| self.amend(id, change)).buffered(AMENDED_AT_ONCE);
+        let results: Vec<Amended> = amending.try_collect().await?;
+        let page = BulkPage::of(&ids, &results, |result| *result == Amended::Done, next);
+        self.record("change priority", page.changed.len() as u64, what).await?;
+        Ok(page)
+    }
+
+    /// Sends jobs again that a cancel or a discard ended, and that are still as it left them: cancelled, or failed and
+    /// discarded. At most [`MAX_BULK`] of them; the audit gets `what`.
+    ///
+    /// # Errors
+    /// The store cannot be read or written to.
+    pub async fn undo_end(&self, ids: &[JobId], what: &str) -> Result<BulkPage, StoreError> {
+        let found = self.get_many(&ids[..ids.len().min(MAX_BULK as usize)]).await?;
+        let kept: Vec<JobId> = found.iter().filter(|job| is_ended_by_hand(job)).map(|job| job.id).collect();
+        if kept.is_empty() {
+            return Ok(BulkPage { skipped: ids.len() as u64, ..BulkPage::default() });
+        }
+        let replay = Replay { what: what.to_owned(), ..Replay::new(kept.clone(), ReplayOnly::Any, self.actor()) };
+        let results = self.send_again(replay).await?;
+        let page = BulkPage::of(&kept, &results, |result| *result == Replayed::Queued, None);
+        Ok(BulkPage { skipped: (ids.len() - page.changed.len()) as u64, ..page })
     }
 
     /// Sends up to [`MAX_BULK`] jobs of a filter again, the oldest first, and records it in the audit with `what`.
@@ -95,11 +158,10 @@ impl Jobs<'_> {
         if ids.is_empty() {
             return Ok(BulkPage::default());
         }
-        let replay = Replay { what: what.to_owned(), ..Replay::new(ids, ReplayOnly::Any, self.actor()) };
+        let replay = Replay { what: what.to_owned(), ..Replay::new(ids.clone(), ReplayOnly::Any, self.actor()) };
         let results = self.send_again(replay).await?;
-        let is_done = |result: &&Replayed| matches!(result, Replayed::Queued | Replayed::AlreadyLive);
-        let done = results.iter().filter(is_done).count() as u64;
-        Ok(BulkPage { done, skipped: results.len() as u64 - done, next })
+        let is_done = |result: &Replayed| matches!(result, Replayed::Queued | Replayed::AlreadyLive);
+        Ok(BulkPage::of(&ids, &results, is_done, next))
     }
 
     /// The next ids of a filter, the oldest first, and where to continue.

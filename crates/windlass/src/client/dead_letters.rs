@@ -48,10 +48,12 @@ pub struct ReplayedIds {
 }
 
 /// The result of one page of a discard by filter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiscardedPage {
-    /// Discarded by this call.
+    /// How many were discarded by this call.
     pub done: u64,
+    /// Which ones.
+    pub ids: Vec<JobId>,
     /// Whether there may be more jobs than one call takes: repeat it.
     pub more: bool,
 }
@@ -190,8 +192,10 @@ impl<'a> DeadLetters<'a> {
         let what = in_words(&self.scope, &filter, Spacing::NONE);
         let ids = self.ids(filter).await?;
         let more = ids.len() == MAX_BATCH;
-        let discarded = self.discard_listed(ids, reason, what).await?;
-        Ok(DiscardedPage { done: count(&discarded, &Discarded::Done), more })
+        let results = self.discard_listed(ids.clone(), reason, what).await?;
+        let discarded = ids.into_iter().zip(results).filter(|(_, result)| *result == Discarded::Done);
+        let ids: Vec<JobId> = discarded.map(|(id, _)| id).collect();
+        Ok(DiscardedPage { done: ids.len() as u64, ids, more })
     }
 
     /// Declares these dead letters dealt with. Returns an answer for each, in the order given.

@@ -23,8 +23,8 @@ pub struct Found {
 }
 
 impl Jobs<'_> {
-    /// The jobs of a filter that contain a text in their id, idempotency key, last error or payload. Letters match in
-    /// either case. Newest first, at most `limit` of them; looks at [`MAX_SEARCHED`] jobs at most.
+    /// The jobs of a filter that contain a text in their id, idempotency key, limit key, last error or payload. Letters
+    /// match in either case. Newest first, at most `limit` of them; looks at [`MAX_SEARCHED`] jobs at most.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -67,6 +67,7 @@ fn contains(job: &Job, text: &str) -> bool {
     let has = |value: &str| value.to_lowercase().contains(text);
     has(&job.payload)
         || job.idempotency_key.as_deref().is_some_and(has)
+        || job.limit_key.as_deref().is_some_and(has)
         || job.error_class.as_deref().is_some_and(has)
         || job.error.as_deref().is_some_and(has)
         || job.id.to_string() == text

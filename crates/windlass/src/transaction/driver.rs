@@ -1,4 +1,4 @@
-//! Other drivers of Postgres: what one has to offer so that jobs can be stored and completed in its transactions, and so
+//! Other drivers of Postgres: what one has to offer so that jobs can be stored and completed in its transactions, and
 //! that a store can use its pool. `windlass-sqlx` and `windlass-diesel` are built on this.
 //!
 //! Windlass sends its own statements through the caller's transaction, in the binary format of the extended protocol.

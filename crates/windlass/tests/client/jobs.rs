@@ -63,7 +63,7 @@ async fn jobs_are_found_by_id_key_error_and_payload() {
     let key = Idempotency { key: "order-7".into(), window: KeyWindow::Live };
     let keyed = w.put(NewJob { idempotency: Some(key), ..job() }).await;
     let paid = w.put(NewJob { payload: r#"{"to":"Ann@example.org"}"#.into(), ..job() }).await;
-    let other = w.put(NewJob { tenant: tenant("shop"), ..job() }).await;
+    let other = w.put(NewJob { tenant: tenant("shop"), limit_key: Some("account-9".into()), ..job() }).await;
     let jobs = windlass.jobs();
     let found = async |text: &str| {
         let found = jobs.search(text, &JobFilter::default(), 10).await.unwrap();
@@ -73,6 +73,7 @@ async fn jobs_are_found_by_id_key_error_and_payload() {
     assert_eq!(found("disk is full").await, [failing]);
     assert_eq!(found("ORDER-7").await, [keyed]);
     assert_eq!(found("ann@").await, [paid]);
+    assert_eq!(found("Account-9").await, [other]);
     assert_eq!(found(&other.to_string()).await, [other]);
     assert_eq!(found("nowhere").await, []);
     // A limit cuts the list, and the answer says so.

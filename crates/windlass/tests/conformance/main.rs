@@ -1,5 +1,5 @@
-//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`, as `pooled::…`
-//! behind a pgbouncer and as `shared::…` on a caller's own pool. Behaviour that all stores share is tested only here.
+//! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`, as
+//! `pooled::…` behind a pgbouncer and as `shared::…` on a caller's own pool. What all stores share is tested only here.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 #![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.

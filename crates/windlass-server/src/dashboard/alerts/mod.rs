@@ -1,13 +1,19 @@
-//! The alerts: which conditions hold now, and which held before.
+//! The alerts: which conditions hold now, which held before, and the rules that say so.
+
+mod rules;
 
 use super::error::PageError;
 use super::frame::{Frame, render};
 use super::session::Visitor;
 use super::show::{Moment, StateView};
-use crate::http::App;
+use crate::http::{App, Query};
 use askama::Template;
+use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
+use axum::routing::{get, post};
+use rules::RuleRow;
+use windlass::alert::Measure;
 use windlass::client::AlertStatus;
 
 #[derive(Template)]
@@ -15,6 +21,9 @@ use windlass::client::AlertStatus;
 struct Page {
     frame: Frame,
     alerts: Vec<AlertRow>,
+    rules: Vec<RuleRow>,
+    measures: [&'static str; Measure::ALL.len()],
+    can_change: bool,
 }
 
 struct AlertRow {
@@ -27,7 +36,15 @@ struct AlertRow {
     resolved: Option<Moment>,
 }
 
-pub(super) async fn page(State(app): State<App>, visitor: Visitor) -> Result<Response, PageError> {
+pub(super) fn router() -> Router<App> {
+    Router::new()
+        .route("/alerts", get(page))
+        .route("/alerts/rules/set", post(rules::set))
+        .route("/alerts/rules/turn-off", post(rules::turn_off))
+        .route("/alerts/rules/reset", post(rules::reset))
+}
+
+async fn page(State(app): State<App>, visitor: Visitor, query: Query) -> Result<Response, PageError> {
     visitor.for_all_tenants()?;
     let now = app.now();
     let mut alerts = app.windlass().alerts().list().await?;
@@ -46,8 +63,10 @@ pub(super) async fn page(State(app): State<App>, visitor: Visitor) -> Result<Res
         since: Moment::new(alert.fired_at.unwrap_or(alert.since), now),
         resolved: Moment::some(alert.resolved_at, now),
     };
-    let frame = Frame::new(&app, &visitor, "alerts", "Alerts").live("/alerts");
-    render(&Page { frame, alerts: alerts.iter().map(row).collect() })
+    let frame = Frame::new(&app, &visitor, "alerts", "Alerts").live("/alerts").done(query.text("done"));
+    let (rules, measures) = (rules::rows(&app).await?, Measure::ALL.map(Measure::as_str));
+    let can_change = visitor.is_admin();
+    render(&Page { frame, alerts: alerts.iter().map(row).collect(), rules, measures, can_change })
 }
 
 const fn status(status: AlertStatus) -> StateView {

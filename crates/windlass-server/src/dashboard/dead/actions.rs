@@ -93,18 +93,9 @@ pub(super) async fn discard(State(app): State<App>, query: Query, action: Action
         return Err(PageError::bad(format!("reason: must be at most {MAX_REASON} bytes")));
     }
     let started = started(format!("discard {}: {reason}", choice.words()), &query, &action.visitor);
-    let undo = undo(&choice);
     let work = Work::DiscardDead { filter: choice.filter, reason: reason.to_owned() };
-    let id = app.operations().start(&app, &action.visitor, started.undo(Some(undo)), work)?;
+    let id = app.operations().start(&app, &action.visitor, started, work)?;
     Ok(Redirect::to(&format!("{}/operations/{id}", app.base_path())).into_response())
-}
-
-/// Discarded jobs stay in the archive as failed: a replay of them undoes the discard.
-fn undo(choice: &Choice) -> String {
-    let mut pairs = vec![("state", "failed")];
-    pairs.extend(["queue", "kind", "tenant", "class"].into_iter().map(|name| (name, choice.value(name))));
-    pairs.retain(|(_, value)| !value.is_empty());
-    format!("/jobs/bulk/replay?{}", url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish())
 }
 
 fn started(what: String, query: &Query, visitor: &Visitor) -> Started {

@@ -71,7 +71,8 @@ fn sentence(job: &Job, now: Timestamp) -> (String, Option<Timestamp>) {
         State::Running => (format!("Attempt {} runs. It started", job.attempt), job.claimed_at),
         State::Retrying => {
             let (retry, of) = (job.failures, job.policy.max_retries);
-            (format!("Attempt {} failed. Retry {retry} of {of} is due", job.attempt), Some(job.due_at))
+            let is = if job.due_at > now { "is" } else { "was" };
+            (format!("Attempt {} failed. Retry {retry} of {of} {is} due", job.attempt), Some(job.due_at))
         }
         State::Succeeded => (format!("Succeeded with attempt {},", job.attempt), job.finished_at),
         State::Failed => {

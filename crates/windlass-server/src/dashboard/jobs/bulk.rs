@@ -1,4 +1,4 @@
-//! Cancel or replay all jobs of a filter: the count first, then a typed confirmation, then progress.
+//! Cancel, replay or reprioritize all jobs of a filter: the count first, then a typed confirmation, then progress.
 
 use super::filter::Choice;
 use crate::dashboard::error::PageError;
@@ -12,7 +12,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use windlass::client::{Count, JobFilter};
-use windlass_core::State as JobState;
+use windlass_core::{Priority, State as JobState};
 
 /// Counting stops here; beyond it the page says "more than".
 const MOST_COUNTED: u64 = 10_000;
@@ -22,6 +22,7 @@ const MOST_COUNTED: u64 = 10_000;
 pub(super) enum Bulk {
     Cancel,
     Replay,
+    Priority,
 }
 
 #[derive(Template)]
@@ -40,6 +41,7 @@ impl Bulk {
         match word {
             "cancel" => Ok(Self::Cancel),
             "replay" => Ok(Self::Replay),
+            "priority" => Ok(Self::Priority),
             _ => Err(PageError::not_found("action", word)),
         }
     }
@@ -48,16 +50,28 @@ impl Bulk {
         match self {
             Self::Cancel => "cancel",
             Self::Replay => "replay",
+            Self::Priority => "priority",
+        }
+    }
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::Cancel => "Cancel",
+            Self::Replay => "Replay",
+            Self::Priority => "Change the priority of",
         }
     }
 
     fn effect(self) -> &'static str {
         match self {
             Self::Cancel => {
-                "Waiting jobs end at once as cancelled. Running ones are asked to stop. Finished ones stay as they are. It can be undone by a replay."
+                "Waiting jobs end at once as cancelled. Running ones are asked to stop. Finished ones stay as they are. It can be undone."
             }
             Self::Replay => {
                 "Finished jobs go back to their queue under their own id with a fresh allowance of retries. Waiting ones become due now. Running ones stay as they are."
+            }
+            Self::Priority => {
+                "Among the due jobs of a queue, those with a higher priority start first. Running and finished jobs stay as they are."
             }
         }
     }
@@ -70,6 +84,11 @@ impl Bulk {
             (Self::Cancel, false) => filter.states.iter().copied().filter(|state| live.contains(state)).collect(),
             (Self::Replay, true) => {
                 vec![JobState::Queued, JobState::Retrying, JobState::Succeeded, JobState::Failed, JobState::Cancelled]
+            }
+            (Self::Priority, true) => vec![JobState::Queued, JobState::Retrying],
+            (Self::Priority, false) => {
+                let is_waiting = |state: &JobState| matches!(state, JobState::Queued | JobState::Retrying);
+                filter.states.iter().copied().filter(is_waiting).collect()
             }
             (Self::Replay, false) => filter.states.iter().copied().filter(|s| *s != JobState::Running).collect(),
         };
@@ -118,21 +137,23 @@ pub(super) async fn start(
         return Err(PageError::bad("no job of this filter can be changed"));
     }
     let expected = form.text("expected").and_then(|text| text.parse().ok());
-    let words = choice.words();
-    let undo = match bulk {
-        Bulk::Cancel => {
-            let mut undone = choice.clone();
-            undone.replace_states(&[JobState::Cancelled]);
-            Some(undone.address("/jobs/bulk/replay"))
-        }
-        Bulk::Replay => None,
-    };
-    let started =
-        Started::new(format!("{} {words}", bulk.word()), &visitor, expected).undo(undo).back("/jobs", "To the jobs");
+    let mut words = choice.words();
     let work = match bulk {
-        Bulk::Cancel => Work::Cancel { filter, words, cursor: None },
-        Bulk::Replay => Work::Replay { filter, words, cursor: None },
+        Bulk::Cancel => Work::Cancel { filter, words: words.clone(), cursor: None },
+        Bulk::Replay => Work::Replay { filter, words: words.clone(), cursor: None },
+        Bulk::Priority => {
+            let priority = form.parsed("priority", |text| Priority::parse(text).ok_or_else(accepted))?;
+            let priority = priority.ok_or_else(|| PageError::bad(format!("priority: {}", accepted())))?;
+            words = format!("priority {} for {words}", priority.as_str());
+            Work::Prioritize { filter, priority, words: words.clone(), cursor: None }
+        }
     };
+    let what = if bulk == Bulk::Priority { words } else { format!("{} {words}", bulk.word()) };
+    let started = Started::new(what, &visitor, expected).back("/jobs", "To the jobs");
     let id = app.operations().start(&app, &visitor, started, work)?;
     Ok(Redirect::to(&format!("{}/operations/{id}", app.base_path())).into_response())
+}
+
+fn accepted() -> String {
+    format!("must be one of {}", Priority::HIGHEST_FIRST.map(Priority::as_str).join(", "))
 }

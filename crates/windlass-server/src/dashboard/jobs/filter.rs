@@ -64,12 +64,6 @@ impl Choice {
         more.address(path)
     }
 
-    /// Chooses these states instead.
-    pub(crate) fn replace_states(&mut self, states: &[State]) {
-        self.pairs.retain(|(name, _)| *name != "state");
-        self.pairs.extend(states.iter().map(|state| ("state", state.as_str().to_owned())));
-    }
-
     /// The filter in words, for confirmations and the audit.
     pub(crate) fn words(&self) -> String {
         let words: Vec<String> = self.pairs.iter().map(|(name, value)| format!("{name}={value:?}")).collect();

@@ -1,14 +1,15 @@
 //! The progress of a long action. For a replay at a rate: also how many of its jobs are due by now.
 
-use super::{Operation, Status};
+use super::{Operation, Started, Status, Undo, Work};
 use crate::dashboard::error::PageError;
+use crate::dashboard::form::Action;
 use crate::dashboard::frame::{Frame, render};
 use crate::dashboard::session::Visitor;
 use crate::dashboard::show::{self, Moment};
 use crate::http::App;
 use askama::Template;
 use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::response::{IntoResponse, Redirect, Response};
 use windlass_core::Timestamp;
 
 #[derive(Template)]
@@ -23,6 +24,9 @@ struct Page {
     /// Out of how many, if known.
     of: Option<u64>,
     release: Option<Release>,
+    /// How many jobs an undo sends again.
+    undone: Option<String>,
+    is_too_large: bool,
 }
 
 /// Jobs that become due over time.
@@ -55,7 +59,25 @@ pub(crate) async fn page(
     };
     let of = operation.expected.filter(|expected| *expected >= operation.done && is_running);
     let (done, skipped) = (show::number(operation.done), operation.skipped);
-    render(&Page { frame, is_running, fault, done, skipped, of, release, operation })
+    let (undone, is_too_large) = match &operation.undo {
+        Undo::Jobs(ids) if !is_running && !ids.is_empty() => (Some(show::number(ids.len() as u64)), false),
+        Undo::TooMany => (None, true),
+        Undo::Jobs(_) | Undo::No => (None, false),
+    };
+    render(&Page { frame, is_running, fault, done, skipped, of, release, undone, is_too_large, operation })
+}
+
+/// Sends the jobs again that the operation ended.
+pub(crate) async fn undo(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Action { visitor, .. }: Action,
+) -> Result<Response, PageError> {
+    let (what, ids) = app.operations().take_undo(&id, &visitor.tenants())?;
+    let words = format!("undo of: {what}");
+    let started = Started::new(words.clone(), &visitor, Some(ids.len() as u64)).back("/jobs", "To the jobs");
+    let id = app.operations().start(&app, &visitor, started, Work::Undo { ids, words })?;
+    Ok(Redirect::to(&format!("{}/operations/{id}", app.base_path())).into_response())
 }
 
 fn release(operation: &Operation, now: Timestamp) -> Option<Release> {

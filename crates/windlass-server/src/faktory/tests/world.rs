@@ -64,7 +64,8 @@ impl World {
         (client, greeting)
     }
 
-    /// Sends these bytes on a connection of their own, ends it, and returns what the server said. Panics with the server.
+    /// Sends these bytes on a connection of their own, ends it, and returns what the server said. Panics if the server
+    /// does.
     pub(super) async fn converse(&self, bytes: &[u8]) -> Vec<u8> {
         let (mut client, server) = tokio::io::duplex(64 * 1024);
         let session = tokio::spawn(run(server, self.shared.clone()));

@@ -1,8 +1,12 @@
 //! The dashboard without a browser: pages, sign-in, forms, roles, tenants.
 
 use super::world::{Answer, World};
+use http_body_util::BodyExt as _;
 use hyper::Method;
 use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use windlass::testing::Fault;
 
 /// Pages without data of their own.
 const PAGES: [&str; 12] = [
@@ -95,7 +99,7 @@ async fn every_page_renders_empty_and_with_data() {
     let job = world.get("/jobs/3").await.text;
     assert!(job.contains("retry 1/1: backoff 1s") && job.contains("class=\"track\""), "{job}");
     let confirm = world.get("/jobs/bulk/cancel?queue=mail").await.text;
-    assert!(confirm.contains("cancel 1 job?"), "{confirm}");
+    assert!(confirm.contains("Cancel 1 job?"), "{confirm}");
     assert_eq!(world.get("/jobs/99").await.status, 404);
 }
 
@@ -164,7 +168,7 @@ async fn a_read_only_token_sees_and_cannot_act() {
     let page = browser.get(&format!("/jobs/{id}")).await;
     is_page(&page);
     assert!(page.text.contains("ann") && !page.text.contains("canary-9") && !page.text.contains("formaction"));
-    for path in ["/jobs/1/cancel", "/dead-letters/replay", "/queues/default/mail/pause", "/policies/save"] {
+    for path in ["/jobs/1/cancel", "/dead-letters/replay", "/queues/default/mail/pause", "/operations/a/undo"] {
         assert_eq!(browser.post(path, "confirm=replay").await.status, 403, "{path}");
     }
     assert_eq!(browser.post("/sign-out", "").await.status, 303);
@@ -256,4 +260,38 @@ async fn a_watched_page_sends_the_regions_that_change() {
     assert_eq!(world.head_of("/live?page=%2Fjobs%3Fq%3Dx").await, 422);
     let world = world.with_token(&["read"], None).await;
     assert_eq!(world.send(Method::GET, "/live?page=%2F", None, &[]).await.status, 303);
+}
+
+/// The store is read for a page, not for those who look at it.
+#[tokio::test]
+async fn many_open_dashboards_cost_the_store_as_much_as_one() {
+    let mut counts = Vec::new();
+    for viewers in [1, 200] {
+        let (world, faults) = World::faulty();
+        let mut open = tokio::task::JoinSet::new();
+        for _ in 0..viewers {
+            let mut body = world.stream("/live?page=%2F").await;
+            open.spawn(async move { while body.frame().await.is_some() {} });
+        }
+        all_wait().await;
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = calls.clone();
+        faults.choose(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Fault::None
+        });
+        for _ in 0..5 {
+            world.advance(1000);
+            all_wait().await;
+        }
+        counts.push(calls.load(Ordering::Relaxed));
+    }
+    assert!(counts[0] > 0 && counts[0] == counts[1], "{counts:?}");
+}
+
+/// Lets all tasks run until they wait.
+async fn all_wait() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
 }
