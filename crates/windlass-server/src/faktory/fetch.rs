@@ -66,6 +66,7 @@ impl Session {
         Ok(attempts.last().map(|last| {
             json!({
                 "retry_count": job.failures - 1,
+                "remaining": job.policy.max_retries.saturating_sub(job.failures - 1),
                 "failed_at": last.finished_at.to_string(),
                 "next_at": job.due_at.to_string(),
                 "message": job.error,
