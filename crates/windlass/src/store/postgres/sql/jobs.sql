@@ -30,12 +30,23 @@ SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint)
    AND NOT EXISTS (SELECT FROM {schema}.attempts o WHERE o.job_id = $1::bigint AND o.state IS NOT NULL) AS is_live
 
 -- name: jobs_newest
--- A page of live and archived jobs by id. Each side is read by its own id index, no further than the page. Queues are
--- passed as numbers: the planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
+-- A page of waiting, running and archived jobs by id. Each side is read by its own id index, no further than the page; the
+-- view of both live sides would be read and sorted whole. Queues are passed as numbers: the planner cannot tell how many
+-- jobs a name has, and would read and sort them all to find a page.
 SELECT {listed}
 FROM (
     (SELECT {live}
-     FROM {schema}.live j
+     FROM {schema}.waiters j
+     WHERE ($1::bigint IS NULL OR j.id < $1::bigint) AND $3::boolean
+       AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.created_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+     ORDER BY j.id DESC LIMIT $2::bigint)
+    UNION ALL
+    (SELECT {live}
+     FROM {schema}.running j
      WHERE ($1::bigint IS NULL OR j.id < $1::bigint) AND $3::boolean
        AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
        AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
@@ -64,7 +75,17 @@ LIMIT $2::bigint
 SELECT {listed}
 FROM (
     (SELECT {live}
-     FROM {schema}.live j
+     FROM {schema}.waiters j
+     WHERE ($1::bigint IS NULL OR j.id > $1::bigint) AND $3::boolean
+       AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.created_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+     ORDER BY j.id ASC LIMIT $2::bigint)
+    UNION ALL
+    (SELECT {live}
+     FROM {schema}.running j
      WHERE ($1::bigint IS NULL OR j.id > $1::bigint) AND $3::boolean
        AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
        AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
