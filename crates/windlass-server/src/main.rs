@@ -1,5 +1,6 @@
 //! The `windlass` binary. Everything it does is a command under `cli`.
 
+mod arguments;
 mod bench;
 mod cli;
 mod config;
@@ -14,5 +15,5 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run(&cli::Cli::parse())
+    cli::run(&cli::Cli::parse_from(arguments::read()))
 }

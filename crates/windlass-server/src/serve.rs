@@ -3,6 +3,7 @@
 
 use crate::config::{Config, Source, write_to_store};
 use crate::faktory::Faktory;
+use crate::http::connection::listen::Limits;
 use crate::http::{self, Access, App, Place};
 use crate::logs;
 use anyhow::{Context as _, bail};
@@ -165,9 +166,11 @@ async fn answer(
         app.remote().stop();
     };
     let grace = config.duration("grace").to_std();
-    let max = config.whole("maxConnections") as usize;
+    let limits =
+        Limits { connections: config.whole("maxConnections") as usize, of_address: config.percent("addressShare") };
     let router = http::router(app.clone());
-    let serve = http::connection::listen::serve(listener, router, windlass.clock().clone(), max, stop.clone(), grace);
+    let serve =
+        http::connection::listen::serve(listener, router, windlass.clock().clone(), limits, stop.clone(), grace);
     let faktory = async {
         if let Some(faktory) = faktory {
             let (remote, workers) = (app.remote().clone(), app.faktory().clone());

@@ -1,5 +1,6 @@
 //! The server on a port of its own, and plain calls to it.
 
+use crate::http::connection::listen::Limits;
 use crate::http::{self, Access, App, Place};
 use anyhow::{Result, ensure};
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use hyper_util::rt::TokioExecutor;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use windlass::http::Percent;
 use windlass::{TenantLabel, Windlass};
 
 /// The server's default limit of connections.
@@ -28,6 +30,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(windlass: &Windlass) -> Result<Self> {
+        let limits = Limits { connections: MAX_CONNECTIONS, of_address: Percent::ALL };
         let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
         let address = listener.local_addr()?;
         let app = App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off);
@@ -38,8 +41,7 @@ impl Server {
                 stopped.cancelled().await;
                 app.draining().cancel();
             };
-            let serve =
-                http::connection::listen::serve(listener, router, clock, MAX_CONNECTIONS, stopped.clone(), GRACE);
+            let serve = http::connection::listen::serve(listener, router, clock, limits, stopped.clone(), GRACE);
             tokio::join!(drain, serve);
         };
         Ok(Self { address, stop, task: tokio::spawn(serve) })

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use windlass::http::Percent;
+use windlass::http::{Percent, mask_url};
 use windlass_core::Millis;
 use windlass_core::nearest::nearest;
 
@@ -49,6 +49,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("allowedHosts", Form::List, "", "host names that browsers may use for the server, in addition to localhost"),
     key("basePath", Form::Path, "", "the path under which a proxy serves Windlass, such as /windlass"),
     key("maxConnections", Form::Whole, "1024", "the most connections at once"),
+    key("addressShare", Form::Percent, "50%", "the most of them that one client address holds; 100% behind a proxy"),
     key("worker", Form::Text, "", "the worker's name; if empty, made from the machine and process"),
     key("concurrency", Form::Whole, "64", "how many HTTP jobs run at once"),
     key("lease", Form::Duration, "30s", "how long a lease lasts without renewal"),
@@ -176,7 +177,11 @@ impl Form {
             Self::Secret if value.as_str().is_some_and(|text| !text.is_empty()) => json!("***"),
             Self::Url => json!(without_password(value.as_str().unwrap_or_default())),
             Self::Secret | Self::Text | Self::Address | Self::Path | Self::Flag => value.clone(),
-            Self::Whole | Self::Duration | Self::Percent | Self::List | Self::Word(_) => value.clone(),
+            Self::List => {
+                let item = |item: &Value| item.as_str().map_or_else(|| item.clone(), |text| json!(mask_url(text)));
+                value.as_array().into_iter().flatten().map(item).collect()
+            }
+            Self::Whole | Self::Duration | Self::Percent | Self::Word(_) => value.clone(),
         }
     }
 }
@@ -192,15 +197,5 @@ pub(crate) fn without_password(text: &str) -> String {
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
         return "***".into();
     }
-    let pairs: Vec<(String, String)> = url
-        .query_pairs()
-        .map(|(name, value)| {
-            let shown = if name.contains("password") { "***".into() } else { value.into_owned() };
-            (name.into_owned(), shown)
-        })
-        .collect();
-    if pairs.iter().any(|(_, value)| value == "***") {
-        url.query_pairs_mut().clear().extend_pairs(pairs);
-    }
-    url.to_string()
+    mask_url(url.as_str())
 }

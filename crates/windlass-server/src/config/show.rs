@@ -3,6 +3,7 @@
 use super::{Config, KEYS};
 use serde_json::{Map, Value, json};
 use windlass::client::SettingKey;
+use windlass::http::mask_url;
 
 /// One line of the listing.
 #[derive(Debug)]
@@ -70,7 +71,11 @@ pub(crate) fn masked(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let mask = |(name, value): (String, Value)| {
-                let value = if name == "secret" { json!("***") } else { masked(value) };
+                let value = match (name.as_str(), value) {
+                    ("secret", _) => json!("***"),
+                    ("url", Value::String(url)) => json!(mask_url(&url)),
+                    (_, value) => masked(value),
+                };
                 (name, value)
             };
             Value::Object(fields.into_iter().map(mask).collect::<Map<String, Value>>())

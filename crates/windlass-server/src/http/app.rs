@@ -1,8 +1,8 @@
 //! The state shared by all handlers: the store, and short-lived copies of its tokens and settings.
 
 use super::cached::Cached;
-use super::events::Streams;
 use super::output::problem::Problem;
+use super::shares::Shares;
 use crate::dashboard::{Live, Operations};
 use crate::faktory::Workers;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use windlass::Random;
 use windlass::Windlass;
 use windlass::alert::Operator;
-use windlass::client::{Session, Token};
+use windlass::client::{Health, Session, Token};
 use windlass::protocol::Catalogue;
 use windlass::remote::Remote;
 use windlass::{Metrics, TenantLabel};
@@ -20,6 +20,8 @@ use windlass_core::{Millis, Timestamp};
 const REFRESH_AFTER: Millis = Millis::from_secs(1);
 /// A copy older than this is not used. A revoked token is therefore refused everywhere within this time.
 const STALE_AFTER: Millis = Millis::from_secs(5);
+/// The store is probed at most this often, however many ask for it.
+const PROBE_EVERY: Millis = Millis::from_secs(1);
 
 /// Who may call without a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,8 @@ struct Shared {
     tokens: Cached<Tokens>,
     remote: Remote,
     faktory: Workers,
-    streams: Streams,
+    shares: Shares,
+    health: Cached<Health>,
     metrics: Metrics,
     draining: CancellationToken,
     base_path: String,
@@ -109,9 +112,10 @@ impl App {
             operators: place.operators,
             live: Live::default(),
             operations: Operations::default(),
+            health: Cached::new(clock.clone(), PROBE_EVERY, STALE_AFTER),
             tokens: Cached::new(clock, REFRESH_AFTER, STALE_AFTER),
             faktory: Workers::default(),
-            streams: Streams::default(),
+            shares: Shares::default(),
             metrics,
             draining: CancellationToken::new(),
         }))
@@ -163,8 +167,17 @@ impl App {
         &self.0.faktory
     }
 
-    pub(crate) fn streams(&self) -> &Streams {
-        &self.0.streams
+    /// What tokens and tenants keep open.
+    pub(crate) fn shares(&self) -> &Shares {
+        &self.0.shares
+    }
+
+    /// The state of the store. Callers share one probe, because it writes: strangers may ask.
+    ///
+    /// # Errors
+    /// The store cannot be used.
+    pub(crate) async fn health(&self) -> Result<Arc<Health>, Problem> {
+        self.0.health.get(async || Ok(self.windlass().health().await?)).await
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

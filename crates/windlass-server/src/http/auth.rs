@@ -91,6 +91,19 @@ impl Caller {
         self.tenant.clone().map_or(Tenants::All, Tenants::Tenant)
     }
 
+    /// The id of the caller's token.
+    pub(crate) fn token(&self) -> Option<&str> {
+        match &self.proof {
+            Proof::Token(id) => Some(id),
+            Proof::OpenDoor | Proof::Process => None,
+        }
+    }
+
+    /// The only tenant that the caller may act for; none if for all.
+    pub(crate) fn own_tenant(&self) -> Option<&Tenant> {
+        self.tenant.as_ref()
+    }
+
     /// The tenants whose jobs the caller's workers may run.
     pub(crate) fn work_scope(&self) -> WorkScope {
         WorkScope { tenant: self.tenant.clone(), queues: self.queues.clone() }

@@ -4,28 +4,20 @@
 use super::app::App;
 use super::auth::{Caller, May, Read};
 use super::input::query::Query;
-use super::output::problem::{Kind, Problem, ProblemBody};
+use super::output::problem::{Problem, ProblemBody};
+use super::shares::{Counted, Open};
 use axum::extract::State;
 use axum::response::sse::{Event as Sse, KeepAlive};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use serde_json::json;
 use std::convert::Infallible;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use windlass::client::Scope;
 use windlass::{Event, EventKind};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Millis};
-
-/// The most open streams.
-const MAX_STREAMS: usize = 256;
-
-/// The number of open streams.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Streams(Arc<AtomicUsize>);
 
 /// One stream; counted until it is dropped.
 struct Stream {
@@ -35,13 +27,7 @@ struct Stream {
     job: Option<JobId>,
     app: App,
     caller: Caller,
-    streams: Streams,
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.streams.0.fetch_sub(1, Ordering::AcqRel);
-    }
+    _counted: Counted,
 }
 
 /// State changes as they happen in this process (server-sent events).
@@ -57,11 +43,7 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
     let queue = query.parsed("queue", QueueName::new)?;
     let job = query.parsed("job", |text| text.parse().map(JobId).map_err(|_| "must be an id, a whole number"))?;
-    let streams = app.streams().clone();
-    if streams.0.fetch_add(1, Ordering::AcqRel) >= MAX_STREAMS {
-        streams.0.fetch_sub(1, Ordering::AcqRel);
-        return Err(Problem::new(Kind::TooMany, format!("there are already {MAX_STREAMS} streams")));
-    }
+    let counted = app.shares().count(Open::Stream, &caller)?;
     let stream = Stream {
         events: app.windlass().events().subscribe(),
         scope: tenant.map_or_else(|| caller.tenants(), Scope::Tenant),
@@ -69,7 +51,7 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
         job,
         caller: caller.0.clone(),
         app,
-        streams,
+        _counted: counted,
     };
     let events = stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;

@@ -34,12 +34,12 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     if app.draining().is_cancelled() {
         return Err(Problem::new(Kind::Draining, "the server accepts no new work"));
     }
-    let health = app.windlass().health().await?;
+    let health = app.health().await?;
     Ok(Json(Health {
         status: "ready",
         version: env!("CARGO_PKG_VERSION"),
-        store: Some(health.engine),
-        warnings: health.warnings,
+        store: Some(health.engine.clone()),
+        warnings: health.warnings.clone(),
     }))
 }
 

@@ -20,6 +20,7 @@ mod output;
 mod policies;
 mod queues;
 mod schedules;
+mod shares;
 mod stats;
 mod tenants;
 #[cfg(test)]

@@ -114,7 +114,7 @@ fn a_job_and_its_webhook_fail_step_by_step_alert_once_and_are_replayed(place: &P
     eventually("the operator gets the alert", || notices(&operator) == ["fired  1"]);
     target_health.store(200, Ordering::SeqCst);
     hook_health.store(204, Ordering::SeqCst);
-    let replayed = node.client.post("/api/v1/dead-letters/replay", r#"{"filter":{}}"#).is(200);
+    let replayed = node.client.post("/api/v1/dead-letters/replay", r#"{"filter":{},"all":true}"#).is(200);
     assert_eq!(replayed["done"], 2);
     eventually("the operator gets the end of the alert", || notices(&operator) == ["fired  1", "resolved  1"]);
     eventually("both deliveries arrive", || {

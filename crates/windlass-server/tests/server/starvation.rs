@@ -114,3 +114,120 @@ fn unread_pages_are_kept_once() {
     let after = memory(&node);
     assert!(after < before + 100, "memory grew from {before} to {after} MiB");
 }
+
+/// A connection from another address of this machine.
+fn connect_from(node: &Node, source: [u8; 4]) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let stream = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        socket.connect(node.client.address).await.unwrap()
+    });
+    let stream = stream.into_std().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+/// The first line of the answer to a request.
+fn ask(stream: &mut TcpStream, request: &str) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = [0; 4096];
+    let length = stream.read(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer[..length]).lines().next().unwrap_or_default().to_owned()
+}
+
+/// Sends a byte of a body on every connection again and again, so that all of them make progress, until it is dropped.
+struct Busy {
+    stop: std::sync::Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Busy {
+    fn keep(mut crowd: Vec<TcpStream>) -> Self {
+        let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                for stream in &mut crowd {
+                    let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                    let _ = stream.set_read_timeout(Some(Duration::from_millis(20)));
+                    let _ = stream.read(&mut [0; 8192]);
+                }
+            }
+        });
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let _ = self.thread.take().map(std::thread::JoinHandle::join);
+    }
+}
+
+#[test]
+fn busy_connections_of_one_address_leave_room_for_other_addresses() {
+    let node = small_node();
+    let crowd: Vec<TcpStream> = (0..SLOTS + 8).map(|_| connect_from(&node, [127, 0, 0, 2])).collect();
+    let _busy = Busy::keep(crowd);
+    others_are_served(&node);
+}
+
+#[test]
+fn health_checks_get_in_when_every_slot_is_busy() {
+    let node = Place::sqlite().serve(&["--max-connections", "4"]);
+    let crowd = [2, 2, 3, 3].map(|last| connect_from(&node, [127, 0, 0, last]));
+    let _busy = Busy::keep(crowd.into());
+    for path in ["/healthz", "/readyz"] {
+        let mut stream = connect_from(&node, [127, 0, 0, 9]);
+        let answer = ask(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        assert_eq!(answer, "HTTP/1.1 200 OK", "{path}");
+    }
+}
+
+#[test]
+fn two_hosts_and_strange_ones_are_refused() {
+    let node = Place::sqlite().serve(&[]);
+    for (hosts, status) in [
+        ("Host: localhost\r\n", "200 OK"),
+        ("Host: [::1]:9463\r\n", "200 OK"),
+        ("Host: localhost\r\nHost: evil.example\r\n", "403 Forbidden"),
+        ("Host: [::1].evil.example\r\n", "403 Forbidden"),
+        ("Host: [::1]:80.evil.example\r\n", "403 Forbidden"),
+        ("Host: evil.example\r\n", "403 Forbidden"),
+    ] {
+        let answer = ask(&mut connect(&node), &format!("GET /api/v1/stats HTTP/1.1\r\n{hosts}\r\n"));
+        assert_eq!(answer, format!("HTTP/1.1 {status}"), "{hosts}");
+    }
+}
+
+#[test]
+fn a_password_in_the_arguments_does_not_stay_in_the_list_of_processes() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://me:s3cret@{}/jobs", silent.local_addr().unwrap());
+    let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--store", &url])
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    // It connects after it has started again, with the password it was given.
+    silent.set_nonblocking(true).unwrap();
+    let mut stream = loop {
+        if let Ok((stream, _)) = silent.accept() {
+            break stream;
+        }
+        assert!(process.try_wait().unwrap().is_none(), "it stopped before it connected");
+        std::thread::yield_now();
+    };
+    stream.set_nonblocking(false).unwrap();
+    let shown = std::fs::read_to_string(format!("/proc/{}/cmdline", process.id())).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let asked = stream.read(&mut [0; 256]);
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(shown.contains("postgres://me:***@") && !shown.contains("s3cret"), "{shown}");
+    assert!(asked.is_ok_and(|length| length > 0), "it asked the server");
+}

@@ -66,3 +66,80 @@ pub(super) fn check_url(url: &str) -> Result<(), String> {
         None => Err("must be an http or https URL without a user name".into()),
     }
 }
+
+/// What replaces a secret value.
+pub const MASK: &str = "***";
+/// Parts of names (of headers and of query parameters) whose values are secrets.
+pub(crate) const SECRET_PARTS: &[&str] = &[
+    "auth",
+    "cookie",
+    "credential",
+    "jwt",
+    "key",
+    "passphrase",
+    "passwd",
+    "password",
+    "private",
+    "pwd",
+    "secret",
+    "session",
+    "signature",
+    "token",
+];
+/// Whole names of query parameters whose values are secrets.
+const SECRET_NAMES: &[&str] = &["code", "pass", "sig"];
+
+/// A URL for display: the values of query parameters with the names of secrets are masked, and a password.
+#[must_use]
+pub fn mask_url(url: &str) -> String {
+    let (start, fragment) = url.split_once('#').map_or((url, None), |(start, fragment)| (start, Some(fragment)));
+    let (place, query) = start.split_once('?').map_or((start, None), |(place, query)| (place, Some(query)));
+    let mut shown = mask_password(place);
+    if let Some(query) = query {
+        let pairs: Vec<String> = query.split('&').map(mask_pair).collect();
+        shown.push('?');
+        shown.push_str(&pairs.join("&"));
+    }
+    if let Some(fragment) = fragment {
+        shown.push('#');
+        shown.push_str(fragment);
+    }
+    shown
+}
+
+fn mask_pair(pair: &str) -> String {
+    let Some((name, _)) = pair.split_once('=') else { return pair.to_owned() };
+    // The name may be percent-encoded.
+    let plain = url::form_urlencoded::parse(name.as_bytes()).next().map(|(name, _)| name.to_ascii_lowercase());
+    let plain = plain.unwrap_or_default();
+    let is_secret = SECRET_PARTS.iter().any(|part| plain.contains(part)) || SECRET_NAMES.contains(&plain.as_str());
+    if is_secret { format!("{name}={MASK}") } else { pair.to_owned() }
+}
+
+fn mask_password(place: &str) -> String {
+    let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let Some((user, host)) = authority.rsplit_once('@') else { return place.to_owned() };
+    let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+    format!("{scheme}://{user}@{host}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_in_urls_are_masked_and_the_rest_stays_as_it_is() {
+        for (url, shown) in [
+            ("https://a.example/x?id=7&api_key=abc&b=%20", "https://a.example/x?id=7&api_key=***&b=%20"),
+            ("https://a.example/?access%5Ftoken=abc#top", "https://a.example/?access%5Ftoken=***#top"),
+            ("https://a.example/?sig=a=b&X-Amz-Signature=c", "https://a.example/?sig=***&X-Amz-Signature=***"),
+            ("postgres://me:pw@db:5432/jobs?sslmode=require", "postgres://me:***@db:5432/jobs?sslmode=require"),
+            ("https://a.example/token/abc?page=2&design=flat", "https://a.example/token/abc?page=2&design=flat"),
+            ("sqlite:jobs.db", "sqlite:jobs.db"),
+            ("", ""),
+        ] {
+            assert_eq!(mask_url(url), shown);
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Tenants' own settings: the webhook of jobs that name none.
 
+use crate::client::outgoing::mask_url;
 use crate::client::policies::PolicyFault;
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::job::Webhook;
@@ -71,7 +72,8 @@ impl Tenants<'_> {
         let text = webhook.map(|webhook| json!({ "webhook": webhook }).to_string());
         self.windlass.inner().put_setting(&key, text.as_deref()).await?;
         let url = webhook.and_then(|webhook| webhook.get("url")).and_then(Value::as_str);
-        let detail = url.map_or_else(|| format!("{tenant}: no webhook"), |url| format!("{tenant}: webhook {url}"));
+        let detail =
+            url.map_or_else(|| format!("{tenant}: no webhook"), |url| format!("{tenant}: webhook {}", mask_url(url)));
         let (at, by) = (self.windlass.clock().now(), self.by.clone());
         let entry = Audit { at, by, action: "set tenant".into(), count: 1, detail };
         Ok(self.windlass.store().audit(&entry).await?)

@@ -1,4 +1,6 @@
-//! Connection slots, limited in number. When all are in use, the connection with the least progress gives up its slot.
+//! Connection slots, limited in number, in all and for each client address. When all are in use, the connection with
+//! the least progress gives up its slot. When an address has used its share, one of its own connections does.
+//! A connection without a slot waits in the lobby: there it gets answers to health checks only, until a slot is free.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -9,20 +11,45 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass::Clock;
+use windlass::http::Percent;
 
 /// A connection without progress for this long may be closed when another needs its slot.
 const SILENCE_MS: u64 = 1000;
 /// How often to check again while all slots are used by connections that make progress.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a request waits in the lobby for a slot.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// The most connections in the lobby, in all and of one address.
+const MAX_LOBBY: usize = 256;
+const MAX_LOBBY_OF_ADDRESS: usize = 64;
+/// The most bytes of responses that clients have not read, in all and of one connection. A single larger response is
+/// sent if there is no other.
+const MAX_UNREAD: usize = 256 << 20;
+const MAX_UNREAD_OF_CONNECTION: usize = 64 << 20;
 
 /// All slots.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlots {
     clock: Clock,
     max: usize,
-    taken: Mutex<BTreeMap<u64, Arc<Occupant>>>,
+    max_of_address: usize,
+    places: Mutex<Places>,
     next: AtomicU64,
     freed: Notify,
+    unread: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    taken: BTreeMap<u64, Arc<Occupant>>,
+    lobby: BTreeMap<u64, IpAddr>,
+}
+
+/// Why there is no slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    All,
+    Address,
 }
 
 #[derive(Debug)]
@@ -39,6 +66,10 @@ struct Occupant {
     /// The time of the last progress (the start, a request, a part of a response) in monotonic milliseconds.
     progress_at: AtomicU64,
     has_asked: AtomicBool,
+    /// It has a slot, and is not in the lobby.
+    is_admitted: AtomicBool,
+    /// Bytes of responses that the client has not read.
+    unread: AtomicUsize,
     /// The connection is closed at once.
     evicted: CancellationToken,
     /// Its long polls are answered now, and then it is closed.
@@ -82,35 +113,34 @@ pub(crate) struct Sending {
     is_idle: bool,
 }
 
+/// Bytes of a response that the client has not read.
+#[derive(Debug)]
+pub(super) struct Unread {
+    slot: ConnectionSlot,
+    bytes: usize,
+}
+
 /// A handler that waits for an event.
 #[derive(Debug)]
 pub(crate) struct Waiting(ConnectionSlot);
 
 impl ConnectionSlots {
-    pub(crate) fn new(clock: Clock, max: usize) -> Self {
-        Self { clock, max: max.max(1), taken: Mutex::default(), next: AtomicU64::new(0), freed: Notify::new() }
-    }
-
-    /// Waits for a free slot, and frees one if possible.
-    pub(crate) async fn take(self: &Arc<Self>, address: IpAddr) -> ConnectionSlot {
-        loop {
-            if let Some(slot) = self.try_take(address) {
-                return slot;
-            }
-            self.free_one();
-            // Both only mean that it is worth checking again.
-            tokio::select! {
-                () = self.freed.notified() => {}
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
-            }
+    pub(crate) fn new(clock: Clock, max: usize, share: Percent) -> Self {
+        let max = max.max(1);
+        let max_of_address = share.of(u32::try_from(max).unwrap_or(u32::MAX)) as usize;
+        Self {
+            clock,
+            max,
+            max_of_address,
+            places: Mutex::default(),
+            next: AtomicU64::new(0),
+            freed: Notify::new(),
+            unread: AtomicUsize::new(0),
         }
     }
 
-    fn try_take(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
-        let mut taken = self.taken();
-        if taken.len() >= self.max {
-            return None;
-        }
+    /// A place for a new connection: a slot, or one in the lobby. `None` if both are full: it must be closed.
+    pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Option<ConnectionSlot> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let occupant = Arc::new(Occupant {
             address,
@@ -120,23 +150,49 @@ impl ConnectionSlots {
             idle: AtomicUsize::new(0),
             progress_at: AtomicU64::new(self.now()),
             has_asked: AtomicBool::new(false),
+            is_admitted: AtomicBool::new(false),
+            unread: AtomicUsize::new(0),
             evicted: CancellationToken::new(),
             retired: CancellationToken::new(),
         });
-        taken.insert(id, occupant.clone());
+        let mut places = self.places();
+        if self.admit(&mut places, id, &occupant).is_err() {
+            let of_address = places.lobby.values().filter(|other| **other == address).count();
+            if places.lobby.len() >= MAX_LOBBY || of_address >= MAX_LOBBY_OF_ADDRESS {
+                return None;
+            }
+            places.lobby.insert(id, address);
+        }
+        drop(places);
         Some(ConnectionSlot(Arc::new(Held { id, occupant, slots: self.clone() })))
     }
 
-    /// Closes the connection that loses least: from the address with the most connections, the one that has made no
-    /// progress for the longest time.
-    fn free_one(&self) {
+    fn admit(&self, places: &mut Places, id: u64, occupant: &Arc<Occupant>) -> Result<(), Full> {
+        if places.taken.len() >= self.max {
+            return Err(Full::All);
+        }
+        let of_address = places.taken.values().filter(|other| other.address == occupant.address).count();
+        if of_address >= self.max_of_address {
+            return Err(Full::Address);
+        }
+        places.lobby.remove(&id);
+        places.taken.insert(id, occupant.clone());
+        occupant.is_admitted.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Closes the connection that loses least: from the address with the most connections (or from this one), the one
+    /// that has made no progress for the longest time.
+    fn free_one(&self, of: Option<IpAddr>) {
         let now = self.now();
-        let taken = self.taken();
+        let places = self.places();
+        let taken = &places.taken;
         let mut shares: HashMap<IpAddr, usize> = HashMap::new();
         for occupant in taken.values() {
             *shares.entry(occupant.address).or_default() += 1;
         }
-        let candidates = taken.values().filter_map(|occupant| Some((occupant.standing(now)?, occupant)));
+        let candidates = taken.values().filter(|occupant| of.is_none_or(|address| occupant.address == address));
+        let candidates = candidates.filter_map(|occupant| Some((occupant.standing(now)?, occupant)));
         let victim = candidates.min_by_key(|(standing, occupant)| {
             (*standing, Reverse(shares[&occupant.address]), occupant.progress_at.load(Ordering::Acquire))
         });
@@ -153,8 +209,17 @@ impl ConnectionSlots {
         self.clock.monotonic().get()
     }
 
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Occupant>>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Closes the connection that holds the most unread bytes without reading.
+    fn free_output(&self) -> bool {
+        let now = self.now();
+        let places = self.places();
+        let stalled = places.taken.values().filter(|occupant| occupant.standing(now) == Some(Standing::Stalled));
+        let victim = stalled.max_by_key(|occupant| occupant.unread.load(Ordering::Acquire));
+        victim.inspect(|occupant| occupant.evicted.cancel()).is_some()
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,6 +245,55 @@ impl Occupant {
 }
 
 impl ConnectionSlot {
+    pub(super) fn is_admitted(&self) -> bool {
+        self.0.occupant.is_admitted.load(Ordering::Acquire)
+    }
+
+    /// Waits for a slot, and frees one if possible. Returns whether it has one.
+    pub(super) async fn wait_for_slot(&self) -> bool {
+        let over = tokio::time::sleep(LONGEST_WAIT);
+        tokio::pin!(over);
+        loop {
+            if self.is_admitted() {
+                return true;
+            }
+            let Held { id, occupant, slots } = &*self.0;
+            let admitted = slots.admit(&mut slots.places(), *id, occupant);
+            match admitted {
+                Ok(()) => return true,
+                Err(Full::All) => slots.free_one(None),
+                Err(Full::Address) => slots.free_one(Some(occupant.address)),
+            }
+            // The first two only mean that it is worth checking again.
+            tokio::select! {
+                () = slots.freed.notified() => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = &mut over => return false,
+            }
+        }
+    }
+
+    /// The connection ends after its current answers.
+    pub(super) fn retire(&self) {
+        self.0.occupant.retired.cancel();
+    }
+
+    /// Counts the bytes of a response until the client has read them. `None` if too many are unread.
+    pub(super) fn unread(&self, bytes: usize) -> Option<Unread> {
+        let Held { occupant, slots, .. } = &*self.0;
+        let own = occupant.unread.load(Ordering::Acquire);
+        if own > 0 && own + bytes > MAX_UNREAD_OF_CONNECTION {
+            return None;
+        }
+        let all = slots.unread.load(Ordering::Acquire);
+        if all > 0 && all + bytes > MAX_UNREAD && !slots.free_output() {
+            return None;
+        }
+        occupant.unread.fetch_add(bytes, Ordering::AcqRel);
+        slots.unread.fetch_add(bytes, Ordering::AcqRel);
+        Some(Unread { slot: self.clone(), bytes })
+    }
+
     /// A request begins; its handler runs until the guard is dropped.
     pub(crate) fn working(&self) -> Working {
         self.0.occupant.has_asked.store(true, Ordering::Release);
@@ -281,9 +395,20 @@ impl Drop for Waiting {
     }
 }
 
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let Held { occupant, slots, .. } = &*self.slot.0;
+        occupant.unread.fetch_sub(self.bytes, Ordering::AcqRel);
+        slots.unread.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
-        self.slots.taken().remove(&self.id);
+        let mut places = self.slots.places();
+        places.taken.remove(&self.id);
+        places.lobby.remove(&self.id);
+        drop(places);
         self.slots.freed.notify_one();
     }
 }

@@ -16,6 +16,10 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
         // The store is unavailable. Handlers that need it report that, and liveness does not depend on it.
         Err(_) => true,
     };
+    // Proxies and servers differ in which of two they believe.
+    if request.headers().get_all(HOST).iter().count() > 1 {
+        return Problem::new(Kind::UntrustedOrigin, "the request names two hosts").into_response();
+    }
     if is_open && let Err(problem) = check(&app, &request) {
         return problem.into_response();
     }
@@ -43,11 +47,13 @@ fn host(request: &Request) -> Option<String> {
     named.map(str::to_ascii_lowercase)
 }
 
+/// The name or address. What is neither, such as `[::1].example`, stays whole and is nobody's name.
 fn without_port(host: &str) -> &str {
-    if let Some(end) = host.find(']') {
-        return host[..end].trim_start_matches('[');
-    }
-    host.rsplit_once(':').map_or(host, |(name, _)| name)
+    let Some((address, rest)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return host.rsplit_once(':').map_or(host, |(name, _)| name);
+    };
+    let is_port = |text: &str| text.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    if rest.is_empty() || is_port(rest) { address } else { host }
 }
 
 fn is_own(app: &App, host: &str) -> bool {

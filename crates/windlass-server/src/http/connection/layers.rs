@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::{ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use std::any::Any;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::Instrument as _;
@@ -88,6 +88,8 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     // The dashboard and the reference set their own.
     headers.entry("referrer-policy").or_insert(HeaderValue::from_static("no-referrer"));
+    // Answers contain payloads, which must not stay in caches. Assets set their own.
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     response
 }

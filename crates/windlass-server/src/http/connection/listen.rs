@@ -1,8 +1,9 @@
 //! The accept loop. It closes connections that are slow, idle or too many, and drains all connections on stop. (Plain
 //! `axum::serve` has no header timeout: a few thousand silent sockets would block all other clients.)
 
-use super::connections::{ConnectionSlot, ConnectionSlots, Sending, Working};
+use super::connections::{ConnectionSlot, ConnectionSlots, Sending, Unread, Working};
 use super::wire::Wire;
+use crate::http::output::problem::{Kind, Problem};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 use windlass::Clock;
+use windlass::http::Percent;
 
 /// The longest time until the first request's header is complete.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -53,16 +55,25 @@ pub(crate) fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// How many connections there may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// In all.
+    pub(crate) connections: usize,
+    /// The most of them that one client address holds.
+    pub(crate) of_address: Percent,
+}
+
 /// Serves until `stop`; then running requests may finish within `grace`.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     clock: Clock,
-    max_connections: usize,
+    limits: Limits,
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let slots = Arc::new(ConnectionSlots::new(clock, max_connections));
+    let slots = Arc::new(ConnectionSlots::new(clock, limits.connections, limits.of_address));
     let connections = TaskTracker::new();
     let end = CancellationToken::new();
     loop {
@@ -74,10 +85,8 @@ pub(crate) async fn serve(
             tokio::time::sleep(AFTER_REFUSAL).await;
             continue;
         };
-        let slot = tokio::select! {
-            () = stop.cancelled() => break,
-            slot = slots.take(peer.ip()) => slot,
-        };
+        // Without a place, the connection is closed.
+        let Some(slot) = slots.enter(peer.ip().to_canonical()) else { continue };
         connections.spawn(connection(stream, router.clone(), slot, stop.clone(), end.clone()));
     }
     drop(listener);
@@ -155,10 +164,36 @@ async fn answer(
     slot: ConnectionSlot,
     mut request: Request<Incoming>,
 ) -> Result<Response<Attended>, Infallible> {
+    let path = request.uri().path().to_owned();
+    if !slot.is_admitted() {
+        if is_health(&path) {
+            // An operator can always see whether the server is alive.
+            slot.retire();
+        } else if !slot.wait_for_slot().await {
+            slot.retire();
+            return Ok(busy(&path, "there are too many connections").map(|body| Attended::new(body, working, None)));
+        }
+    }
     // A handler that waits for an event marks itself as waiting, so that it can be asked to answer early.
-    request.extensions_mut().insert(slot);
+    request.extensions_mut().insert(slot.clone());
     let response = router.oneshot(request.map(Body::new)).await?;
-    Ok(response.map(|body| Attended { body, sending: working.sending() }))
+    let length = HttpBody::size_hint(response.body()).exact().unwrap_or_default();
+    match slot.unread(usize::try_from(length).unwrap_or(usize::MAX)) {
+        Some(unread) => Ok(response.map(|body| Attended::new(body, working, Some(unread)))),
+        None => {
+            let refused = busy(&path, "clients have not read earlier answers; read them first");
+            Ok(refused.map(|body| Attended::new(body, working, None)))
+        }
+    }
+}
+
+/// Health checks, also behind a base path.
+fn is_health(path: &str) -> bool {
+    path.ends_with("/healthz") || path.ends_with("/readyz")
+}
+
+fn busy(path: &str, detail: &str) -> Response<Body> {
+    Problem::new(Kind::Busy, detail).render(path, "")
 }
 
 /// A body that records when the client reads a part of it.
@@ -166,6 +201,14 @@ async fn answer(
 struct Attended {
     body: Body,
     sending: Sending,
+    /// The bytes that the client has not read.
+    _unread: Option<Unread>,
+}
+
+impl Attended {
+    fn new(body: Body, working: Working, unread: Option<Unread>) -> Self {
+        Self { body, sending: working.sending(), _unread: unread }
+    }
 }
 
 impl HttpBody for Attended {
@@ -212,7 +255,8 @@ mod tests {
         let address = listener.local_addr().expect("the listener is bound");
         let stop = CancellationToken::new();
         let router = Router::new().route("/", get(|| async { "here" }));
-        let serving = tokio::spawn(serve(listener, router, Clock::system(), 8, stop.clone(), IDLE_TIMEOUT));
+        let limits = Limits { connections: 8, of_address: Percent::ALL };
+        let serving = tokio::spawn(serve(listener, router, Clock::system(), limits, stop.clone(), IDLE_TIMEOUT));
         let mut stream = TcpStream::connect(address).await.expect("the server listens");
         assert!(ask(&mut stream).await.ends_with("here"));
         tokio::time::advance(HEADER_TIMEOUT + HEADER_TIMEOUT).await;

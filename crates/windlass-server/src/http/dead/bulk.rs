@@ -28,9 +28,11 @@ const MAX_REASON: usize = 1000;
 pub(crate) struct ReplayBody {
     /// Up to 10,000 ids; or `filter`.
     ids: Option<Vec<i64>>,
-    /// `{tenant, queue, kind, class, since, fingerprint}`; `{}` means all.
+    /// `{tenant, queue, kind, class, since, fingerprint}`; an empty one needs `all`.
     #[schema(value_type = Option<types::DeadLetterFilter>)]
     filter: Option<serde_json::Value>,
+    /// Confirms that an empty filter means every dead letter.
+    all: Option<bool>,
     /// Jobs per second; all at once if absent.
     #[schema(minimum = 1, maximum = 1000)]
     rate: Option<u64>,
@@ -43,9 +45,11 @@ pub(crate) struct ReplayBody {
 pub(crate) struct DiscardBody {
     /// Up to 10,000 ids; or `filter`.
     ids: Option<Vec<i64>>,
-    /// `{tenant, queue, kind, class, since, fingerprint}`; `{}` means all.
+    /// `{tenant, queue, kind, class, since, fingerprint}`; an empty one needs `all`.
     #[schema(value_type = Option<types::DeadLetterFilter>)]
     filter: Option<serde_json::Value>,
+    /// Confirms that an empty filter means every dead letter.
+    all: Option<bool>,
     /// Why, up to 1000 bytes.
     #[schema(max_length = 1000)]
     reason: Option<String>,
@@ -90,7 +94,7 @@ pub(crate) async fn replay(
     let (choice, rate) = {
         let faults = Faults::default();
         let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
-        fields.refuse_unknown(&["ids", "filter", "rate"]);
+        fields.refuse_unknown(&["ids", "filter", "all", "rate"]);
         let choice = Choice::read(&fields, &caller)?;
         let rate = fields.whole("rate", 1..=MAX_RATE).and_then(|rate| NonZeroU32::new(rate as u32));
         faults.finish()?;
@@ -144,7 +148,7 @@ pub(crate) async fn discard(
     let (choice, reason) = {
         let faults = Faults::default();
         let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
-        fields.refuse_unknown(&["ids", "filter", "reason"]);
+        fields.refuse_unknown(&["ids", "filter", "all", "reason"]);
         let choice = Choice::read(&fields, &caller)?;
         let reason = fields.parsed("reason", |text| {
             let is_clean = text.len() <= MAX_REASON && !text.contains('\0');
@@ -189,7 +193,11 @@ impl Choice {
         match (fields.has("ids"), fields.has("filter")) {
             (true, false) => Ok(Some(Self::Ids(read_ids(fields)))),
             (false, true) => {
+                let is_all = fields.flag("all").unwrap_or_default();
                 let Some(filter) = fields.object("filter") else { return Ok(None) };
+                if filter.names().next().is_none() && !is_all {
+                    fields.fault("filter", "is empty, which means every dead letter; confirm it with \"all\": true");
+                }
                 read_filter(&filter, caller).map(|filter| Some(Self::Filter(Box::new(filter))))
             }
             (true, true) | (false, false) => {

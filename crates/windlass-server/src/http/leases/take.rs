@@ -8,6 +8,7 @@ use crate::http::input::body::Body;
 use crate::http::openapi::types;
 use crate::http::output::problem::{Kind, Problem, ProblemBody};
 use crate::http::output::view::raw;
+use crate::http::shares::Open;
 use axum::extract::State;
 use axum::{Extension, Json};
 use serde::Serialize;
@@ -81,6 +82,7 @@ pub(crate) struct LeasedJob {
 /// while the job runs, and report the result before the lease ends.
 #[utoipa::path(post, path = "/api/v1/leases", operation_id = "takeLeases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody),
+        (status = 429, description = "Too many requests wait for jobs", body = ProblemBody),
         (status = 503, description = "The server is stopping, or its store cannot be used", body = ProblemBody)))]
 pub(crate) async fn take(
     State(app): State<App>,
@@ -90,6 +92,7 @@ pub(crate) async fn take(
 ) -> Result<Json<LeasedJobs>, Problem> {
     let request = read::take_request(&body, caller.work_scope())?;
     let lease_for = request.lease_for;
+    let _counted = app.shares().count(Open::LongPoll, &caller)?;
     // Read first: once jobs are claimed, nothing may keep the worker from getting them.
     let installation = app.windlass().installation().await?;
     let waiting = slot.as_ref().map(|slot| slot.waiting());

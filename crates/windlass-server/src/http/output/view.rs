@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use utoipa::ToSchema;
 use windlass::Job;
 use windlass::client::{Holder, Waiting};
-use windlass::http::mask_headers;
+use windlass::http::{mask_headers, mask_url};
 use windlass::protocol::{HttpCall, Webhook};
 use windlass_core::{Attempt, JobId, Millis, State, Timestamp};
 
@@ -223,14 +223,14 @@ impl JobView {
 impl From<&HttpCall> for CallView {
     fn from(call: &HttpCall) -> Self {
         let shown = mask_headers(&call.headers).into_iter().map(|(name, value)| (name, Value::String(value)));
-        Self { method: call.method.clone(), url: call.url.clone(), headers: shown.collect() }
+        Self { method: call.method.clone(), url: mask_url(&call.url), headers: shown.collect() }
     }
 }
 
 impl From<&Webhook> for WebhookView {
     fn from(webhook: &Webhook) -> Self {
         Self {
-            url: webhook.url.clone(),
+            url: mask_url(&webhook.url),
             events: webhook.events.iter().map(|state| state.as_str()).collect(),
             signed: webhook.secret.is_some(),
             policy: webhook.policy.to_json(),

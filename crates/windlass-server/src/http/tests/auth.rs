@@ -12,7 +12,7 @@ use windlass_core::job::QueueName;
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Needs {
+pub(super) enum Needs {
     Nothing,
     Scope(&'static str),
     /// The scope, for all tenants.
@@ -22,7 +22,7 @@ use Needs::{AllTenants, Nothing, Scope};
 
 /// The answer to a token of another tenant on our data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Foreign {
+pub(super) enum Foreign {
     /// The route is not about a single resource.
     NotAsked,
     /// The resource does not exist for that tenant.
@@ -35,7 +35,7 @@ const RESULTS: &str = r#"{"worker":"w","results":[]}"#;
 
 /// Method, path, body, scope, and what another tenant finds (`{id}` is our job, `{schedule}` our schedule, `{dead}` our
 /// dead letter).
-const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
+pub(super) const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/jobs", "", Scope("read"), NotAsked),
     ("POST", "/api/v1/jobs", JOB, Scope("enqueue"), NotAsked),
     ("POST", "/api/v1/jobs/batch", r#"{"jobs":[{"kind":"a"}]}"#, Scope("enqueue"), NotAsked),

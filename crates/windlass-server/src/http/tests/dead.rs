@@ -100,6 +100,8 @@ async fn discarded_dead_letters_leave_the_list_and_stay_in_the_archive() {
         (r#"{"ids":["x"]}"#, "/ids/0"),
         (r#"{"filter":{"queu":"a"}}"#, "/filter/queu"),
         (r#"{"filter":[]}"#, "/filter"),
+        (r#"{"filter":{}}"#, "/filter"),
+        (r#"{"filter":{},"all":false}"#, "/filter"),
         (r#"{"ids":[1],"reason":"a\u0000b"}"#, "/reason"),
     ] {
         assert_eq!(world.post("/api/v1/dead-letters/discard", body).await.pointers(), [pointer], "{body}");

@@ -1,13 +1,12 @@
 //! Headers: which ones a job may set, and which values are shown to readers of the job.
 
+use crate::client::outgoing::{MASK, SECRET_PARTS};
 use http::{HeaderName, HeaderValue};
 
 /// Most headers a job may set.
 pub const MAX_HEADERS: usize = 64;
 /// Most bytes that a job's headers may have, names and values together.
 pub const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// What replaces a secret value.
-pub const MASK: &str = "***";
 
 /// Set by the connection or by Windlass. If a job could set them, it could smuggle requests or forge a signature.
 const FORBIDDEN: &[&str] = &[
@@ -30,23 +29,6 @@ const FORBIDDEN: &[&str] = &[
 ];
 const FORBIDDEN_PREFIXES: &[&str] = &["proxy-", "webhook-", "windlass-", "x-aws-ec2-metadata-token"];
 
-/// Parts of header names whose values are secrets.
-const SECRET_PARTS: &[&str] = &[
-    "auth",
-    "cookie",
-    "credential",
-    "jwt",
-    "key",
-    "passphrase",
-    "passwd",
-    "password",
-    "private",
-    "pwd",
-    "secret",
-    "session",
-    "signature",
-    "token",
-];
 /// Prefixes of values that are secrets under any name.
 const SECRET_VALUES: &[&str] = &["basic ", "bearer ", "digest ", "whsec_", "token "];
 /// Named like a secret, but known not to be one.

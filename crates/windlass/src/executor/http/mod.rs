@@ -40,11 +40,12 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub use crate::client::outgoing::{MASK, mask_url};
 pub use answer::KEPT_BYTES;
 pub(crate) use check::TargetRules;
 pub use check::{CallError, check_call, check_url};
 pub use fault::{BAD_CALL, CONNECT_ERROR, DNS_ERROR, EGRESS_DENIED, PROTOCOL_ERROR, TLS_ERROR};
-pub use headers::{MASK, MAX_HEADER_BYTES, MAX_HEADERS, mask_headers};
+pub use headers::{MAX_HEADER_BYTES, MAX_HEADERS, mask_headers};
 pub use ipnet::IpNet;
 pub use network::address::Egress;
 pub use network::dial::{Dial, TcpDial};

@@ -135,7 +135,10 @@ impl Bulk<'_> {
         for (name, value) in choice.filter.pairs().into_iter().chain([("fingerprint", choice.fingerprint.clone())]) {
             filter.extend(value.map(|value| (name.to_owned(), json!(value))));
         }
-        let body = self.body("filter", Value::Object(filter));
+        let mut body = self.body("filter", Value::Object(filter));
+        if choice.all {
+            body["all"] = json!(true);
+        }
         let mut in_vain = 0;
         loop {
             let answer = api.post(&self.path(), &body).await?;

@@ -4,6 +4,7 @@ mod answers;
 mod caps;
 mod checks;
 mod egress;
+mod fuzz;
 mod receiver;
 mod signed;
 mod stand_ins;
