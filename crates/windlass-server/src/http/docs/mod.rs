@@ -31,6 +31,8 @@ struct Texts {
     document: Value,
     json: Bytes,
     parts: OnceLock<Vec<Part>>,
+    /// The page without a search. Its readers share the bytes.
+    page: OnceLock<Bytes>,
 }
 
 /// One operation or schema of the page.
@@ -48,7 +50,7 @@ pub(super) struct Part {
 impl Reference {
     pub(crate) fn new(document: Value) -> Self {
         let json = Bytes::from(document.to_string());
-        Self(Arc::new(Texts { document, json, parts: OnceLock::new() }))
+        Self(Arc::new(Texts { document, json, parts: OnceLock::new(), page: OnceLock::new() }))
     }
 
     pub(crate) fn json(&self) -> Response {
@@ -59,8 +61,12 @@ impl Reference {
         let search: String = query.text("q").unwrap_or_default().chars().take(MAX_SEARCH).collect();
         let parts = self.0.parts.get_or_init(|| parts(&self.0.document));
         let words: Vec<String> = search.split_whitespace().map(str::to_lowercase).collect();
-        let found: Vec<&Part> = parts.iter().filter(|part| part.has(&words)).collect();
-        ([(CONTENT_SECURITY_POLICY, POLICY)], Html(page(&search, &found))).into_response()
+        let found = || parts.iter().filter(|part| part.has(&words)).collect::<Vec<&Part>>();
+        let page = match search.is_empty() {
+            true => self.0.page.get_or_init(|| page("", &found()).into()).clone(),
+            false => page(&search, &found()).into(),
+        };
+        ([(CONTENT_SECURITY_POLICY, POLICY)], Html(page)).into_response()
     }
 }
 

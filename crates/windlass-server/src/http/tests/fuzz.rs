@@ -19,8 +19,9 @@ fn bodies_and_queries_of_every_route() {
         if path.ends_with("/events") {
             return;
         }
-        let path =
-            path.replace(['{', '}'], "").replace("/id", "/1").replace("/schedule/", "/1/").replace("/dead", "/1");
+        let numbers =
+            ["{id}", "{schedule}", "{dead}"].iter().fold(path.to_owned(), |path, name| path.replace(name, "1"));
+        let path = numbers.replace("{name}", "email").replace(['{', '}'], "");
         let text = String::from_utf8_lossy(rest);
         let query: String = url::form_urlencoded::byte_serialize(rest).collect();
         let bodies = [text.clone().into_owned(), merged(sample, &text)];

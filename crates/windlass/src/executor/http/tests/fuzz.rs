@@ -15,7 +15,7 @@ fn answers() {
             match called.outcome {
                 Outcome::Succeeded => assert!(called.note.is_some_and(|note| note.starts_with("HTTP 2"))),
                 Outcome::Failed(failure) => {
-                    assert!(failure.message.len() < KEPT_BYTES * 4, "{}", failure.message.len())
+                    assert!(failure.message.len() < KEPT_BYTES * 4, "{}", failure.message.len());
                 }
                 other @ (Outcome::Snoozed(_) | Outcome::Released(_) | Outcome::Cancelled | Outcome::Lost) => {
                     panic!("a call does not end as {other:?}")
