@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt as _};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgListener, Postgres};
-use sqlx::PgPool;
+use sqlx::{Executor as _, PgPool};
 use windlass::driver::{Driver, DriverError, Parameter, Pool, Pooled, Row};
 
 #[derive(Debug)]
@@ -46,7 +46,8 @@ impl Pooled for Taken {
     fn run<'a>(&'a mut self, script: &'a str) -> BoxFuture<'a, Result<(), DriverError>> {
         Box::pin(async move {
             let script = sqlx::raw_sql(interned(script));
-            script.execute(&mut *self.0).await.map(drop).map_err(|error| fault(&error))
+            // By the trait: sqlx 0.8 does not accept `script.execute(…)` in a boxed future.
+            (&mut *self.0).execute(script).await.map(drop).map_err(|error| fault(&error))
         })
     }
 
