@@ -223,8 +223,8 @@ pub fn decide(job: &Running<'_>, outcome: &Outcome, now: Timestamp, roll: Roll) 
 }
 
 impl Running<'_> {
-    /// A reported failure. The first that applies decides: cancel, at-most-once, the handler's own `permanent`, an error
-    /// rule, the policy's lists, the excuse of a probe, and then the policy's limits.
+    /// A reported failure. The first that applies decides: cancel, at-most-once, the handler's own `permanent`, an
+    /// error rule, the policy's lists, the excuse of a probe, and then the policy's limits.
     fn failed(&self, failure: &Failure, now: Timestamp, roll: Roll) -> Transition {
         if let Some(end) = self.ended_early(failure.advice, 0) {
             return end;

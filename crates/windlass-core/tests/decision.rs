@@ -259,22 +259,22 @@ fn a_rule_decides_before_the_lists_and_says_so() {
         {"match": {"class": "Bad"}, "then": "giveUp"},
         {"match": {"class": "Fast"}, "then": "retry", "policy": "fixed:base=100ms,jitter=none"},
     ]));
-    let told = |class| {
+    let decided = |class| {
         let step = run(&Running { failures: 1, ..job(&p) }, &failed(class));
         (step.next.wait().map(|(_, delay)| delay.get()), step.failures, step.status, step.effect, step.why.to_string())
     };
     let (fail, snooze) = (Status::Failed, Status::Snoozed);
     let text = str::to_owned;
-    assert_eq!(told("Fatal"), (Some(5000), 2, fail, Effect::None, text("retry 2/3: rule 1 of the policy, 5s")));
-    assert_eq!(told("Busy"), (Some(30_000), 1, snooze, Effect::None, text("snoozed by rule 2 of the policy")));
+    assert_eq!(decided("Fatal"), (Some(5000), 2, fail, Effect::None, text("retry 2/3: rule 1 of the policy, 5s")));
+    assert_eq!(decided("Busy"), (Some(30_000), 1, snooze, Effect::None, text("snoozed by rule 2 of the policy")));
     let hold = Effect::HoldKey(Millis::from_secs(60));
     let why = text("snoozed by rule 3 of the policy, which holds its key");
-    assert_eq!(told("Limit"), (Some(60_000), 1, snooze, hold, why));
+    assert_eq!(decided("Limit"), (Some(60_000), 1, snooze, hold, why));
     let why = text("gave up and discarded by rule 4 of the policy");
-    assert_eq!(told("Gone"), (None, 2, fail, Effect::Discard, why));
-    assert_eq!(told("Bad"), (None, 2, fail, Effect::None, text("gave up: permanent, by rule 5 of the policy")));
-    assert_eq!(told("Fast"), (Some(100), 2, fail, Effect::None, text("retry 2/3: rule 6 of the policy, 100ms")));
-    assert_eq!(told("Else"), (Some(2000), 2, fail, Effect::None, text("retry 2/3: backoff 2s")));
+    assert_eq!(decided("Gone"), (None, 2, fail, Effect::Discard, why));
+    assert_eq!(decided("Bad"), (None, 2, fail, Effect::None, text("gave up: permanent, by rule 5 of the policy")));
+    assert_eq!(decided("Fast"), (Some(100), 2, fail, Effect::None, text("retry 2/3: rule 6 of the policy, 100ms")));
+    assert_eq!(decided("Else"), (Some(2000), 2, fail, Effect::None, text("retry 2/3: backoff 2s")));
 }
 
 #[test]

@@ -99,8 +99,8 @@ impl Flow {
         self.queue.budget
     }
 
-    /// How long the key of a job is held after this outcome: a 429 or 503 with `Retry-After`, or a handler's failure that
-    /// asks to wait, if the queue honors that for the whole key.
+    /// How long the key of a job is held after this outcome: a 429 or 503 with `Retry-After`, or a handler's failure
+    /// that asks to wait, if the queue honors that for the whole key.
     #[must_use]
     pub fn hold_after(&self, executor: Executor, outcome: &Outcome) -> Option<Millis> {
         let Outcome::Failed(failure) = outcome else { return None };

@@ -58,8 +58,8 @@ impl fmt::Display for HoldOrigin {
 }
 
 impl Hold {
-    /// Whether it holds now. An operator names a time; an automatic hold is a span, which a clock that was set back must
-    /// not lengthen.
+    /// Whether it holds now. An operator names a time; an automatic hold is a span, which a clock that was set back
+    /// must not lengthen.
     pub(super) fn is_in_force(&self, now: Timestamp) -> bool {
         now < self.until && !(self.origin.is_automatic() && self.since > now + CLOCK_SET_BACK)
     }

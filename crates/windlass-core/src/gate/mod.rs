@@ -123,8 +123,8 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// What the outcome of an attempt says to its gates. A failure without an HTTP status speaks of the destination only
-    /// if the policy retries it.
+    /// What the outcome of an attempt says to its gates. A failure without an HTTP status speaks of the destination
+    /// only if the policy retries it.
     #[must_use]
     pub fn of(outcome: &Outcome, policy: &Policy) -> Self {
         match outcome {
@@ -303,7 +303,8 @@ impl Gate {
         self.breaker.recent(now)
     }
 
-    /// Whether nothing would be forgotten if the gate were. A breaker that has been ready to probe for long is forgotten.
+    /// Whether nothing would be forgotten if the gate were. A breaker that has been ready to probe for long is
+    /// forgotten.
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
         self.in_use == 0

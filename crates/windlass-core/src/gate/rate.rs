@@ -102,8 +102,8 @@ impl Bucket {
         self.ahead(now) == 0
     }
 
-    /// What is left of the lead. While a clock is behind, nothing is gained: two clocks that differ would otherwise each
-    /// gain the difference again and again. A clock that was set back starts anew, at the cost of one burst.
+    /// What is left of the lead. While a clock is behind, nothing is gained: two clocks that differ would otherwise
+    /// each gain the difference again and again. A clock that was set back starts anew, at the cost of one burst.
     fn ahead(&self, now: Timestamp) -> u64 {
         if self.is_set_back(now) {
             return 0;

@@ -53,7 +53,7 @@ impl Scene<'_> {
         Ok(self.store.put_setting(&key, Some(settings)).await?)
     }
 
-    /// Stores jobs whose keys take turns.
+    /// Stores jobs with each key in rotation.
     async fn fill(&self, queue: &str, jobs: usize, keys: usize) -> Result<()> {
         self.fill_with(queue, jobs, |nth| format!("key-{}", nth % keys)).await
     }

@@ -95,7 +95,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         PolicyAction::List { json: false } => Ok(list(screen)),
         PolicyAction::Preview { subject, error: Some(error), message, json, .. } => {
             let failure = Failure { message: message.clone().unwrap_or_default(), ..error.clone() };
-            Ok(error_input::told(&subject.read(screen)?, &failure, *json, screen))
+            Ok(error_input::explained(&subject.read(screen)?, &failure, *json, screen))
         }
         PolicyAction::Preview { subject, count, json, .. } => {
             let policy = subject.read(screen)?;

@@ -71,7 +71,8 @@ pub(crate) struct Args {
     /// Also show each policy behind this limit: at most N calls at once, or a rate such as 100/s; may be repeated.
     #[arg(long = "limit", value_name = "N|RATE", value_parser = flow::limit)]
     limits: Vec<flow::Limit>,
-    /// Also show each policy behind a circuit breaker: on, or window=1m,minimum=10,ratio=50%,openFor=30s,maxOpenFor=10m.
+    /// Also show each policy behind a circuit breaker: on, or
+    /// window=1m,minimum=10,ratio=50%,openFor=30s,maxOpenFor=10m.
     #[arg(long, value_name = "on|FIELDS", value_parser = flow::breaker)]
     breaker: Option<BreakerRule>,
     /// Also show each policy with a retry budget: retries are at most this share of first attempts.

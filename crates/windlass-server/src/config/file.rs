@@ -173,7 +173,8 @@ impl File<'_> {
         Ok(())
     }
 
-    /// Checks limits, breaker, budget and rules. Rules are kept without references to policies, as the store wants them.
+    /// Checks limits, breaker, budget and rules. Rules are kept without references to policies, as the store wants
+    /// them.
     fn check_flow(
         &self,
         under: &str,

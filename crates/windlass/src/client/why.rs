@@ -21,8 +21,8 @@ pub struct Explanation {
 }
 
 impl Jobs<'_> {
-    /// Why a job is where it is: what it waits for and until when, who runs it, or why it gave up. `None` if there is no
-    /// such job.
+    /// Why a job is where it is: what it waits for and until when, who runs it, or why it gave up. `None` if there is
+    /// no such job.
     ///
     /// ```
     /// use windlass::Windlass;

@@ -38,8 +38,8 @@ async fn a_store_whose_backends_were_killed_recovers() {
             format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'");
         assert!(w.count(&kill).await > 0);
         assert_eq!(w.count(STORED).await, round * 2 - 1);
-        // The news that its server process was killed may reach a connection only when it sends a job. Then nobody knows
-        // whether the job was stored, so the caller looks, and asks again. Each connection is lost once.
+        // The news that its server process was killed may reach a connection only when it sends a job. Then nobody
+        // knows whether the job was stored, so the caller looks, and asks again. Each connection is lost once.
         for _ in 0..CONNECTIONS {
             match put(&w).await {
                 Ok(_) => break,

@@ -26,7 +26,7 @@ pub(super) fn failure(text: &str) -> Result<Failure, String> {
 }
 
 /// What the first attempt's failure gets. The middle of each window stands for the jitter.
-pub(super) fn told(policy: &Policy, failure: &Failure, json: bool, screen: &Screen) -> String {
+pub(super) fn explained(policy: &Policy, failure: &Failure, json: bool, screen: &Screen) -> String {
     let job = Running {
         failures: 0,
         crashes: 0,

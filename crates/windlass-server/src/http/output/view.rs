@@ -66,8 +66,8 @@ pub(crate) struct JobView {
     /// What per-key limits, holds and breakers apply to; absent if the job has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     limit_key: Option<String>,
-    /// While waiting, and if it could not start now: `runAt`, `retry`, `concurrency`, `rate`, `hold`, `breaker`, `budget`,
-    /// `paused`, or `worker` (nobody works its queue).
+    /// While waiting, and if it could not start now: `runAt`, `retry`, `concurrency`, `rate`, `hold`, `breaker`,
+    /// `budget`, `paused`, or `worker` (nobody works its queue).
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting_for: Option<&'static str>,
     /// Until when it waits, if that is known.

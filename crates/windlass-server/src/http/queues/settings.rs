@@ -33,7 +33,8 @@ pub(crate) struct SettingsBody {
     /// how many starts per time (`"100/1m"`), for the queue and for each limit key.
     #[schema(value_type = Option<types::LimitsInput>)]
     limits: Option<Value>,
-    /// `"on"`, `"off"`, or `{window, minimum, ratio, openFor, maxOpenFor}`: stops starts of a key whose destination fails.
+    /// `"on"`, `"off"`, or `{window, minimum, ratio, openFor, maxOpenFor}`: stops starts of a key whose destination
+    /// fails.
     #[schema(value_type = Option<types::BreakerInput>)]
     breaker: Option<Value>,
     /// `"20%"` or `{share, minimum}`: retries are at most this share of first attempts.
@@ -63,7 +64,8 @@ pub(crate) struct SettingsView {
 
 /// Set a queue's policy, retention, limits and rules.
 ///
-/// Jobs that are already stored keep their policy; limits and rules apply to all of them. `?tenant=*` sets it for every tenant.
+/// Jobs that are already stored keep their policy; limits and rules apply to all of them. `?tenant=*` sets it for every
+/// tenant.
 #[utoipa::path(put, path = "/api/v1/queues/{name}", operation_id = "setQueue", tag = "queues",
     params(("name" = String, Path), ("tenant" = Option<String>, Query)), request_body = SettingsBody,
     responses((status = 200, body = SettingsView), (status = 422, body = ProblemBody)))]

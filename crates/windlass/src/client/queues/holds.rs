@@ -12,9 +12,9 @@ use windlass_core::job::{QueueName, Tenant};
 pub const MAX_GATES: u32 = 1000;
 
 impl Queues<'_> {
-    /// Holds a queue, or one limit key of it: nothing of it starts until then. What runs goes on. After the hold, starts are
-    /// slow at first. A handle for all tenants holds the queues of that name of every tenant. Returns how many gates are
-    /// held.
+    /// Holds a queue, or one limit key of it: nothing of it starts until then. What runs goes on. After the hold,
+    /// starts are slow at first. A handle for all tenants holds the queues of that name of every tenant. Returns how
+    /// many gates are held.
     ///
     /// ```
     /// use windlass::core::job::QueueName;

@@ -20,8 +20,8 @@ pub struct QueueSettings {
     pub policy: Option<Value>,
     /// How long finished jobs are kept.
     pub retention: RetentionLevel,
-    /// Limits, breaker, retry budget, holds and error rules: an object with those of [`FLOW_FIELDS`] that are set. A field
-    /// of a tenant's own setting replaces the same field of the setting for all tenants.
+    /// Limits, breaker, retry budget, holds and error rules: an object with those of [`FLOW_FIELDS`] that are set. A
+    /// field of a tenant's own setting replaces the same field of the setting for all tenants.
     pub flow: Map<String, Value>,
 }
 
@@ -73,11 +73,12 @@ impl Queues<'_> {
         Ok(Catalogue::load(&settings).check().map_err(unusable)?)
     }
 
-    /// Checks flow settings, and returns them as they are stored: rules name no policies, so that they keep their meaning.
+    /// Checks flow settings, and returns them as they are stored: rules name no policies, so that they keep their
+    /// meaning.
     ///
     /// # Errors
-    /// The field that is wrong (as a path, such as `limits/perKey/rate`) and what would be accepted, or a store that cannot
-    /// be read.
+    /// The field that is wrong (as a path, such as `limits/perKey/rate`) and what would be accepted, or a store that
+    /// cannot be read.
     pub async fn check_flow(&self, flow: &Map<String, Value>) -> Result<Map<String, Value>, PolicyFault> {
         if flow.is_empty() {
             return Ok(Map::new());
@@ -101,8 +102,8 @@ impl Queues<'_> {
         Ok(stored)
     }
 
-    /// Sets the limits, breaker, retry budget and error rules of a queue; its policy and retention stay. They hold over the
-    /// whole fleet within seconds.
+    /// Sets the limits, breaker, retry budget and error rules of a queue; its policy and retention stay. They hold over
+    /// the whole fleet within seconds.
     ///
     /// ```
     /// use windlass::Windlass;
@@ -112,10 +113,10 @@ impl Queues<'_> {
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let windlass = Windlass::open("memory:").await?;
     /// let mail = QueueName::new("mail")?;
-    /// let flow = Flow::from_value(&json!({"limits": {"concurrency": 10, "perKey": {"rate": "5/s"}}, "breaker": "on"}))?;
-    /// windlass.queues().set_flow(&mail, flow.as_ref()).await?;
-    /// assert_eq!(windlass.queues().settings(&mail).await?.flow["breaker"], "on");
-    /// windlass.queues().set_flow(&mail, None).await?;
+    /// let flow = Flow::from_value(&json!({"limits": {"concurrency": 10, "perKey": {"rate": "5/s"}}, "breaker":
+    /// "on"}))?; windlass.queues().set_flow(&mail, flow.as_ref()).await?;
+    /// assert_eq!(windlass.queues().settings(&mail).await?.flow["breaker"], "on"); windlass.queues().set_flow(&mail,
+    /// None).await?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```

@@ -1,4 +1,5 @@
-//! The end of an attempt as its gates see it: the slot comes back, the breaker learns, and an answer may ask for a hold.
+//! The end of an attempt as its gates see it: the slot comes back, the breaker learns, and an answer may ask for a
+//! hold.
 
 use super::{GateName, Gates, QueueFlow};
 use crate::store::Commit;

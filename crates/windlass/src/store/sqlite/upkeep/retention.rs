@@ -1,5 +1,5 @@
-//! What queues' settings say to a transaction: how long finished jobs are kept, and which gates there are. They are read
-//! again after a second, because other nodes may change them.
+//! What queues' settings say to a transaction: how long finished jobs are kept, and which gates there are. They are
+//! read again after a second, because other nodes may change them.
 
 use crate::clock::Clock;
 use crate::job::QueueId;
