@@ -1,8 +1,7 @@
 //! Holds: times until which nothing of a queue or key starts, set and ended by operators.
 
 use super::Queues;
-use crate::store::{GateName, GateStatus, Scope, SettingKey, StoreError};
-use std::collections::BTreeSet;
+use crate::store::{GateName, GateStatus, Scope, StoreError};
 use std::sync::Arc;
 use windlass_core::Timestamp;
 use windlass_core::gate::{Hold, HoldOrigin};
@@ -84,7 +83,9 @@ impl Queues<'_> {
     }
 
     /// The gates of every queue that has flow settings, and whatever else is held: at most [`MAX_GATES`] of each queue.
+    #[cfg(feature = "metrics")]
     pub(crate) async fn gates_of_all(&self) -> Result<Vec<GateStatus>, StoreError> {
+        use crate::store::SettingKey;
         let mut found = self.holds().await?;
         let limited = self.windlass.settings().all().await?.into_iter().filter_map(|(key, text)| match key {
             SettingKey::Queue { name, .. } if !super::status::flow_of(&text).is_empty() => QueueName::new(&name).ok(),
@@ -95,7 +96,7 @@ impl Queues<'_> {
             | SettingKey::Server { .. }
             | SettingKey::Alert { .. } => None,
         });
-        let names: BTreeSet<QueueName> = limited.collect();
+        let names: std::collections::BTreeSet<QueueName> = limited.collect();
         found.retain(|status| !names.contains(&status.name.queue));
         for name in names {
             found.extend(self.gates(&name, MAX_GATES).await?);
