@@ -5,8 +5,9 @@ use crate::client::queues::MAX_GATES;
 use crate::job::Job;
 use crate::store::gates::QueueFlow;
 use crate::store::{GateName, Queue, SettingKey, StoreError, WorkerReport};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use windlass_core::gate::{Gate, GateRule, Start, WaitingFor, destination};
+use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{JobId, Millis, State, Timestamp};
 
 /// A worker that has not reported for this long does not work.
@@ -51,7 +52,7 @@ impl Jobs<'_> {
         let store = self.windlass.store();
         let queues = store.queues().await?;
         let workers = store.workers(now - SEEN_WITHIN).await?;
-        found.extend(self.parked(&due, now).await?);
+        found.extend(self.refused(&due, now).await?);
         for job in due {
             let is_of = |queue: &&Queue| queue.tenant == job.tenant && queue.name == job.queue;
             if queues.iter().filter(is_of).any(|queue| queue.paused) {
@@ -63,47 +64,60 @@ impl Jobs<'_> {
         Ok(found)
     }
 
-    /// Jobs that a gate refuses: those parked behind one, and those that no worker has asked for since it was shut.
-    async fn parked(&self, due: &[&Job], now: Timestamp) -> Result<Vec<(JobId, Waiting)>, StoreError> {
+    /// Jobs that a gate refuses: those parked behind one, and those that no claim has looked at because it is shut.
+    async fn refused(&self, due: &[&Job], now: Timestamp) -> Result<Vec<(JobId, Waiting)>, StoreError> {
         let store = self.windlass.store();
         let ids: Vec<JobId> = due.iter().map(|job| job.id).collect();
         let parked = store.parked(&ids).await?;
-        let shut = store.gates(&self.scope, None, MAX_GATES).await?;
-        if parked.is_empty() && shut.is_empty() {
-            return Ok(Vec::new());
-        }
         let settings: HashMap<SettingKey, String> = store.settings().await?.into_iter().collect();
-        let mut parked: HashMap<JobId, (GateName, Gate)> =
-            parked.into_iter().map(|parked| (parked.job, (parked.gate, parked.state))).collect();
+        let flows = flows_of(&settings, due);
+        let mut known: HashMap<GateName, Gate> =
+            parked.iter().map(|parked| (parked.gate.clone(), parked.state.clone())).collect();
+        let limited: BTreeSet<&QueueName> =
+            flows.iter().filter(|(_, flow)| flow.is_gated()).map(|((_, queue), _)| *queue).collect();
+        let mut found = store.gates(&self.scope, None, MAX_GATES).await?;
+        for queue in limited {
+            found.extend(store.gates(&self.scope, Some(queue), MAX_GATES).await?);
+        }
+        known.extend(found.into_iter().map(|status| (status.name, status.gate)));
+        let behind: HashMap<JobId, GateName> = parked.into_iter().map(|parked| (parked.job, parked.gate)).collect();
         let waiting = due.iter().filter_map(|job| {
-            let shut = || shut.iter().find(|status| stops(&settings, &status.name, job));
-            let (gate, state) =
-                parked.remove(&job.id).or_else(|| shut().map(|status| (status.name.clone(), status.gate.clone())))?;
-            let rule = flow_of(&settings, &gate).rule(&gate);
+            let flow = flows.get(&(&job.tenant, &job.queue))?;
+            let names = behind.get(&job.id).cloned().into_iter().chain(gates_of(flow, job));
             let start = Start { is_retry: job.failures > 0, delivery: job.delivery, has_others: false };
-            let refusal = state.check(&rule, start, now).err()?;
-            let behind = Some((gate, rule, state));
-            Some((job.id, Waiting { waiting_for: refusal.waiting_for, until: refusal.until, behind }))
+            names.into_iter().find_map(|name| {
+                let (rule, gate) = (flow.rule(&name), known.get(&name)?);
+                let refusal = gate.check(&rule, start, now).err()?;
+                let behind = Some((name, rule, gate.clone()));
+                Some((job.id, Waiting { waiting_for: refusal.waiting_for, until: refusal.until, behind }))
+            })
         });
         Ok(waiting.collect())
     }
 }
 
-/// Whether a gate is one of a job's.
-fn stops(settings: &HashMap<SettingKey, String>, gate: &GateName, job: &Job) -> bool {
-    if gate.queue != job.queue || gate.tenant.as_ref().is_some_and(|tenant| *tenant != job.tenant) {
-        return false;
+/// The flow settings in force for the queues of these jobs.
+fn flows_of<'j>(
+    settings: &HashMap<SettingKey, String>,
+    jobs: &[&'j Job],
+) -> HashMap<(&'j Tenant, &'j QueueName), QueueFlow> {
+    let mut flows = HashMap::new();
+    for job in jobs {
+        let setting = |tenant| settings.get(&SettingKey::Queue { tenant, name: job.queue.to_string() });
+        let read = || {
+            let (own, shared) = (setting(Some(job.tenant.clone())), setting(None));
+            QueueFlow::read(own.map(String::as_str), shared.map(String::as_str)).unwrap_or_default()
+        };
+        flows.entry((&job.tenant, &job.queue)).or_insert_with(read);
     }
-    let called = job.http.as_deref().and_then(|call| destination(&call.url));
-    let own = flow_of(settings, gate).key_of(&job.tenant, job.limit_key.as_deref(), called.as_deref());
-    gate.key.as_deref().is_none_or(|key| key == own.as_deref().unwrap_or_default())
+    flows
 }
 
-/// The flow settings in force for a gate's queue.
-fn flow_of(settings: &HashMap<SettingKey, String>, gate: &GateName) -> QueueFlow {
-    let setting = |tenant| settings.get(&SettingKey::Queue { tenant, name: gate.queue.to_string() });
-    let own = gate.tenant.clone().and_then(|tenant| setting(Some(tenant)));
-    QueueFlow::read(own.map(String::as_str), setting(None).map(String::as_str)).unwrap_or_default()
+/// The gates that a job asks, in their order.
+fn gates_of(flow: &QueueFlow, job: &Job) -> Vec<GateName> {
+    let called = job.http.as_deref().and_then(|call| destination(&call.url));
+    let key = flow.key_of(&job.tenant, job.limit_key.as_deref(), called.as_deref());
+    flow.gates_of(&job.tenant, &job.queue, key.as_ref())
 }
 
 /// Whether a worker takes jobs of this queue. A worker of all queues reports `* (worker)` or `* (http)`.

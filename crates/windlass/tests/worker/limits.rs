@@ -5,7 +5,8 @@ use crate::world::{World, scenario};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use windlass::core::gate::{Hold, HoldOrigin};
+use tokio::sync::Semaphore;
+use windlass::core::gate::{Hold, HoldOrigin, WaitingFor};
 use windlass::core::job::{Kind, QueueName, Tenant};
 use windlass::core::policy::Partial;
 use windlass::low_level::job::NewJob;
@@ -108,5 +109,27 @@ scenario! {
         let job = w.job(jobs[0]).await;
         assert!(job.claimed_at.unwrap() >= until);
         assert!(w.clock.now().since(until) <= Millis::from_secs(2));
+    }
+
+    async fn a_job_behind_a_full_queue_says_what_it_waits_for(w: World) {
+        limit(&w, r#"{"limits":{"concurrency":1}}"#).await;
+        let jobs = put(&w, &["a", "b", "c"]).await;
+        let shut = Arc::new(Semaphore::new(0));
+        let blocked = |_: Call, attempt: Attempt| async move {
+            let _ = attempt.state::<Arc<Semaphore>>().acquire().await;
+            Ok::<(), Failure>(())
+        };
+        let worker = w.start(w.worker().handle(blocked).state(shut.clone()).queue("default", 20));
+        w.until("the first job's start", async || w.job(jobs[0]).await.state == State::Running).await;
+        let waiting = [w.job(jobs[1]).await, w.job(jobs[2]).await];
+        let found = w.windlass.jobs().waiting(&waiting).await.unwrap();
+        for id in &jobs[1..] {
+            assert_eq!(found[id].waiting_for, WaitingFor::Concurrency);
+        }
+        shut.close();
+        for id in jobs {
+            w.finished(id).await;
+        }
+        worker.stop().await;
     }
 }
