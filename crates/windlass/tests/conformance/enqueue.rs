@@ -53,6 +53,17 @@ async fn every_field_of_a_job_reads_back() {
 }
 
 #[tokio::test]
+async fn a_policy_may_be_long() {
+    let w = world().await;
+    let classes: Vec<String> = (0..100).map(|n| format!("C{:060x}", (n as u128 + 7) * 0x9e37_79b9_7f4a_7c15)).collect();
+    let policy = line(&format!("fixed:giveUpOn={}", classes.join("|")));
+    let id = w.put(NewJob { policy: policy.clone(), ..job() }).await;
+    assert_eq!(w.get(id).await.policy, policy);
+    let again = w.put(NewJob { policy: policy.clone(), ..job() }).await;
+    assert_eq!(w.get(again).await.policy, policy);
+}
+
+#[tokio::test]
 async fn ids_grow_in_the_order_of_a_batch() {
     let w = world().await;
     let stored = w.put_all((0..50).map(|_| job()).collect()).await;

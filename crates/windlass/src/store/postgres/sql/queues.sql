@@ -101,11 +101,19 @@ SELECT p.id, p.line FROM {schema}.policies p WHERE p.id = ANY ($1::bigint[])
 
 -- name: policy_find
 -- A policy's number.
-SELECT p.id FROM {schema}.policies p WHERE p.line = $1::text
+SELECT p.id
+FROM {schema}.policies p
+WHERE hashtextextended(p.line, 0) = hashtextextended($1::text, 0) AND p.line = $1::text
+ORDER BY p.id
+LIMIT 1
 
 -- name: policy_add
 -- Adds a policy, unless it exists.
-INSERT INTO {schema}.policies (line) VALUES ($1::text) ON CONFLICT (line) DO NOTHING
+INSERT INTO {schema}.policies (line)
+SELECT $1::text
+WHERE NOT EXISTS (
+    SELECT FROM {schema}.policies p
+    WHERE hashtextextended(p.line, 0) = hashtextextended($1::text, 0) AND p.line = $1::text)
 
 -- name: settings
 -- Every setting of every source.

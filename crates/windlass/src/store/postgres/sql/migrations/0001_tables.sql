@@ -17,8 +17,10 @@ CREATE TABLE {schema}.queues (
 
 CREATE TABLE {schema}.policies (
     id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    line text NOT NULL UNIQUE CHECK (line <> '')
+    line text NOT NULL CHECK (line <> '')
 );
+-- By hash, because a line may be longer than a row of an index. Two nodes that add one at the same time may add it twice.
+CREATE INDEX policies_line ON {schema}.policies (hashtextextended(line, 0));
 
 -- What is known of a job when it is stored: written once, and neither moved nor changed by claims, retries or the
 -- finish. (Replays change `start_by`; the first claim of a job from the SQL function fixes policy and webhook.) Rows of
