@@ -225,10 +225,9 @@ pub(super) fn busy(delivery: Delivery) -> Called {
     Called { outcome, note: Some("the target's call slots were busy".into()) }
 }
 
-/// The host that a job calls. Jobs without a usable URL fail at once, so they need no host.
+/// What a job calls: scheme, host and port. Jobs without a usable URL fail at once, so they need none.
 pub(super) fn destination(job: &Job) -> String {
-    let target = job.http.as_deref().and_then(|call| check::parse_url(&call.url).ok());
-    target.map_or_else(String::new, |target| target.host_key())
+    job.http.as_deref().and_then(|call| windlass_core::gate::destination(&call.url)).unwrap_or_default()
 }
 
 impl std::fmt::Debug for HttpExecutor {
