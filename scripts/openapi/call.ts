@@ -12,6 +12,7 @@ const stored = await client.POST("/api/v1/jobs", {
 });
 assert.equal(stored.response.status, 201);
 assert(stored.data);
+assert("state" in stored.data, "a job, not a schedule");
 assert.equal(stored.data.state, "queued");
 assert("retry" in stored.data, "without Prefer the answer is the whole job");
 assert.equal(stored.data.retry.maxRetries, 5);
@@ -26,8 +27,9 @@ const done = await client.POST("/api/v1/leases/complete", {
 assert.equal(done.data?.results[0]?.result, "ok");
 
 const shown = await client.GET("/api/v1/jobs/{id}", { params: { path: { id: job.id } } });
-assert.equal(shown.data?.state, "succeeded");
-assert.equal(shown.data?.result, "sent");
+assert(shown.data && "state" in shown.data, "a job, not a schedule");
+assert.equal(shown.data.state, "succeeded");
+assert.equal(shown.data.result, "sent");
 
 const missing = await client.GET("/api/v1/jobs/{id}", { params: { path: { id: 999_999 } } });
 assert.equal(missing.error?.status, 404);

@@ -167,7 +167,8 @@ async fn put(
 ///
 /// The rule of this name in a node's file, or the default rule, is judged again; without either the rule is gone.
 #[utoipa::path(delete, path = "/api/v1/alerts/rules/{name}", operation_id = "removeAlertRule", tag = "fleet",
-    params(("name" = String, Path, description = "The rule's name")), responses((status = 204), (status = 404, body = ProblemBody)))]
+    params(("name" = String, Path, description = "The rule's name")),
+    responses((status = 204), (status = 404, body = ProblemBody), (status = 422, body = ProblemBody)))]
 async fn remove(State(app): State<App>, caller: May<Admin>, path: Path<String>) -> Result<StatusCode, Problem> {
     caller.for_all_tenants()?;
     let name = checked(&path.0)?;
@@ -197,11 +198,16 @@ async fn test(State(app): State<App>, caller: May<Admin>) -> Result<(StatusCode,
 }
 
 fn checked(name: &str) -> Result<&str, Problem> {
-    let is_name = !name.trim().is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control);
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b" ._:-".contains(&b);
+    let begins = name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric());
+    let is_name = begins && name.len() <= MAX_NAME && name.bytes().all(is_plain);
     if is_name {
         Ok(name)
     } else {
-        Err(Problem::new(Kind::Invalid, format!("a rule's name has 1 to {MAX_NAME} bytes of plain text")))
+        Err(Problem::new(
+            Kind::Invalid,
+            format!("a rule's name matches [A-Za-z0-9][A-Za-z0-9 ._:-]{{0,{}}}", MAX_NAME - 1),
+        ))
     }
 }
 

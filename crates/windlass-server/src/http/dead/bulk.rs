@@ -190,10 +190,10 @@ enum Choice {
 impl Choice {
     /// `None` if the selection is wrong; the fault is then recorded.
     fn read(fields: &Fields<'_>, caller: &Caller) -> Result<Option<Self>, Problem> {
+        let is_all = fields.flag("all").unwrap_or_default();
         match (fields.has("ids"), fields.has("filter")) {
             (true, false) => Ok(Some(Self::Ids(read_ids(fields)))),
             (false, true) => {
-                let is_all = fields.flag("all").unwrap_or_default();
                 let Some(filter) = fields.object("filter") else { return Ok(None) };
                 if filter.names().next().is_none() && !is_all {
                     fields.fault("filter", "is empty, which means every dead letter; confirm it with \"all\": true");
