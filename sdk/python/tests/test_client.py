@@ -31,7 +31,7 @@ def test_enqueue_takes_every_option(client: Client, queue: str) -> None:
     )
     assert (job.state, job.kind, job.queue, job.priority) == ("queued", "email", queue, "high")
     assert job.payload == {"to": "ada@example.com", "text": "grüße 🎉"}
-    assert job.max_attempts == 6
+    assert job.max_attempts == 1, "an at-most-once job starts once, whatever its policy says"
     assert job.limit_key == "customer-7"
     assert job.delivery == "AT_MOST_ONCE"
     assert job.raw["timeoutMs"] == 1500

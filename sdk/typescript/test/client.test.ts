@@ -40,7 +40,7 @@ onBothStores("client", (world) => {
     );
     assert.deepEqual([job.state, job.kind, job.queue, job.priority], ["queued", "email", queue, "high"]);
     assert.deepEqual(job.payload, { to: "ada@example.com", text: "grüße 🎉" });
-    assert.deepEqual([job.maxAttempts, job.delivery, job.timeoutMs, job.existing], [6, "AT_MOST_ONCE", 1500, false]);
+    assert.deepEqual([job.maxAttempts, job.delivery, job.timeoutMs, job.existing], [1, "AT_MOST_ONCE", 1500, false]);
     assert.equal(job.limitKey, "customer-7");
     assert.equal(Date.parse(job.runAt) - Date.parse(job.createdAt), 3_600_000);
     assert.equal((await world.client.get(job.id)).id, job.id);

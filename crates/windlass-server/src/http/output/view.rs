@@ -187,7 +187,7 @@ impl From<&Job> for JobView {
             payload: raw(&job.payload),
             result: job.result.as_deref().map(raw),
             http: job.http.as_deref().map(CallView::from),
-            api: called.map(|call| call.url.clone()),
+            api: called.map(|call| mask_url(&call.url)),
             r#type: called.map(|_| job.delivery.as_str()),
             is_recurring: called.map(|_| false),
             webhook: job.webhook.as_deref().map(WebhookView::from),

@@ -14,6 +14,7 @@ use hyper::header::LOCATION;
 use serde::Serialize;
 use utoipa::ToSchema;
 use windlass::client::{Recurrence, Schedule};
+use windlass::http::mask_url;
 use windlass_core::JobId;
 
 /// A schedule, also with the names of another system.
@@ -38,7 +39,7 @@ impl ScheduleAsJob {
         let job = &schedule.spec.template;
         Self {
             schedule: view,
-            api: job.http.as_ref().map(|call| call.url.clone()),
+            api: job.http.as_ref().map(|call| mask_url(&call.url)),
             r#type: job.delivery.as_str(),
             is_recurring: schedule.spec.recurrence == Recurrence::Recurring,
             max_retry_count: job.max_attempts() - 1,
