@@ -51,7 +51,7 @@ fn a_stopped_server_drains_and_exits_with_success(place: &Place) {
         stream.write_all(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         eventually("the worker waits", || client.get("/api/v1/workers").body.contains("\"worker\":\"w\""));
         node.signal("-TERM");
-        assert_eq!(waiting.join().unwrap().is(200)["jobs"], serde_json::json!([]));
+        waiting.join().unwrap().is(503);
         drop(silent);
     });
     assert_eq!(node.ended().code(), Some(0));

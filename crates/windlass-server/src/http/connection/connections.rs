@@ -42,7 +42,7 @@ pub(crate) struct ConnectionSlots {
 #[derive(Debug, Default)]
 struct Places {
     taken: BTreeMap<u64, Arc<Occupant>>,
-    lobby: BTreeMap<u64, IpAddr>,
+    lobby: BTreeMap<u64, Arc<Occupant>>,
 }
 
 /// Why there is no slot.
@@ -157,11 +157,13 @@ impl ConnectionSlots {
         });
         let mut places = self.places();
         if self.admit(&mut places, id, &occupant).is_err() {
-            let of_address = places.lobby.values().filter(|other| **other == address).count();
-            if places.lobby.len() >= MAX_LOBBY || of_address >= MAX_LOBBY_OF_ADDRESS {
-                return None;
+            let of_address = places.lobby.values().filter(|other| other.address == address).count();
+            if of_address >= MAX_LOBBY_OF_ADDRESS {
+                places.make_room(Some(address))?;
+            } else if places.lobby.len() >= MAX_LOBBY {
+                places.make_room(None)?;
             }
-            places.lobby.insert(id, address);
+            places.lobby.insert(id, occupant.clone());
         }
         drop(places);
         Some(ConnectionSlot(Arc::new(Held { id, occupant, slots: self.clone() })))
@@ -223,6 +225,20 @@ impl ConnectionSlots {
     }
 }
 
+impl Places {
+    /// Closes the connection that has been in the lobby longest without asking for anything, of all or of one address.
+    /// `None` if all have asked.
+    fn make_room(&mut self, of: Option<IpAddr>) -> Option<()> {
+        let is_meant = |other: &Occupant| of.is_none_or(|address| other.address == address);
+        let has_asked = |other: &Occupant| other.has_asked.load(Ordering::Acquire);
+        let idle = self.lobby.iter().filter(|(_, other)| is_meant(other) && !has_asked(other));
+        let (id, longest) = idle.min_by_key(|(id, _)| **id).map(|(id, other)| (*id, other.clone()))?;
+        longest.evicted.cancel();
+        self.lobby.remove(&id);
+        Some(())
+    }
+}
+
 impl Occupant {
     /// How it could give up its slot now; `None` while a handler runs for it or it makes progress.
     fn standing(&self, now: u64) -> Option<Standing> {
@@ -251,6 +267,7 @@ impl ConnectionSlot {
 
     /// Waits for a slot, and frees one if possible. Returns whether it has one.
     pub(super) async fn wait_for_slot(&self) -> bool {
+        self.0.occupant.has_asked.store(true, Ordering::Release);
         let over = tokio::time::sleep(LONGEST_WAIT);
         tokio::pin!(over);
         loop {
