@@ -17,11 +17,24 @@ function expect(what, is, wanted) {
 }
 
 const working = worker.run({ signals: false });
-const jobs = Array.from({ length: 50 }, (_, n) => ({ kind: "add", queue, payload: { a: n, b: 1 }, retry: "fixed:base=10ms" }));
+const jobs = Array.from({ length: 50 }, (_, n) => ({
+  kind: "add",
+  queue,
+  payload: { a: n, b: 1 },
+  retry: "fixed:base=10ms",
+}));
 const items = await client.enqueueMany(jobs);
 const results = await Promise.all(items.map((item) => client.result(item.id, { timeout: "60s" })));
-expect("results", results, jobs.map((job) => job.payload.a + 1));
-expect("attempts", (await client.history(items[0].id)).map((attempt) => attempt.status), ["FAILED", "SUCCESS"]);
+expect(
+  "results",
+  results,
+  jobs.map((job) => job.payload.a + 1),
+);
+expect(
+  "attempts",
+  (await client.history(items[0].id)).map((attempt) => attempt.status),
+  ["FAILED", "SUCCESS"],
+);
 const refused = await client.enqueue("refuse", {}, { queue });
 try {
   await client.result(refused.id, { timeout: "60s" });
@@ -32,4 +45,4 @@ try {
 }
 await worker.stop();
 await working;
-console.log(`${process.argv[2]}: 50 jobs retried and succeeded, one refused, the worker drained`);
+process.stdout.write(`${process.argv[2]}: 50 jobs retried and succeeded, one refused, the worker drained\n`);
