@@ -28,12 +28,12 @@ CLASSES = {"rust": "unknown"}
 
 def call(method: str, path: str) -> Any:
     request = urllib.request.Request(SERVER + path, method=method)
-    with urllib.request.urlopen(request, timeout=30) as response:
+    with urllib.request.urlopen(request, timeout=120) as response:
         text = response.read()
     return json.loads(text) if text else None
 
 
-def wait_for(what: str, check: Callable[[], Any], seconds: float = 60) -> Any:
+def wait_for(what: str, check: Callable[[], Any], seconds: float = 180) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = check()
@@ -47,7 +47,7 @@ def run(name: str) -> None:
     command, queue, wid = COMMANDS[name], f"q-{name}", f"{name}-worker-1"
     out = Path(os.environ["WORK"]) / f"{name}.out"
     out.write_text("")
-    subprocess.run([*command, "produce", queue, name], check=True, timeout=60)
+    subprocess.run([*command, "produce", queue, name], check=True, timeout=180)
     began = time.monotonic()
     worker = subprocess.Popen([*command, "work", queue, str(out), wid])
     try:
@@ -68,7 +68,7 @@ def run(name: str) -> None:
         assert wid in listed, listed
         call("POST", f"/api/v1/faktory/workers/{wid}/quiet")
         call("POST", f"/api/v1/faktory/workers/{wid}/terminate")
-        worker.wait(timeout=60)
+        worker.wait(timeout=180)
     finally:
         worker.kill()
     print(f"{name}: produced, ran, failed, retried, scheduled and stopped in {time.monotonic() - began:.1f} s")

@@ -2,6 +2,7 @@
 
 import os
 
+import httpx
 from windlass_client import Client
 from windlass_client.api.jobs import enqueue_job, get_job
 from windlass_client.api.remote_workers import complete_leases, take_leases
@@ -20,7 +21,8 @@ from windlass_client.models.leased_jobs import LeasedJobs
 
 PAYLOAD: list[object] = ["any", {"json": True}, 1.5]
 
-with Client(base_url=os.environ["WINDLASS_SERVER"]) as client:
+# A busy machine may take longer than the five seconds that are the default.
+with Client(base_url=os.environ["WINDLASS_SERVER"], timeout=httpx.Timeout(120)) as client:
     retry = PolicyFields(policy="stepped", max_retries=5)
     stored = enqueue_job.sync(client=client, body=NewJob(kind="email", queue="generated-python", payload=PAYLOAD, retry=retry))
     assert isinstance(stored, Job), stored

@@ -101,6 +101,15 @@ impl Next {
         }
     }
 
+    /// Whether the job ends with it.
+    #[must_use]
+    pub const fn is_finished(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Failed(_) | Self::Cancelled => true,
+            Self::Wait { .. } => false,
+        }
+    }
+
     /// The delay that decorrelated jitter grows from next time. A retry sets it; a snooze or release leaves it as it
     /// was.
     #[must_use]

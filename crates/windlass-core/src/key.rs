@@ -1,6 +1,7 @@
 //! Idempotency keys: the answer to a second enqueue with the same key. Pure.
 
 use crate::job::{JobId, Kind};
+use crate::sealed::Sealed;
 use crate::time::Timestamp;
 use serde_json::Value;
 
@@ -72,6 +73,9 @@ pub fn judge(job: JobId, first: Option<Request<'_>>, request: Request<'_>) -> Ke
 fn is_same_json(a: &str, b: &str) -> bool {
     if a == b {
         return true;
+    }
+    if let (Some(a), Some(b)) = (Sealed::parse(a), Sealed::parse(b)) {
+        return a.is_same(b);
     }
     match (serde_json::from_str::<Value>(a), serde_json::from_str::<Value>(b)) {
         (Ok(a), Ok(b)) => a == b,

@@ -91,6 +91,12 @@ impl Picker {
         most
     }
 
+    /// Whether the next job taken from the queue can start at once.
+    #[must_use]
+    pub const fn has_slot(&self) -> bool {
+        self.taken < self.slots
+    }
+
     /// Whether the queue gave all the jobs that were requested.
     #[must_use]
     pub const fn is_filled(&self) -> bool {

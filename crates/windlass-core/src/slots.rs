@@ -77,6 +77,15 @@ pub enum SlotVerdict {
 }
 
 impl SlotLimits {
+    /// The limits of a tenant with this quota of calls. A quota narrows the tenant's part; it never widens it.
+    #[must_use]
+    pub const fn within(self, quota: Option<u32>) -> Self {
+        match quota {
+            Some(most) if most < self.tenant => Self { tenant: most, ..self },
+            Some(_) | None => self,
+        }
+    }
+
     /// Whether one more call may start, with these under way.
     #[must_use]
     pub const fn judge(self, in_use: InUse) -> SlotVerdict {

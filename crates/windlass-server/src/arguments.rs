@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 /// Holds the arguments between the two starts. Names that begin with `WINDLASS_` are settings.
 const VARIABLE: &str = "HIDDEN_WINDLASS_ARGUMENTS";
 /// Flags whose values are secrets.
-const SECRET_FLAGS: &[&str] = &["--token", "--secret", "--faktory-password"];
+const SECRET_FLAGS: &[&str] = &["--token", "--secret", "--old-secret", "--faktory-password"];
 const MASK: &str = "***";
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,6 +81,8 @@ mod tests {
         check(&["serve", "--store", "postgres://me:pw@db/jobs"], &["serve", "--store", "postgres://me:***@db/jobs"]);
         check(&["serve", "--store=postgres://me:pw@db/jobs"], &["serve", "--store=postgres://me:***@db/jobs"]);
         check(&["--store", "postgres://db/jobs?password=pw"], &["--store", "postgres://db/jobs?password=***"]);
+        let several = "postgres://me:***@h1:1,h2:2/jobs?sslmode=require";
+        check(&["--store", &several.replace("***", "pw")], &["--store", several]);
         check(&["jobs", "--token", "wl_a_b", "list"], &["jobs", "--token", "***", "list"]);
         check(&["jobs", "--token=wl_a_b"], &["jobs", "--token=***"]);
         let plain = ["enqueue", "a", "--payload", r#"{"to":"me@example.org","n":1}"#, "--store", "sqlite:a.db"];

@@ -1,11 +1,18 @@
 //! A node runs the API, HTTP jobs, schedules and upkeep on one store, or the same without the API. Any number of nodes
 //! can share a store; none of them is special.
 
-use crate::config::{Config, Source, write_to_store};
+mod waiting;
+
+pub(crate) use waiting::Wait;
+
+use crate::announce::{announce, warn_of_notices};
+use crate::config::{Config, write_to_store};
 use crate::faktory::Faktory;
 use crate::http::connection::listen::Limits;
 use crate::http::{self, Access, App, Place};
 use crate::logs;
+use crate::notify;
+use crate::telemetry::{self, Exporter};
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
@@ -28,6 +35,8 @@ pub(crate) enum Api {
 
 /// The exit code of a process that received a second stop signal.
 const STOPPED_AT_ONCE: i32 = 130;
+/// How long what is left of the traces may be sent, after everything else has ended.
+const LAST_EXPORT: Millis = Millis::from_secs(5);
 /// How often a node reports that it is alive.
 const ALIVE_EVERY: Millis = Millis::from_secs(10);
 
@@ -35,11 +44,18 @@ const ALIVE_EVERY: Millis = Millis::from_secs(10);
 ///
 /// # Errors
 /// The store cannot be used, the address is taken, or the listener would be open to everyone.
-pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &Config, api: Api, wait: Wait) -> anyhow::Result<()> {
     logs::start(config)?;
-    let windlass = open(config).await?;
+    let stop = stop_on_signal()?;
+    let (windlass, bound) = tokio::select! {
+        opened = waiting::open_store(config, api, wait) => opened?,
+        () = stop.cancelled() => {
+            tracing::info!("stopped");
+            return Ok(());
+        }
+    };
     let listener = match api {
-        Api::On => Some(listen(config, &windlass).await?),
+        Api::On => Some(listen(config, &windlass, bound).await?),
         Api::Off => None,
     };
     let faktory = match api {
@@ -48,9 +64,9 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
     };
     let node = node_name(config, listener.as_ref().map(|(_, address)| *address));
     write_to_store(config, &windlass, &node).await.context("the settings could not be written to the store")?;
+    let exporter = telemetry::start(config, &windlass).await?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
     executor.guard(&windlass);
-    let stop = stop_on_signal()?;
     warn_of_notices(config, &executor);
     announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
 
@@ -58,16 +74,34 @@ pub(crate) async fn run(config: &Config, api: Api) -> anyhow::Result<()> {
     if let Some(faktory) = &faktory {
         tracing::info!("Faktory clients may connect to {}", faktory.address()?);
     }
+    notify::ready();
     let served = answer(config, &windlass, listener, faktory, stop.clone());
     let alive = stay_alive(&windlass, &node, stop.clone());
-    let (worked, (), ()) = tokio::join!(worker, served, alive);
+    let ended = CancellationToken::new();
+    let node = async {
+        let (worked, (), ()) = tokio::join!(worker, served, alive);
+        ended.cancel();
+        worked
+    };
+    let last = LAST_EXPORT.min(config.duration("grace"));
+    let (worked, ()) = tokio::join!(node, export(exporter, ended.clone(), last));
     tracing::info!("stopped");
     worked
 }
 
+/// Sends traces, if there are any to send, until everything else has ended and what is left is sent.
+async fn export(exporter: Option<Exporter>, ended: CancellationToken, last: Millis) {
+    if let Some(exporter) = exporter {
+        exporter.run(ended, last).await;
+    }
+}
+
 /// The name under which a node's settings are kept: the same after a restart, another for every node.
 fn node_name(config: &Config, address: Option<SocketAddr>) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_else(|_| "host".into());
+    // Services that may not see `/proc/sys` may see the other.
+    let read =
+        ["/proc/sys/kernel/hostname", "/etc/hostname"].iter().find_map(|path| std::fs::read_to_string(path).ok());
+    let host = read.unwrap_or_else(|| "host".into());
     let host = host.trim();
     match (config.text("worker"), address) {
         ("", Some(address)) => format!("{host} {address}"),
@@ -114,6 +148,7 @@ async fn open_with(config: &Config, migrations: Migrations) -> anyhow::Result<Wi
     let options = Options {
         schema: config.text("schema").to_owned(),
         connections: config.whole("connections") as usize,
+        key_ring: crate::config::key_ring(config.text("keyRing"), config.text("keyRingFile"))?,
         migrations,
         ..Options::default()
     };
@@ -166,8 +201,11 @@ async fn answer(
         app.remote().stop();
     };
     let grace = config.duration("grace").to_std();
-    let limits =
-        Limits { connections: config.whole("maxConnections") as usize, of_address: config.percent("addressShare") };
+    let limits = Limits {
+        connections: config.whole("maxConnections") as usize,
+        of_address: config.percent("addressShare"),
+        of_token: config.percent("tokenShare"),
+    };
     let router = http::router(app.clone());
     let serve =
         http::connection::listen::serve(listener, router, windlass.clock().clone(), limits, stop.clone(), grace);
@@ -182,7 +220,11 @@ async fn answer(
 }
 
 /// Binds the address, unless that would give access to everyone.
-async fn listen(config: &Config, windlass: &Windlass) -> anyhow::Result<(TcpListener, SocketAddr)> {
+async fn listen(
+    config: &Config,
+    windlass: &Windlass,
+    bound: Option<TcpListener>,
+) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let address: SocketAddr = config.text("listen").parse().context("listen")?;
     if !address.ip().is_loopback() && windlass.tokens().list().await?.is_empty() {
         bail!(
@@ -190,7 +232,8 @@ async fn listen(config: &Config, windlass: &Windlass) -> anyhow::Result<(TcpList
              Create one first (windlass token create NAME --scope admin --store …), or listen on 127.0.0.1"
         );
     }
-    let listener = http::connection::listen::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+    let bind = || http::connection::listen::bind(address).with_context(|| format!("cannot listen on {address}"));
+    let listener = bound.map_or_else(bind, Ok)?;
     let address = listener.local_addr()?;
     Ok((listener, address))
 }
@@ -216,56 +259,6 @@ fn http_options(config: &Config) -> anyhow::Result<HttpOptions> {
     Ok(HttpOptions { egress, deny: networks("egress.deny")?, calls_per_host, shares, ..HttpOptions::default() })
 }
 
-/// Logs what the node does and where.
-async fn announce(config: &Config, address: Option<SocketAddr>, windlass: &Windlass) {
-    let store = crate::config::without_password(config.text("store"));
-    let version = env!("CARGO_PKG_VERSION");
-    let concurrency = config.whole("concurrency");
-    match address {
-        Some(address) => tracing::info!(
-            version,
-            store,
-            concurrency,
-            "windlass serves http://{address} (dashboard at /, reference at /docs) and runs HTTP jobs, schedules and upkeep on {store}"
-        ),
-        None => tracing::info!(
-            version,
-            store,
-            concurrency,
-            "windlass works without an API: it runs HTTP jobs, schedules and upkeep on {store}"
-        ),
-    }
-    let has_no_token = windlass.tokens().list().await.is_ok_and(|tokens| tokens.is_empty());
-    if address.is_some() && has_no_token {
-        tracing::info!("there is no token: anyone on this machine may call the API; it listens only on loopback");
-    }
-    if config.flag("egress.allowPrivateTargets") {
-        let from = config.source("egress.allowPrivateTargets");
-        let from = if *from == Source::Default { String::new() } else { format!(" ({from})") };
-        tracing::warn!("calls may reach loopback and private networks{from}");
-    }
-    if let Ok(health) = windlass.health().await {
-        for warning in health.warnings {
-            tracing::warn!("{}: {warning}", health.engine);
-        }
-    }
-}
-
-/// Warns at start about settings that would keep alert notices from arriving or from being trusted.
-fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
-    let operators = config.alerts().operators;
-    if operators.iter().any(|operator| operator.secret.is_none()) {
-        tracing::warn!("alert notices to alerts.urls are not signed; set alerts.secret to sign them");
-    }
-    for operator in operators {
-        if let Err(error) = executor.check_target(&operator.url) {
-            let url = crate::config::without_password(&operator.url);
-            let hint = "see egress.allow and --allow-private-targets";
-            tracing::warn!("alerts.urls: {url} cannot be reached: {}; {hint}", error.message);
-        }
-    }
-}
-
 /// A token that the first signal cancels. The second signal ends the process at once.
 fn stop_on_signal() -> anyhow::Result<CancellationToken> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -278,6 +271,7 @@ fn stop_on_signal() -> anyhow::Result<CancellationToken> {
         tracing::info!(
             "stopping: no new work starts; running jobs and requests may finish (a second signal stops at once)"
         );
+        notify::stopping();
         signalled.cancel();
         next().await;
         std::process::exit(STOPPED_AT_ONCE);

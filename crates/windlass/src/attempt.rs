@@ -150,10 +150,24 @@ impl Attempt {
         self.0.job.stable_key(self.installation())
     }
 
+    #[cfg(feature = "http")]
+    pub(crate) fn lease(&self) -> LeaseId {
+        self.0.lease()
+    }
+
     /// The id of the installation that the job belongs to.
     #[must_use]
     pub(crate) fn installation(&self) -> &str {
         &self.0.shared.installation
+    }
+
+    /// The W3C `traceparent` to pass on: of this attempt, if attempts are traced, or of the request that enqueued the
+    /// job. For calls that the handler makes, and for jobs that it enqueues.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<String> {
+        let tracer = self.windlass().tracer();
+        let own = tracer.map(|tracer| tracer.traceparent_of(&self.0.job));
+        own.or_else(|| self.0.job.traceparent.as_deref().map(str::to_owned))
     }
 
     /// When the attempt times out, if it has a timeout.

@@ -1,12 +1,14 @@
 //! Events: what happened to jobs, for logs, metrics and subscribers. Each transition gets one log line where it is
 //! committed, never with a payload.
 
-use crate::job::Job;
+use crate::job::{Job, LeaseId};
 use crate::store::Transitioned;
+use crate::telemetry::Telemetry;
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::broadcast;
 use windlass_core::failure::BAD_PAYLOAD;
+use windlass_core::gate::WaitingFor;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::{Executor, JobId, Millis, Next, Reason, State, Status, Timestamp, Transition};
 
@@ -35,6 +37,8 @@ pub struct Event {
     pub max_attempts: u32,
     /// The schedule it is a run of.
     pub schedule: Option<JobId>,
+    /// When the job was due before the event.
+    pub due_at: Timestamp,
     /// What happened.
     pub event_kind: EventKind,
 }
@@ -77,6 +81,16 @@ pub enum EventKind {
     },
     /// It was cancelled.
     Cancelled,
+    /// It was due, but a limit, hold, circuit breaker or retry budget did not let it start yet. Reported by the process
+    /// whose claim found this, and only while someone subscribes.
+    Parked {
+        /// What it waits for.
+        waiting_for: WaitingFor,
+        /// Until when, if that is known.
+        until: Option<Timestamp>,
+        /// Whether it waits for a retry.
+        is_retry: bool,
+    },
     /// Waits without a failure: snoozed by its handler, or released by a stopping worker.
     Postponed {
         /// When the next attempt is due.
@@ -95,6 +109,7 @@ impl EventKind {
             Self::Retried { .. } => "retried",
             Self::GaveUp { .. } => "gave_up",
             Self::Cancelled => "cancelled",
+            Self::Parked { .. } => "parked",
             Self::Postponed { .. } => "postponed",
         }
     }
@@ -103,19 +118,38 @@ impl EventKind {
     #[must_use]
     pub const fn state(&self) -> State {
         match self {
-            Self::Queued | Self::Postponed { .. } => State::Queued,
+            Self::Queued | Self::Postponed { .. } | Self::Parked { is_retry: false, .. } => State::Queued,
             Self::Started { .. } => State::Running,
             Self::Succeeded { .. } => State::Succeeded,
-            Self::Retried { .. } => State::Retrying,
+            Self::Retried { .. } | Self::Parked { is_retry: true, .. } => State::Retrying,
             Self::GaveUp { .. } => State::Failed,
             Self::Cancelled => State::Cancelled,
         }
     }
 }
 
+impl Event {
+    /// What the job waits for after the event, and until when, if that is known. `None` if it does not wait, or may
+    /// start at once.
+    #[must_use]
+    pub fn waiting(&self) -> Option<(WaitingFor, Option<Timestamp>)> {
+        let until = |due_at: Timestamp| (due_at > self.at).then_some((WaitingFor::RunAt, Some(due_at)));
+        match &self.event_kind {
+            EventKind::Queued => until(self.due_at),
+            EventKind::Postponed { next_run_at } => until(*next_run_at),
+            EventKind::Retried { next_run_at, .. } => Some((WaitingFor::Retry, Some(*next_run_at))),
+            EventKind::Parked { waiting_for, until, .. } => Some((*waiting_for, *until)),
+            EventKind::Started { .. }
+            | EventKind::Succeeded { .. }
+            | EventKind::GaveUp { .. }
+            | EventKind::Cancelled => None,
+        }
+    }
+}
+
 /// Called for every attempt that starts and every change that ends or postpones one, in the task that committed it.
-/// Unlike a slow subscriber, an observer misses no event. [`EventKind::Queued`] is left out, because tallies count it.
-/// Must be quick and must not block.
+/// Unlike a slow subscriber, an observer misses no event. [`EventKind::Queued`] is left out, because tallies count it,
+/// and so is [`EventKind::Parked`]. Must be quick and must not block.
 pub trait Observe: Send + Sync {
     /// Called for each event, where it is committed.
     fn observe(&self, event: &Event);
@@ -171,7 +205,7 @@ impl Events {
             return;
         }
         let event = make();
-        if !matches!(event.event_kind, EventKind::Queued) {
+        if !matches!(event.event_kind, EventKind::Queued | EventKind::Parked { .. }) {
             observers.iter().for_each(|observer| observer.observe(&event));
         }
         // The last subscriber may just have gone, so a failed send is ignored.
@@ -203,12 +237,15 @@ pub(crate) struct Ended<'a> {
     pub finished_at: Timestamp,
     /// The next firing of the schedule this is a run of, if it gave up.
     pub next_firing: Option<Timestamp>,
+    /// The lease of the attempt; none if nothing was started.
+    pub lease: Option<LeaseId>,
 }
 
 /// Reports to logs and subscribers.
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     pub events: Events,
+    pub telemetry: Telemetry,
     pub worker: Arc<str>,
     pub attempts: AttemptLog,
 }
@@ -226,6 +263,9 @@ impl Reporter {
 
     pub(crate) fn ended(&self, ended: &Ended<'_>) {
         self.log(ended);
+        if let (Some(tracer), Some(lease)) = (self.telemetry.tracer(), ended.lease) {
+            tracer.attempt_ended(ended, lease, &self.worker);
+        }
         self.events.emit(|| event(ended.job, ended.finished_at, what(ended)));
     }
 
@@ -234,7 +274,17 @@ impl Reporter {
         let job = &transitioned.job;
         let started_at = job.claimed_at.unwrap_or(now);
         let (transition, error_class) = (transitioned.transition, transitioned.error_class.as_deref());
-        self.ended(&Ended { job, transition, error_class, error: None, started_at, finished_at: now, next_firing });
+        let lease = transitioned.lease;
+        self.ended(&Ended {
+            job,
+            transition,
+            error_class,
+            error: None,
+            started_at,
+            finished_at: now,
+            next_firing,
+            lease,
+        });
     }
 
     fn log(&self, ended: &Ended<'_>) {
@@ -256,7 +306,8 @@ impl Reporter {
                     attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
                     error_class = ended.error_class, error, verdict = %reason,
                     parent_id = parent(job), schedule_id = schedule(job),
-                    "job {id} failed after {} retries ({reason}), archived{firing}", job.failures);
+                    "job {id} failed after {} {} ({reason}), archived{firing}", job.failures,
+                    if job.failures == 1 { "retry" } else { "retries" });
             }
             Next::Cancelled => tracing::info!(tenant_id = %job.tenant, job_id = id.0, queue = %job.queue,
                 kind = %job.kind, attempt = job.attempt, max_attempts = max, worker = &*self.worker, elapsed_ms,
@@ -287,20 +338,25 @@ fn schedule(job: &Job) -> Option<i64> {
     job.schedule.map(|id| id.0)
 }
 
-/// Longest failure message in a log line. The ledger has the full text.
-const LOGGED_ERROR: usize = 300;
+/// Longest failure message in a log line or span. The ledger has the full text.
+pub(crate) const LOGGED_ERROR: usize = 300;
 
-/// The part of a failure message that may be logged. A receiver's response is left out, because it may echo our
-/// request. So is the message about an unreadable payload. Payloads and secrets stay out of logs.
-fn loggable<'a>(job: &Job, class: Option<&str>, error: &'a str) -> Option<Cow<'a, str>> {
+/// The part of a failure message that may be logged or traced. A receiver's response is left out, because it may echo
+/// our request. So is the message about an unreadable payload. Payloads and secrets stay out of logs and traces.
+pub(crate) fn loggable<'a>(job: &Job, class: Option<&str>, error: &'a str) -> Option<Cow<'a, str>> {
     let reported = match (job.executor, class) {
         (_, Some(BAD_PAYLOAD)) => return None,
         (Executor::Http, _) if error.starts_with("HTTP ") => error.split_once(':').map_or(error, |(status, _)| status),
         (Executor::Http | Executor::Worker, _) => error,
     };
-    match reported.char_indices().nth(LOGGED_ERROR) {
-        None => Some(reported.into()),
-        Some((end, _)) => Some(format!("{}…", &reported[..end]).into()),
+    Some(cut(reported, LOGGED_ERROR))
+}
+
+/// The text, cut to this many characters.
+pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
     }
 }
 
@@ -315,6 +371,7 @@ pub(crate) fn event(job: &Job, at: Timestamp, what: EventKind) -> Event {
         retry: job.failures,
         max_attempts: job.max_attempts(),
         schedule: job.schedule,
+        due_at: job.due_at,
         event_kind: what,
     }
 }

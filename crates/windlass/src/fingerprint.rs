@@ -6,6 +6,7 @@ mod frames;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use windlass_core::job::{Kind, QueueName};
+use windlass_core::sealed::{Sealed, is_sealed};
 
 /// Longest normalised message.
 const MESSAGE_LIMIT: usize = 200;
@@ -13,6 +14,9 @@ const MESSAGE_LIMIT: usize = 200;
 /// A message without its variable parts: quoted texts, numbers and long hexadecimal words become `…`.
 #[must_use]
 pub fn normalise(message: &str) -> String {
+    if is_sealed(message) {
+        return message.to_owned();
+    }
     let mut out = String::new();
     let mut rest = message.lines().next().unwrap_or_default().trim();
     while let Some(first) = rest.chars().next() {
@@ -50,7 +54,9 @@ pub struct Left<'a> {
 /// trace, or else its normalised message.
 #[must_use]
 pub fn fingerprint(left: Left<'_>, kind: &Kind, queue: &QueueName) -> String {
-    let place = left.trace.and_then(frames::own_frames).unwrap_or_else(|| normalise(left.message));
+    // The mark of a sealed message was made from the same place.
+    let sealed = Sealed::parse(left.message).map(|sealed| sealed.mark.to_owned());
+    let place = sealed.unwrap_or_else(|| place_of(left.message, left.trace));
     let mut hash = Sha256::new();
     for part in [left.class, &place, kind.as_str(), queue.as_str()] {
         hash.update((part.len() as u64).to_be_bytes());
@@ -61,6 +67,11 @@ pub fn fingerprint(left: Left<'_>, kind: &Kind, queue: &QueueName) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// Where a failure happened: the application's own frames of its trace, or else its normalised message.
+pub(crate) fn place_of(message: &str, trace: Option<&str>) -> String {
+    trace.and_then(frames::own_frames).unwrap_or_else(|| normalise(message))
 }
 
 fn quoted(rest: &str, first: char) -> Option<usize> {

@@ -44,7 +44,7 @@
 //!   your own: [`Enqueue::enqueue_in`].
 //! - Run them: [`Worker`]; around every handler: [`Worker::wrap`]; what a handler may return: [`HandlerError`].
 //! - Test code that uses jobs, in virtual time: the module `testing` (feature `testing`).
-//! - Count: `Metrics` (feature `metrics`), [`Windlass::events`].
+//! - Count: `Metrics` (feature `metrics`), [`Windlass::events`]. Trace: [`telemetry`].
 //!
 //! # Features
 //! | Feature | Default | Gives |
@@ -56,6 +56,7 @@
 //! | `http` | | jobs that call URLs, and webhooks |
 //! | `anyhow` | | failures inside `anyhow::Error` keep their class and advice |
 //! | `metrics` | | metrics for Prometheus |
+//! | `sealing` | | values at rest sealed with a key ring |
 //! | `testing` | | the test kit |
 
 #![deny(missing_docs)]
@@ -77,8 +78,11 @@ mod metrics;
 pub mod protocol;
 mod random;
 pub mod remote;
+#[cfg(feature = "sealing")]
+mod sealing;
 mod store;
 mod tally;
+pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod transaction;
@@ -115,6 +119,8 @@ pub use random::Random;
 /// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
+#[cfg(feature = "sealing")]
+pub use sealing::{KeyRing, KeyRingError};
 pub use store::{Migrations, Options, StoreError};
 /// The driver whose transactions jobs can be stored and completed in; callers need this version of it.
 #[cfg(feature = "postgres")]

@@ -11,6 +11,13 @@ pub fn store(windlass: &Windlass) -> Arc<dyn Store> {
     windlass.store().clone()
 }
 
+/// A store whose values are sealed with these keys.
+#[cfg(feature = "sealing")]
+#[must_use]
+pub fn sealed(store: Arc<dyn Store>, ring: crate::KeyRing, random: crate::Random) -> Arc<dyn Store> {
+    crate::sealing::SealedStore::new(store, ring, random)
+}
+
 macro_rules! inside {
     ($($(#[$attribute:meta])* $name:ident = $path:path),+ $(,)?) => {
         $(

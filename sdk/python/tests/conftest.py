@@ -15,7 +15,7 @@ from windlass import Client, WindlassError
 
 BINARY = os.environ.get("WINDLASS_BIN", "windlass")
 POSTGRES = os.environ.get("WINDLASS_TEST_POSTGRES")
-DEADLINE = 30.0
+DEADLINE = 120.0
 # The server refuses settings it does not know, such as the tests' own. On PostgreSQL it keeps to a schema of its own.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("WINDLASS_")}
 ENVIRONMENT["WINDLASS_SCHEMA"] = "windlass_sdk_python"

@@ -6,16 +6,27 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import Server
+from conftest import DEADLINE, Server
 
 import windlass
 from windlass import AsyncClient, Client, NewJob
 from windlass.aio import AsyncPolicies, AsyncSchedules
+from windlass.aio_operations import AsyncDeadLetters, AsyncHolds, AsyncKinds, AsyncQueues
 from windlass.client import Policies, Schedules
+from windlass.operations import DeadLetters, Holds, Kinds, Queues
 
 
 @pytest.mark.parametrize(
-    ("sync", "other"), [(Client, AsyncClient), (Schedules, AsyncSchedules), (Policies, AsyncPolicies)]
+    ("sync", "other"),
+    [
+        (Client, AsyncClient),
+        (Schedules, AsyncSchedules),
+        (Policies, AsyncPolicies),
+        (Queues, AsyncQueues),
+        (Holds, AsyncHolds),
+        (Kinds, AsyncKinds),
+        (DeadLetters, AsyncDeadLetters),
+    ],
 )
 def test_both_clients_have_the_same_methods(sync: type, other: type) -> None:
     def methods(of: type) -> dict[str, Callable[..., Any]]:
@@ -36,7 +47,7 @@ def test_jobs_schedules_and_policies(server: Server, queue: str) -> None:
             await client.enqueue_many([NewJob(kind="b", queue=queue, delay=60) for _ in range(10)])
             assert len([job async for job in client.iterate(queue=queue, limit=7)]) == 50
             assert (await client.cancel(jobs[0].id)).state == "cancelled"
-            assert (await client.wait(jobs[0].id, timeout=5)).state == "cancelled"
+            assert (await client.wait(jobs[0].id, timeout=DEADLINE)).state == "cancelled"
             assert (await client.replay(jobs[0].id)).state == "queued"
             assert await client.history(jobs[0].id) == []
             with pytest.raises(windlass.WaitTimeout):
@@ -45,6 +56,13 @@ def test_jobs_schedules_and_policies(server: Server, queue: str) -> None:
             assert (await client.schedules.pause(schedule.id)).paused
             await client.schedules.remove(schedule.id)
             assert len((await client.policies.preview("financial")).delays) == 5
+            assert await client.queues.pause(queue) == 1
+            assert (await client.why(jobs[1].id)).sentences
+            assert await client.holds.place(queue=queue, duration="1m") == 1
+            assert await client.holds.release(queue=queue) == 1
+            await client.kinds.set(f"async-{queue}", policy="once")
+            await client.kinds.remove(f"async-{queue}")
+            assert (await client.dead_letters.list(queue=queue)).items == []
             with pytest.raises(windlass.NotFound):
                 await client.get(10**15)
 

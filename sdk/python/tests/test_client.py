@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from conftest import until
+from conftest import DEADLINE, until
 
 import windlass
 from windlass import Client, NewJob
@@ -87,7 +87,7 @@ def test_cancel_replay_amend(client: Client, queue: str) -> None:
         client.wait(job.id, timeout=0.1)
     client.cancel(job.id)
     with pytest.raises(windlass.JobNotSucceeded, match="cancelled"):
-        client.result(job.id, timeout=5)
+        client.result(job.id, timeout=DEADLINE)
 
 
 def test_schedules(client: Client, queue: str) -> None:
@@ -173,7 +173,7 @@ def test_received_webhook_is_genuine(client: Client, queue: str) -> None:
         call = client.enqueue(
             http={"url": url, "headers": {"x-test": "1"}}, payload={"a": 1}, retry="once", queue=queue
         )
-        assert client.wait(call.id, timeout=20).state == "succeeded"
+        assert client.wait(call.id, timeout=DEADLINE).state == "succeeded"
         assert json.loads(received[1][0]) == {"a": 1}
         receiver.shutdown()
     body, headers = received[0]

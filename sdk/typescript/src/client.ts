@@ -1,7 +1,9 @@
 import { Backoff, sleep } from "./backoff.js";
-import { type Duration, milliseconds, toApi } from "./duration.js";
+import { duration, get, post, type Send, time } from "./calls.js";
+import { type Duration, milliseconds } from "./duration.js";
 import { JobNotSucceeded, WaitTimeout } from "./errors.js";
 import { API, type Call, type Connection, Http } from "./http.js";
+import { DeadLetters, Holds, Kinds, Queues } from "./operations.js";
 import type {
   Attempt,
   BatchItem,
@@ -17,6 +19,7 @@ import type {
   Policy,
   PolicyPreview,
   Schedule,
+  Why,
 } from "./types.js";
 
 export interface ClientOptions extends Connection {
@@ -44,6 +47,10 @@ const FINISHED = ["succeeded", "failed", "cancelled"];
 export class Client {
   readonly schedules: Schedules;
   readonly policies: Policies;
+  readonly queues: Queues;
+  readonly holds: Holds;
+  readonly kinds: Kinds;
+  readonly deadLetters: DeadLetters;
   readonly #http: Http;
   readonly #timeout: number;
   readonly #retries: number;
@@ -55,6 +62,10 @@ export class Client {
     const send: Send = (call) => this.#send(call);
     this.schedules = new Schedules(send);
     this.policies = new Policies(send);
+    this.queues = new Queues(send);
+    this.holds = new Holds(send);
+    this.kinds = new Kinds(send);
+    this.deadLetters = new DeadLetters(send);
   }
 
   async #send<T>(call: Call, signal?: AbortSignal): Promise<T> {
@@ -109,6 +120,11 @@ export class Client {
     return (await this.#send<Page<Attempt>>(get(`/jobs/${id}/history`, options))).items;
   }
 
+  /** Why a job is where it is: what it waits for and until when, who runs it, or why it gave up. */
+  why(id: number): Promise<Why> {
+    return this.#send(get(`/jobs/${id}/why`));
+  }
+
   /** Cancels a job. A running one is asked to stop: `cancelRequested` is then true. */
   cancel(id: number): Promise<Job> {
     // Repeating it changes nothing more, but the second answer would be "cancelled already".
@@ -147,8 +163,6 @@ export class Client {
     return job.result as R;
   }
 }
-
-type Send = <T>(call: Call) => Promise<T>;
 
 /** Schedules: `client.schedules`. */
 export class Schedules {
@@ -241,16 +255,6 @@ export class Policies {
   }
 }
 
-function get(path: string, query: object = {}): Call {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined);
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return { method: "GET", path: `${API}${path}${search ? `?${search}` : ""}`, repeatable: true };
-}
-
-function post(path: string, body: unknown, repeatable: boolean): Call {
-  return { method: "POST", path: API + path, body, repeatable };
-}
-
 function jobToApi(job: NewJob): Record<string, unknown> {
   return {
     ...job,
@@ -264,12 +268,4 @@ function jobToApi(job: NewJob): Record<string, unknown> {
 
 function scheduleToApi(schedule: Partial<NewSchedule>): Record<string, unknown> {
   return { ...schedule, every: duration(schedule.every), job: schedule.job && jobToApi(schedule.job) };
-}
-
-function time(value: Date | string | undefined): string | undefined {
-  return value instanceof Date ? value.toISOString() : value;
-}
-
-function duration(value: Duration | undefined): Duration | undefined {
-  return value === undefined ? undefined : toApi(value);
 }

@@ -29,6 +29,7 @@ export {
   WindlassError,
 } from "./errors.js";
 export type { Connection } from "./http.js";
+export type { DeadLetters, Holds, Kinds, Queues } from "./operations.js";
 export type { Handler } from "./outcome.js";
 export type * from "./types.js";
 export { signWebhook, type VerifyOptions, verifyWebhook, type WebhookHeaders } from "./webhooks.js";

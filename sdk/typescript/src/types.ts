@@ -219,3 +219,131 @@ export interface LeasedJob<P = unknown> {
   scheduleId: number | null;
   traceparent: string | null;
 }
+
+/** Why a job is where it is. */
+export interface Why {
+  id: number;
+  state: State;
+  /** What it waits for; null if nothing holds it back. */
+  waitingFor: string | null;
+  until: string | null;
+  /** What is the case, and what follows from it. */
+  sentences: string[];
+}
+
+/** An error rule; the first of a list that matches a failure decides. */
+export interface Rule {
+  match: { class?: string; status?: string; message?: string };
+  then: "retry" | "giveUp" | "snooze" | "hold" | "discard";
+  for?: Duration;
+  policy?: string;
+}
+
+/** How many attempts at once, and how many starts per time (`"100/1m"`). */
+export interface Limit {
+  concurrency?: number;
+  rate?: string;
+  burst?: number;
+}
+
+/** Limits of a queue and of each of its limit keys. */
+export interface Limits extends Limit {
+  perKey?: Limit;
+  keyBy?: "limitKey" | "tenant" | "destination";
+  across?: "tenant" | "all";
+}
+
+/** The settings of a queue. An omitted one returns to its default. */
+export interface QueueSettings {
+  policy?: Policy;
+  retention?: { succeeded?: string; cancelled?: string; failed?: string };
+  limits?: Limits;
+  breaker?: "on" | "off" | Record<string, unknown>;
+  retryBudget?: string | Record<string, unknown>;
+  honorRetryAfter?: "key" | "job";
+  maxHold?: Duration;
+  rules?: Rule[];
+}
+
+/** A queue: what waits and runs in it, and its settings. */
+export interface Queue {
+  name: string;
+  tenantId: string;
+  paused: boolean;
+  due: number;
+  later: number;
+  running: number;
+  dead: number;
+  oldestDueAt: string | null;
+  /** Absent where not set. */
+  limits?: Limits | null;
+}
+
+/** What to hold, and until when. Give `queue` or `key`, and `for` or `until`. */
+export interface NewHold {
+  queue?: string;
+  /** Without a queue, the key is held in every queue. */
+  key?: string;
+  for?: Duration;
+  until?: Time;
+  reason?: string;
+  tenantId?: string;
+}
+
+/** A queue or limit key of which nothing starts, or only a probe of its circuit breaker. */
+export interface Hold {
+  queue: string;
+  key: string | null;
+  tenantId: string;
+  until: string | null;
+  origin: string | null;
+  reason: string | null;
+  breaker: "closed" | "open" | "halfOpen" | "probing";
+  breakerUntil: string | null;
+  parked: number;
+  inUse: number;
+}
+
+/** The policy and error rules of a kind. */
+export interface KindSettings {
+  policy?: Policy;
+  rules?: Rule[];
+}
+
+/** Which dead letters: all that match every field given. */
+export interface DeadLetterFilter {
+  tenant?: string;
+  queue?: string;
+  kind?: string;
+  class?: string;
+  since?: Time;
+  fingerprint?: string;
+}
+
+/** Dead letters to act on: by id, by a filter, or all of them. */
+export type WhichDeadLetters = { ids: readonly number[] } | { filter: DeadLetterFilter } | { all: true };
+
+/** Dead letters that failed in the same way. */
+export interface DeadLetterGroup {
+  fingerprint: string;
+  tenantId: string;
+  queue: string;
+  kind: string;
+  errorClass: string;
+  message: string;
+  count: number;
+  firstSeen: string;
+  lastSeen: string;
+  exampleId: number;
+}
+
+/** What a replay or discard did. */
+export interface BulkResult {
+  done: number;
+  /** True if the filter may match more: repeat the call. */
+  more: boolean;
+  /** For each id given: queued, already_live, running, discarded, not_dead or not_found. */
+  results: { id: number; result: string }[];
+  /** With `rate`: when the last replayed job is due. */
+  lastDueAt: string | null;
+}

@@ -16,7 +16,7 @@ import {
   WebhookError,
   Worker,
 } from "../src/index.js";
-import { BINARY, ENVIRONMENT, freePort, onBothStores, Server, until } from "./server.js";
+import { BINARY, DEADLINE, ENVIRONMENT, freePort, onBothStores, Server, until } from "./server.js";
 
 onBothStores("client", (world) => {
   test("enqueue takes every option", async () => {
@@ -99,7 +99,7 @@ onBothStores("client", (world) => {
     await assert.rejects(client.wait(id, { timeout: 100 }), WaitTimeout);
     await assert.rejects(client.wait(id, { signal: AbortSignal.timeout(100) }));
     await client.cancel(id);
-    await assert.rejects(client.result(id, { timeout: "5s" }), JobNotSucceeded);
+    await assert.rejects(client.result(id, { timeout: DEADLINE }), JobNotSucceeded);
   });
 
   test("schedules", async () => {
@@ -153,7 +153,7 @@ onBothStores("client", (world) => {
       await until(() => received.length > 0, "a webhook arrived");
       const http = { url: webhook.url, headers: { "x-test": "1" } };
       const call = await world.client.enqueue({ http, payload: { a: 1 }, retry: "once", queue: world.queue() });
-      assert.equal((await world.client.wait(call.id, { timeout: "20s" })).state, "succeeded");
+      assert.equal((await world.client.wait(call.id, { timeout: DEADLINE })).state, "succeeded");
       assert.equal(received[1]?.body, '{"a":1}');
     } finally {
       receiver.closeAllConnections();

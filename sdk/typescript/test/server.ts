@@ -10,7 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, Worker, type WorkerOptions } from "../src/index.js";
 
 export const BINARY = process.env.WINDLASS_BIN ?? "windlass";
-export const DEADLINE = 30_000;
+export const DEADLINE = 120_000;
 export const FAST = "fixed:base=10ms,jitter=none,retries=3";
 /** The server refuses settings it does not know, such as the tests' own. On PostgreSQL it keeps to a schema of its own. */
 export const ENVIRONMENT = {

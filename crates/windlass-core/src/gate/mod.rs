@@ -19,6 +19,7 @@ pub use breaker::{BreakerRule, BreakerState};
 pub use budget::BudgetRule;
 pub use flow::{Across, Flow, Honor, KeyBy, MAX_LIMIT_KEY, destination};
 pub use hold::{Hold, HoldOrigin};
+pub(crate) use rate::Bucket;
 pub use rate::Rate;
 pub use read::{FLOW_FIELDS, FlowError};
 pub use rule::{GateRule, Limits};
@@ -31,7 +32,6 @@ use crate::time::{Millis, Timestamp};
 use breaker::Breaker;
 use budget::Budget;
 use ramp::Ramp;
-use rate::Bucket;
 use std::fmt;
 
 /// A clock this far behind a stored time was set back: what the stored time says about waiting no longer holds.

@@ -69,7 +69,7 @@ impl fmt::Display for Rate {
 
 /// How far starts have run ahead of the rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// Nanoseconds ahead at `at`.
     pub ahead: u64,
     pub at: Timestamp,
@@ -77,7 +77,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     /// When the next start is allowed, if not now.
-    pub(super) fn refuses(&self, rate: Rate, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn refuses(&self, rate: Rate, now: Timestamp) -> Option<Timestamp> {
         let excess = (self.ahead(now) + rate.interval()).saturating_sub(rate.capacity());
         (excess > 0).then(|| self.at.max(now) + Millis::new(excess.div_ceil(NANOS)))
     }
@@ -88,7 +88,7 @@ impl Bucket {
         u32::try_from(free).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn take(&mut self, rate: Rate, now: Timestamp) {
+    pub(crate) fn take(&mut self, rate: Rate, now: Timestamp) {
         let at = if self.is_set_back(now) { now } else { self.at.max(now) };
         *self = Self { ahead: self.ahead(now).saturating_add(rate.interval()), at };
     }

@@ -25,6 +25,12 @@ pub struct GateRule {
 }
 
 impl GateRule {
+    /// Whether it limits nothing but how many run at once.
+    #[must_use]
+    pub const fn counts_only(&self) -> bool {
+        self.limits.rate.is_none() && self.breaker.is_none() && self.budget.is_none()
+    }
+
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.limits.is_none() && self.breaker.is_none() && self.budget.is_none()

@@ -117,6 +117,15 @@ impl Cadence {
         }
     }
 
+    /// Where to go on if the clock was set back: the first firing after `now`, if two or more would be left out until
+    /// `next_at`. A clock that is corrected by less repeats no firing: a daily job runs once a day.
+    #[must_use]
+    pub fn after_set_back(&self, next_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let first = self.next_after(now)?;
+        let second = self.next_after(first)?;
+        (second < next_at).then_some(first)
+    }
+
     /// The next `n` firings (at most [`MAX_FIRINGS`]) later than `moment`.
     #[must_use]
     pub fn next_n(&self, moment: Timestamp, n: usize) -> Vec<Timestamp> {

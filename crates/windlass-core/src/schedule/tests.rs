@@ -281,3 +281,25 @@ proptest! {
         let _ = Cadence::cron(&line, None);
     }
 }
+
+#[test]
+fn after_a_clock_was_set_back_frequent_schedules_go_on_and_rare_ones_do_not_repeat() {
+    let (now, hour) = (at("2026-01-01T11:00:05Z"), Millis::from_secs(3600));
+    let every = Cadence::every(Millis::from_secs(10), now).unwrap();
+    assert_eq!(every.after_set_back(now + hour, now), Some(now + Millis::from_secs(10)));
+    let cron = Cadence::cron("*/10 * * * * *", None).unwrap();
+    assert_eq!(cron.after_set_back(at("2026-01-01T12:00:10Z"), now), Some(at("2026-01-01T11:00:10Z")));
+    assert_eq!(cron.after_set_back(at("2026-01-01T11:00:10Z"), now), None, "nothing was set back");
+    assert_eq!(cron.after_set_back(at("2026-01-01T11:00:20Z"), now), None, "one firing, which has happened");
+    let daily = Cadence::cron("0 12 * * *", None).unwrap();
+    assert_eq!(daily.after_set_back(at("2026-01-02T12:00:00Z"), now), None, "today's firing has happened");
+}
+
+proptest! {
+    #[test]
+    fn a_schedule_that_is_on_time_is_left_alone(now in 0i64..4_000_000_000_000, seconds in 1u64..100_000) {
+        let now = Timestamp::from_millis(now);
+        let every = Cadence::every(Millis::from_secs(seconds), now).unwrap();
+        prop_assert_eq!(every.after_set_back(every.next_after(now).unwrap(), now), None);
+    }
+}

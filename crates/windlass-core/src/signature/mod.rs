@@ -1,6 +1,8 @@
 //! Signature: proves to a webhook's receiver who sent it and that it was not changed. The Standard Webhooks
 //! scheme: HMAC-SHA256 over `id.timestamp.body`, in base64, after `v1,`.
 
+pub mod rotation;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};

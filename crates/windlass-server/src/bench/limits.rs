@@ -1,6 +1,7 @@
 //! Limits: what they cost per job, next to the same jobs without any.
 
 use super::load::Bench;
+use super::raw::Step;
 use super::report::Figure;
 use super::work::{Bed, POLICY};
 use anyhow::Result;
@@ -23,7 +24,7 @@ const BATCH: usize = 1000;
 const PER_KEY: &str = r#"{"limits":{"perKey":{"concurrency":10}}}"#;
 /// The rate that is checked, and for how long.
 const RATE: usize = 1000;
-const RATE_FOR: Millis = Millis::from_secs(10);
+const RATE_FOR: Millis = Millis::from_secs(20);
 
 pub(super) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) -> Result<Vec<Figure>> {
     let jobs = bed.load.jobs;
@@ -36,6 +37,9 @@ pub(super) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) 
         scene.fill(queue, jobs, keys).await?;
         let figure = bed.run(format!("drain, {keys} keys, 10 of each at once"), jobs).await?;
         figures.push(figure.of(&figures[0]));
+    }
+    for workers in [2, 4] {
+        figures.push(scene.fleet(workers).await?.of(&figures[1]));
     }
     figures.push(scene.beside_parked(parked).await?.of(&figures[1]));
     figures.push(scene.rate().await?);
@@ -74,7 +78,7 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Jobs of a held key wait in front of as many others as the load has.
+    /// Jobs of a held key wait in front of as many others as the load has. They are parked before the others come.
     async fn beside_parked(&self, parked: usize) -> Result<Figure> {
         let (queue, jobs) = ("beside-parked", self.bed.load.jobs);
         self.set(queue, PER_KEY).await?;
@@ -85,8 +89,36 @@ impl Scene<'_> {
             GateName { tenant: Some(Tenant::default()), queue: QueueName::new(queue)?, key: Some("held".into()) };
         self.store.put_hold(&name, Some(&hold)).await?;
         self.fill_with(queue, parked, |_| "held".into()).await?;
+        // This job is the last in line: when it has run, all jobs before it are parked.
+        self.fill(queue, 1, KEYS).await?;
+        self.bed.run(String::new(), 1).await?;
         self.fill(queue, jobs, KEYS).await?;
         self.bed.run(format!("the same beside {parked} jobs of a held key"), jobs).await
+    }
+
+    /// Several workers on one queue with limits. On Postgres their claims ask the gates one at a time.
+    async fn fleet(&self, workers: usize) -> Result<Figure> {
+        let (queue, jobs) = (format!("fleet-{workers}"), self.bed.load.jobs);
+        self.set(&queue, PER_KEY).await?;
+        self.fill(&queue, jobs, KEYS).await?;
+        let left = Arc::new(AtomicUsize::new(jobs));
+        let (over, is_over) = tokio::sync::watch::channel(false);
+        let over = Arc::new(over);
+        let meter = self.bed.gauge.start().await?;
+        let run = |number: usize| {
+            let (left, over, mut is_over) = (left.clone(), over.clone(), is_over.clone());
+            let handler = move |_: Bench, _: Attempt| {
+                if left.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    over.send_replace(true);
+                }
+                std::future::ready(Ok::<(), Failure>(()))
+            };
+            let worker = self.bed.worker().id(format!("bench-{number}")).handle(handler);
+            worker.run(async move { drop(is_over.wait_for(|over| *over).await) })
+        };
+        futures_util::future::try_join_all((0..workers).map(run)).await?;
+        let cost = meter.read().await?;
+        Ok(Figure::rate(format!("the same by {workers} workers"), jobs, cost).of_step(Step::Drain))
     }
 
     /// How many jobs start under a rate.
@@ -106,7 +138,7 @@ impl Scene<'_> {
         let cost = meter.read().await?;
         let started = started.load(Ordering::Relaxed);
         // The burst comes first.
-        let per_second = started.saturating_sub(RATE) / seconds;
-        Ok(Figure::rate(format!("a rate of {RATE}/s: {per_second}/s after a burst of {RATE}"), started, cost))
+        let per_second = started.saturating_sub(RATE) as f64 / cost.seconds;
+        Ok(Figure::rate(format!("a rate of {RATE}/s: {per_second:.0}/s after a burst of {RATE}"), started, cost))
     }
 }

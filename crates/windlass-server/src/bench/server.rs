@@ -30,7 +30,7 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn start(windlass: &Windlass) -> Result<Self> {
-        let limits = Limits { connections: MAX_CONNECTIONS, of_address: Percent::ALL };
+        let limits = Limits { connections: MAX_CONNECTIONS, of_address: Percent::ALL, of_token: Percent::ALL };
         let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
         let address = listener.local_addr()?;
         let app = App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off);

@@ -40,10 +40,12 @@ impl Target {
     }
 
     pub(crate) async fn open(&self) -> Result<Windlass> {
+        // With a key ring, values are sealed: its cost can be measured.
+        let options = Options { key_ring: crate::config::key_ring_of_environment()?, ..Options::default() };
         Ok(match self {
-            Self::Sqlite { path, .. } => Windlass::open(&format!("sqlite:{path}")).await?,
+            Self::Sqlite { path, .. } => Windlass::open_with(&format!("sqlite:{path}"), options).await?,
             Self::Postgres { url, schema } => {
-                Windlass::open_with(url, Options { schema: schema.clone(), ..Options::default() }).await?
+                Windlass::open_with(url, Options { schema: schema.clone(), ..options }).await?
             }
         })
     }

@@ -15,6 +15,7 @@ const HOLD_EXAMPLES: &str = "\
 Examples:
   windlass hold billing --for 10m --reason maintenance
   windlass hold billing --key stripe --until 2026-01-01T12:00:00Z
+  windlass hold --key customer-7 --for 1h       this key of every queue that exists
   windlass holds                                what is held, and open circuit breakers
   windlass holds release billing --key stripe
 
@@ -41,9 +42,10 @@ pub(crate) struct HoldArgs {
 
 #[derive(Debug, clap::Args)]
 struct Place {
-    /// The queue.
-    queue: String,
-    /// Only this limit key of it.
+    /// The queue; may be left out with --key.
+    #[arg(required_unless_present = "key")]
+    queue: Option<String>,
+    /// Only this limit key: of the queue, or without one of every queue that exists.
     #[arg(long)]
     key: Option<String>,
     /// The queue's tenant, * for all [default: the token's, or default].
@@ -53,9 +55,10 @@ struct Place {
 
 impl Place {
     fn in_words(&self) -> String {
-        match &self.key {
-            Some(key) => format!("key {key} of queue {}", self.queue),
-            None => format!("queue {}", self.queue),
+        match (&self.key, &self.queue) {
+            (Some(key), Some(queue)) => format!("key {key} of queue {queue}"),
+            (Some(key), None) => format!("key {key} of every queue"),
+            (None, queue) => format!("queue {}", queue.as_deref().unwrap_or_default()),
         }
     }
 }
@@ -81,8 +84,9 @@ enum HoldsAction {
 }
 
 pub(crate) async fn hold(args: &HoldArgs) -> Result<String, Error> {
-    let mut body = Map::from_iter([("queue".to_owned(), json!(args.place.queue))]);
+    let mut body = Map::new();
     for (name, value) in [
+        ("queue", &args.place.queue),
         ("key", &args.place.key),
         ("tenantId", &args.place.tenant),
         ("for", &args.span),
@@ -96,7 +100,11 @@ pub(crate) async fn hold(args: &HoldArgs) -> Result<String, Error> {
     if args.target.json {
         return Ok(pretty(&answer));
     }
-    Ok(format!("{} is held until {}\n", args.place.in_words(), plain(&answer["until"])))
+    let (place, until) = (args.place.in_words(), plain(&answer["until"]));
+    if answer["held"] == 0 {
+        return Err(Error::NotFound(format!("{place}: there is no queue yet, so nothing is held")));
+    }
+    Ok(format!("{place} is held until {until}\n"))
 }
 
 pub(crate) async fn holds(args: &HoldsArgs, screen: &Screen) -> Result<String, Error> {
@@ -107,8 +115,7 @@ pub(crate) async fn holds(args: &HoldsArgs, screen: &Screen) -> Result<String, E
             Ok(if args.target.json { pretty(&found) } else { listed(&found, screen) })
         }
         Some(HoldsAction::Release { place }) => {
-            let query =
-                [("queue", Some(place.queue.clone())), ("key", place.key.clone()), ("tenant", place.tenant.clone())];
+            let query = [("queue", place.queue.clone()), ("key", place.key.clone()), ("tenant", place.tenant.clone())];
             let answer = api.ask(Method::DELETE, &with_query("/api/v1/holds", &query)).await?;
             if args.target.json {
                 return Ok(pretty(&answer));

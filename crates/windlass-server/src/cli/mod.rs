@@ -2,6 +2,7 @@
 
 mod demo;
 mod holds;
+mod kinds;
 mod operate;
 mod policy;
 mod queues;
@@ -11,6 +12,7 @@ mod simulate;
 mod stats;
 mod tenants;
 mod terminal;
+mod transfer;
 mod work;
 
 pub(crate) use simulate::outage_plot;
@@ -34,7 +36,8 @@ New here? `windlass demo` shows what retries look like in ten seconds.";
 
 /// A durable job queue with a retry engine you can read and preview.
 #[derive(Debug, Parser)]
-#[command(name = "windlass", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "windlass", version, long_version = crate::version::LONG.as_str(), propagate_version = true)]
+#[command(max_term_width = 100)]
 #[command(after_help = AFTER)]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -43,6 +46,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Write a configuration file with every setting explained, and say what to do next.
+    Init(operate::init::Args),
     /// Run a node: the API, HTTP jobs, schedules and upkeep.
     Serve(operate::serve::Args),
     /// Run a node without the API.
@@ -65,6 +70,8 @@ enum Command {
     Hold(holds::HoldArgs),
     /// List what is held and which circuit breakers are open; release holds.
     Holds(holds::HoldsArgs),
+    /// The policy and error rules of kinds.
+    Kinds(kinds::Args),
     /// A tenant's default webhook.
     Tenants(tenants::Args),
     /// List, preview and explain retry policies.
@@ -85,16 +92,25 @@ enum Command {
     Bench(operate::bench::Args),
     /// Copy a SQLite store while it is in use.
     Backup(operate::backup::Args),
+    /// Write everything in a store to a file: jobs, history, schedules, settings.
+    Export(transfer::export::Args),
+    /// Read such a file into another store, or the jobs of another job queue.
+    Import(transfer::import::Args),
     /// Create, list and revoke API tokens.
     Token(operate::token::Args),
     /// Print the effective configuration and where each value came from.
     Config(operate::config::Args),
     /// Bring a store's schema up to date.
     Migrate(operate::migrate::Args),
+    /// Keys for values at rest: make, list and rotate them.
+    Keys(operate::keys::Args),
     /// Check a store or server, and say how to fix what is wrong.
     Doctor(operate::doctor::Args),
     /// Write a script that lets your shell complete commands and flags.
     Completions(operate::completions::Args),
+    /// Write the manual pages to a directory.
+    #[command(hide = true)]
+    Man(operate::man::Args),
 }
 
 /// Why a command did not succeed. Each has its exit code.
@@ -151,6 +167,7 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Hold(args) => wait(holds::hold(args)),
         Command::Holds(args) => wait(holds::holds(args, &screen)),
         Command::Why(args) => wait(work::why::run(args, &screen)),
+        Command::Kinds(args) => wait(kinds::run(args, &screen)),
         Command::Tenants(args) => wait(tenants::run(args)),
         Command::Policy(args) => policy::run(args, &screen),
         Command::Stats(args) => wait(stats::run(args, &screen)),
@@ -159,8 +176,13 @@ pub(crate) fn run(cli: &Cli) -> ExitCode {
         Command::Alerts(args) => wait(operate::alerts::run(args, &screen)),
         Command::Demo(args) => wait(demo::run(args, &screen)),
         Command::Backup(args) => wait(operate::backup::run(args)),
+        Command::Export(args) => wait(transfer::export::run(args)),
+        Command::Import(args) => wait(transfer::import::run(args, &screen)),
         Command::Migrate(args) => wait(operate::migrate::run(args)),
+        Command::Keys(args) => wait(operate::keys::run(args)),
         Command::Doctor(args) => wait(operate::doctor::run(args, &screen)),
+        Command::Init(args) => operate::init::run(args),
+        Command::Man(args) => operate::man::run(args),
         Command::Completions(args) => Ok(operate::completions::run(args)),
         Command::Serve(args) => operate::serve::run(args, Api::On),
         Command::Work(args) => operate::serve::run(args, Api::Off),

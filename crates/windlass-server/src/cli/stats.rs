@@ -3,7 +3,7 @@
 use super::remote::target::Target;
 use super::terminal::grid::{Grid, number, text};
 use super::terminal::screen::Screen;
-use super::terminal::words::{plain, rough};
+use super::terminal::words::{grouped, plain, rough};
 use super::{Error, pretty};
 use clap::ValueEnum;
 use serde_json::Value;
@@ -79,7 +79,16 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         Window::All => "since the beginning".to_owned(),
         Window::FiveMinutes | Window::Hour | Window::Day => format!("the last {window}"),
     };
-    Ok(format!("{}\n\n{}", screen.ink.bold(&title), table(stats, name, key, screen)))
+    let waiting = waiting(&found["waiting"]);
+    Ok(format!("{}\n\n{}{waiting}", screen.ink.bold(&title), table(stats, name, key, screen)))
+}
+
+/// `waiting now: 120 later, 30 concurrency`; nothing if no job waits.
+fn waiting(counts: &Value) -> String {
+    let each = counts.as_object().into_iter().flatten();
+    let words: Vec<String> =
+        each.map(|(what, count)| format!("{} {what}", grouped(count.as_u64().unwrap_or_default()))).collect();
+    if words.is_empty() { String::new() } else { format!("\nwaiting now: {}\n", words.join(", ")) }
 }
 
 /// Totals, and the figures of each group.

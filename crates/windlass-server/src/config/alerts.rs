@@ -25,8 +25,9 @@ pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule,
 impl Config {
     /// The rules to check and the operators to notify.
     pub(crate) fn alerts(&self) -> Alerts {
-        let secret = Some(self.text("alerts.secret").to_owned()).filter(|secret| !secret.is_empty());
-        let operator = |url| Operator { url, secret: secret.clone() };
+        let secret = Some(self.text("alerts.secret")).filter(|secret| !secret.is_empty());
+        let operator =
+            |text: String| Operator::parse(&text, secret).expect("operators were checked when they were read");
         Alerts {
             rules: self.rules().into_iter().map(|(_, rule, _)| rule).collect(),
             operators: self.list("alerts.urls").into_iter().map(operator).collect(),
@@ -50,12 +51,13 @@ impl Config {
 
     /// Adds a rule of the file, unless another has the same measure and queue: they would share their alerts.
     pub(super) fn add_rule(&mut self, name: &str, rule: Rule, source: Source) -> Result<(), ConfigError> {
-        let is_same = |other: &Rule| other.measure == rule.measure && other.queue == rule.queue;
+        let is_same =
+            |other: &Rule| (other.measure, &other.queue, &other.tenant) == (rule.measure, &rule.queue, &rule.tenant);
         if let Some((other, _, _)) = self.rules.iter().find(|(_, other, _)| is_same(other)) {
             let about = rule.queue.as_ref().map_or_else(|| "all queues".to_owned(), |queue| format!("queue `{queue}`"));
             let reported = format!(
                 "`alerts.rules.{name}` measures {} of {about}, as `alerts.rules.{other}` does: give one of them \
-                 another `queue` or `measure`, or remove it",
+                 another `queue`, `tenant` or `measure`, or remove it",
                 rule.measure.as_str()
             );
             return Err(ConfigError::new(source, reported));
@@ -71,7 +73,9 @@ impl Config {
         let urls = self.list("alerts.urls");
         for (position, url) in urls.iter().enumerate() {
             let shown = without_password(url);
-            check_call("POST", url, &[])
+            let operator = Operator::parse(url, None)
+                .map_err(|form| wrong("alerts.urls", format!("holds `{shown}`, which {form}")))?;
+            check_call("POST", &operator.url, &[])
                 .map_err(|error| wrong("alerts.urls", format!("holds `{shown}`: {}", error.message)))?;
             if urls[..position].contains(url) {
                 return Err(wrong("alerts.urls", format!("names `{shown}` twice")));

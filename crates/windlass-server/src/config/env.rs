@@ -1,7 +1,8 @@
-//! The environment: `WINDLASS_…` for each key, and `MAX_<QUEUE>_RETRY_ATTEMPTS`.
+//! The environment: `WINDLASS_…` for each key, `WINDLASS_QUEUE_<QUEUE>_…` for limits, `MAX_<QUEUE>_RETRY_ATTEMPTS`,
+//! and the standard variables of OpenTelemetry.
 
 use super::keys::{self, KEYS};
-use super::{Config, ConfigError, Source};
+use super::{Config, ConfigError, Source, limits, telemetry};
 
 const PREFIX: &str = "WINDLASS_";
 /// Variables of the command line and the tests, which are not part of the configuration.
@@ -9,8 +10,13 @@ const OTHERS: &[&str] = &["WINDLASS_CONFIG", "WINDLASS_SERVER", "WINDLASS_TOKEN"
 const TESTS: &str = "WINDLASS_TEST_";
 
 pub(super) fn read(config: &mut Config, environment: &[(String, String)]) -> Result<(), ConfigError> {
+    telemetry::read(config, environment)?;
     let known: Vec<String> = KEYS.iter().map(keys::Key::variable).collect();
     for (name, text) in environment {
+        if let Some(limit) = limits::read(name, text) {
+            config.limits.push(limit?);
+            continue;
+        }
         if let Some(queue) = queue_of(name) {
             config.attempts.push((queue, text.clone()));
             continue;

@@ -13,6 +13,7 @@ use windlass::protocol::{Catalogue, DEFAULTS};
 use windlass_core::gate::FLOW_FIELDS;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, no_names};
+use windlass_core::quota::Quotas;
 use windlass_core::{Flow, PolicyError, Rule};
 
 const TABLES: &[&str] = &["queues", "kinds", "policies", "tenants", "defaults"];
@@ -30,6 +31,7 @@ pub(super) fn read(config: &mut Config, inputs: &Inputs) -> Result<(), ConfigErr
         return Err(ConfigError::new(path.display(), "is too large for a configuration"));
     }
     let text = std::fs::read_to_string(path).map_err(refused)?;
+    config.file = Some(path.to_owned());
     parse(config, path, &text)
 }
 
@@ -203,13 +205,20 @@ impl File<'_> {
 
     fn tenant(&self, config: &mut Config, (key, value): Entry<'_, '_>) -> Result<(), ConfigError> {
         let name = self.name(key, Tenant::new)?;
-        let fields = self.fields(&format!("tenants.{name}"), value, &["webhook"])?;
+        let mut fields = self.fields(&format!("tenants.{name}"), value, &["webhook", "quotas"])?;
         if let Some(webhook) = fields.get("webhook") {
             let catalogue = Catalogue::default();
             let read = catalogue.read_webhook(webhook).map_err(|error| error.to_string());
             let complete = |draft| catalogue.complete_webhook(&draft, &name).map_err(|error| error.to_string());
             let whole = read.and_then(complete);
             whole.map_err(|error| self.wrong(value.span().start, format!("tenants.{name}.webhook: {error}")))?;
+        }
+        if let Some(quotas) = fields.remove("quotas") {
+            Quotas::from_value(&quotas).map_err(|error| {
+                let path = error.pointer.replace('/', ".");
+                self.wrong(value.span().start, format!("`tenants.{name}.quotas{path}`: {}", error.message))
+            })?;
+            self.keep(config, SettingKey::Quota { tenant: Some(name.clone()) }, quotas, key.span().start);
         }
         self.keep(config, SettingKey::Tenant { name }, Value::Object(fields), key.span().start);
         Ok(())
@@ -292,7 +301,7 @@ impl File<'_> {
 fn hint(name: &str) -> String {
     let mut known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
     known.extend(TABLES);
-    known.extend(["egress", "faktory", "logs", "metrics", "alerts"]);
+    known.extend(["egress", "quotas", "faktory", "logs", "metrics", "alerts"]);
     keys::hint(name, &known)
 }
 

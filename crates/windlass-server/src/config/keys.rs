@@ -1,5 +1,6 @@
 //! The table of known keys: their forms, defaults and what they mean.
 
+use super::telemetry;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use windlass::http::{Percent, mask_url};
@@ -19,9 +20,13 @@ pub(crate) enum Form {
     Path,
     Flag,
     Whole,
+    /// Empty, or a whole number above 0.
+    Count,
     Duration,
     /// `50%`
     Percent,
+    /// From 0 to 1: `0.01`
+    Share,
     List,
     /// One of a few words.
     Word(&'static [&'static str]),
@@ -45,11 +50,14 @@ pub(crate) const KEYS: &[Key] = &[
     key("store", Form::Url, "sqlite:windlass.db", "where jobs are kept: sqlite:PATH or postgres://…"),
     key("schema", Form::Text, "windlass", "Postgres: the schema that holds the tables"),
     key("connections", Form::Whole, "8", "Postgres: connections for ordinary statements"),
+    key("keyRing", Form::Secret, "", "keys that values at rest are sealed with: NAME:KEY, the first one seals"),
+    key("keyRingFile", Form::Text, "", "a file with these keys, one on each line"),
     key("listen", Form::Address, "127.0.0.1:9463", "where the API listens"),
     key("allowedHosts", Form::List, "", "host names that browsers may use for the server, in addition to localhost"),
     key("basePath", Form::Path, "", "the path under which a proxy serves Windlass, such as /windlass"),
     key("maxConnections", Form::Whole, "1024", "the most connections at once"),
     key("addressShare", Form::Percent, "50%", "the most of them that one client address holds; 100% behind a proxy"),
+    key("tokenShare", Form::Percent, "50%", "the most of them that requests with one token hold"),
     key("worker", Form::Text, "", "the worker's name; if empty, made from the machine and process"),
     key("concurrency", Form::Whole, "64", "how many HTTP jobs run at once"),
     key("lease", Form::Duration, "30s", "how long a lease lasts without renewal"),
@@ -71,11 +79,26 @@ pub(crate) const KEYS: &[Key] = &[
     key("egress.callsPerHost", Form::Whole, "32", "the most calls at once to one host"),
     key("egress.tenantShare", Form::Percent, "50%", "the most of a node's HTTP slots that one tenant holds"),
     key("egress.hostShare", Form::Percent, "25%", "the most of a node's HTTP slots that calls to one host hold"),
+    key("quotas.waiting", Form::Count, "", "the most waiting jobs of a tenant; empty: no quota"),
+    key("quotas.enqueueRate", Form::Text, "", "how many jobs of a tenant a node stores per time, such as 100/s"),
+    key("quotas.streams", Form::Count, "", "the most event streams of a tenant on a node"),
+    key("quotas.longPolls", Form::Count, "", "the most long polls of a tenant on a node"),
+    key("quotas.httpConcurrency", Form::Count, "", "the most calls to URLs at once of a tenant on a node"),
     key("logs.format", Form::Word(&["auto", "text", "json"]), "auto", "text on a terminal, JSON otherwise"),
     key("logs.level", Form::Text, "info", "what is logged: error, warn, info, debug, or a filter"),
     key("logs.jobs", Form::Flag, "true", "log each start and success of an attempt"),
     key("metrics.tenants", Form::Flag, "false", "metrics have a tenant label, which multiplies them"),
-    key("alerts.urls", Form::List, "", "operators' URLs that alerts are sent to"),
+    key(
+        "telemetry.endpoint",
+        Form::Url,
+        "",
+        "where traces are sent, by OTLP over HTTP: http://HOST:4318; empty: nowhere",
+    ),
+    key("telemetry.headers", Form::Secret, "", "headers for the collector: NAME=VALUE, separated by commas"),
+    key("telemetry.sampled", Form::Share, "1", "the share of new traces that is recorded, from 0 to 1"),
+    key("telemetry.serviceName", Form::Text, "windlass", "the name of this service in traces"),
+    key("telemetry.resource", Form::List, "", "facts about this node in traces: NAME=VALUE"),
+    key("alerts.urls", Form::List, "", "whom alerts notify: [NAME=][slack+ or pagerduty+]URL"),
     key("alerts.secret", Form::Secret, "", "signs the alerts: whsec_…"),
     key("alerts.every", Form::Duration, "10s", "how often alert rules are checked"),
 ];
@@ -122,6 +145,8 @@ impl Form {
             (Self::Whole, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::Duration, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::List, Value::Array(items)) if items.iter().all(Value::is_string) => Ok(value.clone()),
+            (Self::Share, Value::Number(number)) => self.parse(&number.to_string()),
+            (Self::Count, Value::Number(number)) => self.parse(&number.to_string()),
             (Self::Flag | Self::Whole | Self::List, _) => Err(self.expected()),
             (_, Value::String(text)) => self.parse(text),
             (_, _) => Err(self.expected()),
@@ -149,8 +174,11 @@ impl Form {
                 _ => None,
             },
             Self::Whole => text.parse::<u64>().ok().filter(|n| *n > 0).map(|n| json!(n)),
+            Self::Count if text.is_empty() => Some(json!("")),
+            Self::Count => text.parse::<u64>().ok().filter(|n| *n > 0).map(|n| json!(n)),
             Self::Duration => Millis::parse(text).ok().map(|span| json!(span.to_string())),
             Self::Percent => percent(text).map(|_| json!(text)),
+            Self::Share => telemetry::share(text),
             Self::List => Some(text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()),
             Self::Word(words) => words.contains(&text).then(|| json!(text)),
         };
@@ -163,9 +191,10 @@ impl Form {
             Self::Address => "must be an address and port, such as 127.0.0.1:9463".into(),
             Self::Path => "must be a path such as /windlass".into(),
             Self::Flag => "must be true or false".into(),
-            Self::Whole => "must be a whole number above 0".into(),
+            Self::Whole | Self::Count => "must be a whole number above 0".into(),
             Self::Duration => "must be a duration: 500ms, 30s, 1m30s, or whole milliseconds".into(),
             Self::Percent => "must be a share from 1% to 100%".into(),
+            Self::Share => "must be a number from 0 to 1, such as 0.01".into(),
             Self::List => "must be a list of texts".into(),
             Self::Word(words) => format!("must be one of {}", words.join(", ")),
         }
@@ -181,7 +210,7 @@ impl Form {
                 let item = |item: &Value| item.as_str().map_or_else(|| item.clone(), |text| json!(mask_url(text)));
                 value.as_array().into_iter().flatten().map(item).collect()
             }
-            Self::Whole | Self::Duration | Self::Percent | Self::Word(_) => value.clone(),
+            Self::Whole | Self::Count | Self::Duration | Self::Percent | Self::Share | Self::Word(_) => value.clone(),
         }
     }
 }
@@ -193,7 +222,10 @@ pub(crate) fn percent(text: &str) -> Option<Percent> {
 
 /// A URL with its password masked, wherever it is in the URL.
 pub(crate) fn without_password(text: &str) -> String {
-    let Ok(mut url) = url::Url::parse(text) else { return text.to_owned() };
+    let Ok(mut url) = url::Url::parse(text) else {
+        // Several hosts, each with its port, are no URL by the standard.
+        return if text.starts_with("postgres") { mask_url(text) } else { text.to_owned() };
+    };
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
         return "***".into();
     }

@@ -5,20 +5,26 @@ mod dotenv;
 mod env;
 mod file;
 mod keys;
+mod limits;
 mod settings;
 mod show;
+mod telemetry;
+mod template;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use keys::without_password;
 use keys::{KEYS, Key};
-pub(crate) use settings::write_to_store;
+pub(crate) use settings::{WriteError, write_to_store};
 pub(crate) use show::{Shown, masked, subject};
+pub(crate) use telemetry::TelemetrySettings;
+pub(crate) use template::template;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use windlass::KeyRing;
 use windlass::alert::Rule;
 use windlass::client::SettingKey;
 use windlass::http::Percent;
@@ -75,8 +81,11 @@ pub(crate) struct Config {
     values: BTreeMap<&'static str, (Value, Source)>,
     pub(crate) settings: Vec<StoreSetting>,
     rules: Vec<(String, Rule, Source)>,
+    file: Option<PathBuf>,
     /// `MAX_<QUEUE>_RETRY_ATTEMPTS`, by the middle part.
     pub(crate) attempts: Vec<(String, String)>,
+    /// `WINDLASS_QUEUE_<QUEUE>_…`
+    pub(crate) limits: Vec<limits::QueueLimit>,
 }
 
 /// The inputs of the configuration.
@@ -109,7 +118,20 @@ impl Config {
     pub(crate) fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
         let mut config = Self::defaults();
         file::read(&mut config, inputs)?;
-        env::read(&mut config, &inputs.variables()?)?;
+        config.override_by(inputs)
+    }
+
+    /// The same, without a file.
+    ///
+    /// # Errors
+    /// The first error: where it is, and what is accepted.
+    pub(crate) fn load_without_file(inputs: &Inputs) -> Result<Self, ConfigError> {
+        Self::defaults().override_by(inputs)
+    }
+
+    fn override_by(mut self, inputs: &Inputs) -> Result<Self, ConfigError> {
+        let config = &mut self;
+        env::read(config, &inputs.variables()?)?;
         for (name, flag, value) in &inputs.flags {
             let key = keys::find(name).expect("flags set known keys");
             let source = Source::Flag((*flag).to_owned());
@@ -117,12 +139,25 @@ impl Config {
             config.values.insert(key.name, (value, source));
         }
         config.check_alerts()?;
-        Ok(config)
+        config.check_telemetry()?;
+        Ok(self)
     }
 
     fn defaults() -> Self {
         let value = |key: &Key| (key.name, (key.default(), Source::Default));
-        Self { values: KEYS.iter().map(value).collect(), settings: Vec::new(), rules: Vec::new(), attempts: Vec::new() }
+        Self {
+            values: KEYS.iter().map(value).collect(),
+            settings: Vec::new(),
+            rules: Vec::new(),
+            file: None,
+            attempts: Vec::new(),
+            limits: Vec::new(),
+        }
+    }
+
+    /// The file that was read.
+    pub(crate) fn file(&self) -> Option<&std::path::Path> {
+        self.file.as_deref()
     }
 
     pub(crate) fn text(&self, name: &str) -> &str {
@@ -154,7 +189,47 @@ impl Config {
         items.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     }
 
-    fn value(&self, name: &str) -> &Value {
+    pub(crate) fn value(&self, name: &str) -> &Value {
         &self.values.get(name).expect("keys that are asked for are in the table").0
     }
+}
+
+/// The key ring that the environment names, for commands that open a store by themselves.
+///
+/// # Errors
+/// As of [`key_ring`].
+pub(crate) fn key_ring_of_environment() -> anyhow::Result<KeyRing> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    key_ring(&variable("WINDLASS_KEY_RING"), &variable("WINDLASS_KEY_RING_FILE"))
+}
+
+/// The largest key ring that is read, in bytes.
+const MAX_RING: u64 = 64 * 1024;
+
+/// The key ring, from a text or a file; empty if neither is given.
+///
+/// # Errors
+/// Both are given, the file cannot be read, others can read it, or a key is wrong.
+pub(crate) fn key_ring(text: &str, file: &str) -> anyhow::Result<KeyRing> {
+    use anyhow::{Context as _, bail};
+    use std::os::unix::fs::PermissionsExt as _;
+    if file.is_empty() {
+        return KeyRing::parse(text).context("keyRing");
+    }
+    if !text.is_empty() {
+        bail!("give keyRing or keyRingFile, not both");
+    }
+    let about = std::fs::metadata(file).with_context(|| format!("keyRingFile: {file} cannot be read"))?;
+    if about.permissions().mode() & 0o077 != 0 {
+        bail!("keyRingFile: {file} can be read by other users; run `chmod 600 {file}`");
+    }
+    if about.len() > MAX_RING {
+        bail!("keyRingFile: {file} is too large for a key ring");
+    }
+    let text = std::fs::read_to_string(file).with_context(|| format!("keyRingFile: {file} cannot be read"))?;
+    let ring = KeyRing::parse(&text).with_context(|| format!("keyRingFile: {file}"))?;
+    if ring.is_empty() {
+        bail!("keyRingFile: {file} has no key; `windlass keys generate` makes one");
+    }
+    Ok(ring)
 }

@@ -9,6 +9,7 @@ use windlass::protocol::DEFAULTS;
 use windlass::{StoreError, Windlass};
 use windlass_core::job::QueueName;
 use windlass_core::policy::{attempt_variables, attempts_from_environment};
+use windlass_core::quota::{Quota, Quotas};
 
 /// Queues that a fresh installation of a message-queue worker will have.
 const USUAL_QUEUES: &[&str] = &["email", "payments", "reports"];
@@ -37,10 +38,11 @@ pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass, node: &
             .file_rules()
             .map(|(name, rule, source)| named(&SettingKey::Alert { name: name.clone() }, &rule.to_json(), source)),
     );
+    wanted.extend(default_quotas(config)?);
     let rows = windlass.queues().rows().await?;
     let known = known_queues(config, rows.iter().map(|queue| &queue.name));
     warn_of_strays(config, &known);
-    for (queue, attempts) in queue_attempts(config, known)? {
+    for (queue, attempts) in queue_attempts(config, known.clone())? {
         let key = SettingKey::Queue { tenant: None, name: queue.to_string() };
         let own = config.settings.iter().find(|setting| setting.key == key);
         let has_default = config.settings.iter().any(|setting| is_default_policy(&setting.key, &setting.value));
@@ -48,9 +50,38 @@ pub(crate) async fn write_to_store(config: &Config, windlass: &Windlass, node: &
         wanted.retain(|setting| setting.key != key);
         wanted.push(named(&key, &value, &Source::Environment(variables_of(config, &queue))));
     }
+    for (queue, limits) in config.limited_queues(&known) {
+        let key = SettingKey::Queue { tenant: None, name: queue.to_string() };
+        let own = wanted.iter().find(|setting| setting.key == key);
+        let own = own.and_then(|setting| serde_json::from_str(&setting.value).ok()).unwrap_or_default();
+        let (value, source) = super::limits::over(own, &limits)?;
+        wanted.retain(|setting| setting.key != key);
+        wanted.push(named(&key, &value, &source));
+    }
     let put = windlass.settings().put_of_node(node, &wanted).await?;
     put.differing.iter().for_each(warn_of_difference);
     Ok(put.changed)
+}
+
+/// The quotas of tenants that have none of their own.
+fn default_quotas(config: &Config) -> Result<Option<NodeSetting>, ConfigError> {
+    let mut fields = Map::new();
+    let mut sources = Vec::new();
+    for quota in Quota::ALL {
+        let key = format!("quotas.{}", quota.as_str());
+        let value = config.value(&key);
+        if value.as_str() != Some("") {
+            fields.insert(quota.as_str().to_owned(), value.clone());
+            sources.push(config.source(&key));
+        }
+    }
+    let Some(source) = sources.first() else { return Ok(None) };
+    let value = Value::Object(fields);
+    Quotas::from_value(&value).map_err(|error| {
+        let path = error.pointer.replace('/', ".");
+        ConfigError::new(source, format!("`quotas{path}`: {}", error.message))
+    })?;
+    Ok(Some(named(&SettingKey::Quota { tenant: None }, &value, source)))
 }
 
 fn named(key: &SettingKey, value: &Value, source: &Source) -> NodeSetting {
@@ -83,7 +114,9 @@ fn known_queues<'a>(config: &Config, existing: impl Iterator<Item = &'a QueueNam
         | SettingKey::Policy { .. }
         | SettingKey::Tenant { .. }
         | SettingKey::Server { .. }
-        | SettingKey::Alert { .. } => None,
+        | SettingKey::Alert { .. }
+        | SettingKey::Secret { .. }
+        | SettingKey::Quota { .. } => None,
     });
     names.extend(named);
     names.extend(USUAL_QUEUES.iter().filter_map(|name| QueueName::new(name).ok()));

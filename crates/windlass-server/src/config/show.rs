@@ -2,6 +2,7 @@
 
 use super::{Config, KEYS};
 use serde_json::{Map, Value, json};
+use windlass::alert::default_rules;
 use windlass::client::SettingKey;
 use windlass::http::mask_url;
 
@@ -30,14 +31,22 @@ impl Config {
             shown.push(Shown { key, value, source, help: "" });
         }
         for (name, rule, source) in self.rules() {
-            let value = json!({
-                "measure": rule.measure.as_str(),
-                "threshold": rule.threshold,
-                "for": rule.lasting.to_string(),
-                "minCount": rule.min_count,
-                "queue": rule.queue,
-            });
+            let mut value = rule.to_json();
+            if let Value::Object(fields) = &mut value {
+                fields.insert("threshold".into(), json!(rule.threshold));
+                // What most rules leave open is shown where it is set.
+                let usual = default_rules().first().map(|rule| json!(rule.window.to_string()));
+                let is_open = |value: &Value| value.is_null() || *value == json!([]) || Some(value) == usual.as_ref();
+                fields.retain(|name, value| {
+                    !["tenant", "window", "notify", "remind", "quiet"].contains(&name.as_str()) || !is_open(value)
+                });
+            }
             shown.push(Shown { key: format!("alerts.rules.{name}"), value, source: source.to_string(), help: "" });
+        }
+        for limit in &self.limits {
+            let (queue, field) = (limit.queue.to_ascii_lowercase(), limit.field.replace('/', "."));
+            let source = format!("environment {}", limit.variable);
+            shown.push(Shown { key: format!("queues.{queue}.{field}"), value: limit.value.clone(), source, help: "" });
         }
         for (queue, text) in &self.attempts {
             let name = format!("MAX_{queue}_RETRY_ATTEMPTS");
@@ -62,6 +71,9 @@ pub(crate) fn subject(key: &SettingKey) -> String {
         "policy" => format!("policies.{name}"),
         "tenant" => format!("tenants.{name}"),
         "alert" => format!("alerts.rules.{name}"),
+        "secret" => format!("replaced webhook secret{whose}"),
+        "quota" if tenant == "*" => "quotas".to_owned(),
+        "quota" => format!("tenants.{tenant}.quotas"),
         _ => name.to_owned(),
     }
 }

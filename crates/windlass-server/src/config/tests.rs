@@ -76,7 +76,7 @@ fn alert_rules_are_read_field_by_field_and_defaults_fill_the_gaps() {
     let expected =
         [("dead_letters", "", 10, 3000), ("oldest_due", "email", 120_000, 0), ("oldest_due", "sms", 60_000, 15)];
     assert_eq!(reported, expected);
-    assert_eq!(from_file("").unwrap().alerts().rules.len(), 5, "without any, the five default rules");
+    assert_eq!(from_file("").unwrap().alerts().rules.len(), 7, "without any, the default rules");
     let shown = format!("{:?}", from_file("").unwrap().shown());
     assert!(shown.contains("alerts.rules.retry_rate"), "{shown}");
     for (field, reported) in [
@@ -201,4 +201,80 @@ async fn settings_and_limits_are_written_to_the_store() {
     config.attempts = vec![("EMAIL".into(), "many".into())];
     let wrong = write_to_store(&config, &windlass, "a").await.unwrap_err().to_string();
     assert!(wrong.contains("MAX_EMAIL_RETRY_ATTEMPTS"), "{wrong}");
+}
+
+#[test]
+fn traces_are_off_by_default_and_follow_the_standard_variables() {
+    assert!(from_environment(&[]).unwrap().telemetry().is_none());
+    let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
+    let config = from_environment(&[base]).unwrap();
+    assert_eq!(config.telemetry().unwrap().endpoint.as_str(), "http://collector:4318/v1/traces");
+    assert_eq!(config.source("telemetry.endpoint").to_string(), "environment OTEL_EXPORTER_OTLP_ENDPOINT");
+    let config = from_environment(&[
+        base,
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://traces.example/in"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cret%3D+x, X-Team=a"),
+        ("OTEL_SERVICE_NAME", "orders"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod,service.name=other"),
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
+    ])
+    .unwrap();
+    let settings = config.telemetry().unwrap();
+    assert_eq!((settings.endpoint.as_str(), &*settings.service_name), ("https://traces.example/in", "orders"));
+    let headers: Vec<_> =
+        settings.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    assert_eq!(headers, [("api-key", "s3cret=+x"), ("x-team", "a")]);
+    assert_eq!(settings.resource[0], ("deployment.environment".into(), "prod".into()));
+    assert_eq!(config.text("telemetry.sampled"), "0.25");
+    let shown = format!("{:?}", config.shown());
+    assert!(!shown.contains("s3cret"), "{shown}");
+    for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_EXPORTER_OTLP_ENDPOINT", " ")] {
+        let config = from_environment(&[off, ("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]);
+        assert!(config.unwrap().telemetry().is_none(), "{off:?}");
+    }
+    let own = from_environment(&[("WINDLASS_TELEMETRY_ENDPOINT", "http://127.0.0.1:1"), base]).unwrap();
+    assert_eq!(own.telemetry().unwrap().endpoint.as_str(), "http://127.0.0.1:1/v1/traces", "Windlass's own come first");
+}
+
+#[test]
+fn traces_that_could_not_be_sent_are_refused() {
+    let file = "[telemetry]\nendpoint = \"http://c:4318\"\nsampled = 0.5\nresource = [\"a=b\"]\n";
+    let mut config = from_file(file).unwrap();
+    config.check_telemetry().unwrap();
+    assert_eq!(config.telemetry().unwrap().resource, [("a".to_owned(), "b".to_owned())]);
+    config = Config::defaults();
+    config.check_telemetry().unwrap();
+    for (name, value, reported) in [
+        (
+            "WINDLASS_TELEMETRY_ENDPOINT",
+            "collector:4318",
+            "`telemetry.endpoint` is `collector:4318`, which is not an http",
+        ),
+        ("WINDLASS_TELEMETRY_ENDPOINT", "grpc://c:4317", "which is not an http or https URL; write http://HOST:4318"),
+        ("WINDLASS_TELEMETRY_ENDPOINT", "nothing", "`telemetry.endpoint` is `nothing`, which is not a URL"),
+        ("WINDLASS_TELEMETRY_ENDPOINT", "https://me:s3cret@c", "`telemetry.endpoint` is `https://me:***@c/`: put"),
+        ("WINDLASS_TELEMETRY_HEADERS", "s3cret", "`telemetry.headers` must have the form NAME=VALUE"),
+        ("WINDLASS_TELEMETRY_HEADERS", "a b=s3cret", "`telemetry.headers` names `a b`, which is not a header's name"),
+        ("WINDLASS_TELEMETRY_HEADERS", "a=s3cret%0A", "has a value for `a` with characters that no header has"),
+        ("WINDLASS_TELEMETRY_HEADERS", "Host=s3cret", "names `host`, which Windlass sets itself"),
+        ("WINDLASS_TELEMETRY_RESOURCE", "prod", "`telemetry.resource` must have the form NAME=VALUE"),
+        ("WINDLASS_TELEMETRY_SAMPLED", "50%", "must be a number from 0 to 1, such as 0.01"),
+        ("WINDLASS_TELEMETRY_SERVICE_NAME", "", "`telemetry.serviceName` must not be empty"),
+        (
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "collector",
+            "`telemetry.endpoint` is `collector/v1/traces`, which is not a URL",
+        ),
+    ] {
+        let error = from_environment(&[(name, value)]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("environment {name}: ")) && error.contains(reported), "{value}: {error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+    let grpc = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
+    let error = from_environment(&grpc).unwrap_err().to_string();
+    assert!(
+        error.starts_with("environment OTEL_EXPORTER_OTLP_PROTOCOL: is grpc; Windlass sends OTLP over HTTP"),
+        "{error}"
+    );
 }

@@ -35,6 +35,17 @@ use windlass::remote::Remote;
 use windlass::{Clock, Windlass};
 use windlass_core::Millis;
 
+/// A job as `PUSH` takes it, for jobs that come another way.
+///
+/// # Errors
+/// The field that is wrong, and what is accepted.
+pub(crate) fn pushed(
+    text: &str,
+    catalogue: &windlass::protocol::Catalogue,
+) -> Result<windlass::protocol::Draft, String> {
+    wire::draft(&wire::WireJob::read(text)?, catalogue)
+}
+
 /// How the protocol is offered.
 #[derive(Clone)]
 pub(crate) struct Options {

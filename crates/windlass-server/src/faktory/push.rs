@@ -61,6 +61,9 @@ fn refusal(stored: &Enqueued) -> Option<String> {
         Enqueued::Created { .. } | Enqueued::Existing(_) => None,
         Enqueued::KeyConflict(id) => Some(format!("NOTUNIQUE job {id} has this jid, or is the same by unique_for")),
         Enqueued::Refused(why) => Some(why.clone()),
+        Enqueued::OverQuota(refusal) => {
+            Some(format!("{refusal}; try again in {} seconds", refusal.retry_after.get().div_ceil(1000)))
+        }
         Enqueued::NotStored => Some("the job was not stored".into()),
     }
 }

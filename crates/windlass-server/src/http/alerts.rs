@@ -15,6 +15,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use windlass::alert::Rule;
 use windlass::client::{RuleFault, SettingSource};
+use windlass::http::mask_url;
 
 /// The longest name of a rule.
 const MAX_NAME: usize = 64;
@@ -28,12 +29,12 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[schema(as = NewAlertRule, rename_all = "camelCase", example = json!({"measure": "oldest_due", "threshold": "2m", "for": "5m", "queue": "email"}))]
 #[expect(dead_code, reason = "documents what `put` accepts")]
 pub(crate) struct RuleBody {
-    /// What it measures: `dead_letters`, `retry_rate`, `exhausted`, `backoff` or `oldest_due`. May be omitted if the
-    /// rule's name is one of them.
-    #[schema(pattern = "^(dead_letters|retry_rate|exhausted|backoff|oldest_due)$")]
+    /// What it measures: `dead_letters`, `retry_rate`, `exhausted`, `backoff`, `oldest_due`, `open_breakers` or
+    /// `holds`. May be omitted if the rule's name is one of them.
+    #[schema(pattern = "^(dead_letters|retry_rate|exhausted|backoff|oldest_due|open_breakers|holds)$")]
     measure: Option<String>,
-    /// From where on it holds: a number of jobs, a percentage for `retry_rate`, a duration for `backoff` and
-    /// `oldest_due`.
+    /// From where on it holds: a number of jobs or breakers, a percentage for `retry_rate`, a duration for `backoff`,
+    /// `oldest_due` and `holds`.
     #[schema(value_type = Option<super::openapi::types::AnyJson>)]
     threshold: Option<Value>,
     /// How long it must hold before the alert fires.
@@ -44,6 +45,20 @@ pub(crate) struct RuleBody {
     /// Only this queue; all if absent.
     #[schema(value_type = Option<super::openapi::types::QueueName>)]
     queue: Option<String>,
+    /// Only this tenant; all if absent.
+    #[schema(value_type = Option<super::openapi::types::TenantName>)]
+    tenant: Option<String>,
+    /// How far back `retry_rate`, `exhausted` and `backoff` look: 1m to 24h.
+    #[schema(value_type = Option<super::openapi::types::Duration>)]
+    window: Option<String>,
+    /// The names of the operators to notify (see `alerts.urls`); all if absent or empty.
+    notify: Option<Vec<String>>,
+    /// How often operators are reminded while the alert fires; never if absent.
+    #[schema(value_type = Option<super::openapi::types::Duration>)]
+    remind: Option<String>,
+    /// When nobody is notified of an alert that fires, such as `22:00-07:00 Europe/Berlin`. If it still fires
+    /// afterwards, it is reported then.
+    quiet: Option<String>,
     /// True: the rule of this name is not judged. Give no other field with it.
     off: Option<bool>,
 }
@@ -55,7 +70,7 @@ pub(crate) struct RuleBody {
 pub(crate) struct RuleView {
     /// The rule's name, which its alerts and notices carry.
     name: String,
-    /// `dead_letters`, `retry_rate`, `exhausted`, `backoff` or `oldest_due`
+    /// `dead_letters`, `retry_rate`, `exhausted`, `backoff`, `oldest_due`, `open_breakers` or `holds`
     measure: &'static str,
     /// A number, or a duration.
     #[schema(value_type = super::openapi::types::AnyJson)]
@@ -66,6 +81,16 @@ pub(crate) struct RuleView {
     min_count: u64,
     /// Only this queue; null for all.
     queue: Option<String>,
+    /// Only this tenant; null for all.
+    tenant: Option<String>,
+    /// How far back rates and counts look.
+    window: String,
+    /// The names of the operators to notify; empty for all.
+    notify: Vec<String>,
+    /// How often operators are reminded while the alert fires; null for never.
+    remind: Option<String>,
+    /// When nobody is notified of an alert that fires.
+    quiet: Option<String>,
     /// Who set it: `default`, `operator` (by API or command line), or where in a node's file.
     source: String,
     /// True: it is turned off and not judged.
@@ -77,7 +102,7 @@ pub(crate) struct RuleView {
 #[serde(untagged)]
 #[schema(as = AlertRuleAnswer)]
 pub(crate) enum RuleAnswer {
-    Set(RuleView),
+    Set(Box<RuleView>),
     Off(OffView),
 }
 
@@ -108,7 +133,11 @@ pub(crate) struct TestView {
 pub(crate) struct NoticeView {
     /// The job that carries the notice.
     job_id: i64,
-    /// Where it goes.
+    /// The operator's name.
+    name: String,
+    /// The form of the notice: `json`, `slack` or `pagerduty`.
+    form: &'static str,
+    /// Where it goes, without secrets.
     url: String,
 }
 
@@ -150,6 +179,7 @@ async fn put(
         None | Some(Value::Bool(false)) => {
             let mut fields = fields;
             fields.remove("off");
+            app.check_notified(&fields).map_err(|detail| Problem::field("/notify", detail))?;
             alerts.set_rule(name, &fields).await.map_err(refused)?
         }
         Some(Value::Bool(true)) if fields.len() == 1 => {
@@ -160,7 +190,7 @@ async fn put(
         }
         Some(_) => return Err(Problem::field("/off", "must be true, without other fields, or false")),
     };
-    Ok(Json(RuleAnswer::Set(RuleView::new(&rule, Some(&SettingSource::Operator), false))))
+    Ok(Json(RuleAnswer::Set(Box::new(RuleView::new(&rule, Some(&SettingSource::Operator), false)))))
 }
 
 /// Remove what operators set for an alert rule.
@@ -193,7 +223,13 @@ async fn test(State(app): State<App>, caller: May<Admin>) -> Result<(StatusCode,
     }
     let jobs = app.windlass().alerts().by(&caller.by).test(app.operators()).await?;
     let items = jobs.iter().zip(app.operators());
-    let items = items.map(|(job, operator)| NoticeView { job_id: job.0, url: operator.url.clone() }).collect();
+    let items = items.map(|(job, operator)| NoticeView {
+        job_id: job.0,
+        name: operator.name.clone(),
+        form: operator.form.as_str(),
+        url: mask_url(&operator.url),
+    });
+    let items = items.collect();
     Ok((StatusCode::ACCEPTED, Json(TestView { items })))
 }
 
@@ -232,6 +268,11 @@ impl RuleView {
             r#for: rule.lasting.to_string(),
             min_count: rule.min_count,
             queue: rule.queue.clone(),
+            tenant: rule.tenant.clone(),
+            window: rule.window.to_string(),
+            notify: rule.notify.clone(),
+            remind: rule.remind.map(|interval| interval.to_string()),
+            quiet: rule.quiet.as_ref().map(ToString::to_string),
             source: match source {
                 None => "default".into(),
                 Some(SettingSource::Operator) => "operator".into(),

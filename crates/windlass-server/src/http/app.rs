@@ -147,6 +147,23 @@ impl App {
         &self.0.operators
     }
 
+    /// Refuses a rule that notifies operators whom this node does not know. A node that knows nobody accepts all names.
+    ///
+    /// # Errors
+    /// The unknown name, and those that are known.
+    pub(crate) fn check_notified(&self, fields: &serde_json::Map<String, serde_json::Value>) -> Result<(), String> {
+        let known: Vec<&str> = self.operators().iter().map(|operator| operator.name.as_str()).collect();
+        let named = fields.get("notify").and_then(serde_json::Value::as_array).into_iter().flatten();
+        let unknown = named.filter_map(serde_json::Value::as_str).find(|name| !known.contains(name));
+        match unknown {
+            Some(name) if !known.is_empty() => {
+                let name: String = name.chars().take(64).collect();
+                Err(format!("`{name}` is nobody that alerts.urls names; it names {}", known.join(", ")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The pages that browsers watch.
     pub(crate) fn live(&self) -> &Live {
         &self.0.live

@@ -2,6 +2,7 @@
 //! needs in its signature, so that no check can be forgotten.
 
 use super::app::{App, Tokens};
+use super::connection::connections::ConnectionSlot;
 use super::output::problem::{Kind, Problem};
 use axum::extract::FromRequestParts;
 use hyper::header::AUTHORIZATION;
@@ -115,6 +116,14 @@ impl Caller {
         let Some(own) = self.queues.as_ref().filter(|own| !own.contains(queue)) else { return Ok(()) };
         let own = own.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         Err(Problem::new(Kind::Forbidden, format!("this token is only for the queues {own}, not for `{queue}`")))
+    }
+
+    /// Whether the caller's token is for every queue.
+    pub(crate) fn for_all_queues(&self) -> Result<(), Problem> {
+        match &self.queues {
+            None => Ok(()),
+            Some(_) => Err(Problem::new(Kind::Forbidden, "this token is only for some queues; name one of them")),
+        }
     }
 
     /// Whether the caller would still be let in. While the store cannot be read, nothing is known against it.
@@ -242,7 +251,12 @@ async fn identify(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     let (id, secret) = token::split(given.trim()).ok_or_else(refused)?;
     // The token may be newer than the copy: clients use a new token at once.
     let known = if known.find(id).is_some() { known } else { app.newest_tokens().await? };
-    known.check(id, secret, app.now()).ok_or_else(refused)
+    let caller = known.check(id, secret, app.now()).ok_or_else(refused)?;
+    if let Some(slot) = parts.extensions.get::<ConnectionSlot>() {
+        slot.belong_to(id)
+            .map_err(|most| Problem::new(Kind::TooMany, format!("this token already has {most} connections open")))?;
+    }
+    Ok(caller)
 }
 
 impl Tokens {

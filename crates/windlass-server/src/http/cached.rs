@@ -101,3 +101,34 @@ impl Drop for Share<'_> {
         self.0.store(false, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+    use windlass_core::Timestamp;
+
+    const REFRESH: Millis = Millis::from_secs(1);
+    const STALE: Millis = Millis::from_secs(5);
+
+    /// What the store says of tokens decides who gets in, so the age of what is used has a bound even if a load hangs.
+    #[tokio::test]
+    async fn no_caller_uses_a_stale_copy_although_another_one_is_loading() {
+        let clock = Clock::manual(Timestamp::from_millis(0));
+        let cached = Cached::new(clock.clone(), REFRESH, STALE);
+        assert_eq!(*cached.get(async || Ok(1)).await.unwrap(), 1);
+        clock.advance(REFRESH);
+        let hanging = cached.get(async || pending::<Result<i32, Problem>>().await);
+        let others = async {
+            clock.advance(STALE - REFRESH - Millis::new(1));
+            assert_eq!(*cached.get(async || Ok(2)).await.unwrap(), 1, "the copy is used while another caller loads");
+            clock.advance(Millis::new(1));
+            assert_eq!(*cached.get(async || Ok(2)).await.unwrap(), 2, "at this age it is not");
+        };
+        tokio::select! {
+            biased;
+            _ = hanging => unreachable!("the load does not end"),
+            () = others => {}
+        }
+    }
+}

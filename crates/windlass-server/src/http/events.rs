@@ -5,7 +5,7 @@ use super::app::App;
 use super::auth::{Caller, May, Read};
 use super::input::query::Query;
 use super::output::problem::{Problem, ProblemBody};
-use super::shares::{Counted, Open};
+use super::shares::{self, Counted, Open};
 use axum::extract::State;
 use axum::response::sse::{Event as Sse, KeepAlive};
 use axum::response::{IntoResponse, Response};
@@ -32,8 +32,9 @@ struct Stream {
 
 /// State changes as they happen in this process (server-sent events).
 ///
-/// The name of an event says what happened (queued, started, succeeded, retried, `gave_up`, cancelled, postponed); its
-/// data is JSON. A client that reads too slowly gets the event `lagged` with the number of events it missed.
+/// The name of an event says what happened (queued, started, succeeded, retried, `gave_up`, cancelled, postponed,
+/// parked); its data is JSON. `waitingFor` and `until` say what the job waits for after it. A client that reads too
+/// slowly gets the event `lagged` with the number of events it missed.
 #[utoipa::path(get, path = "/api/v1/events", operation_id = "streamEvents", tag = "events",
     params(("queue" = Option<String>, Query), ("tenant" = Option<String>, Query), ("job" = Option<i64>, Query)),
     responses((status = 200, content_type = "text/event-stream", body = String),
@@ -43,7 +44,7 @@ pub(crate) async fn events(State(app): State<App>, caller: May<Read>, query: Que
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
     let queue = query.parsed("queue", QueueName::new)?;
     let job = query.parsed("job", |text| text.parse().map(JobId).map_err(|_| "must be an id, a whole number"))?;
-    let counted = app.shares().count(Open::Stream, &caller)?;
+    let counted = shares::open(&app, Open::Stream, &caller).await?;
     let stream = Stream {
         events: app.windlass().events().subscribe(),
         scope: tenant.map_or_else(|| caller.tenants(), Scope::Tenant),
@@ -100,8 +101,9 @@ fn sse(event: &Event) -> Sse {
             json!({ "durationMs": elapsed.get(), "reason": reason.as_str(), "errorClass": error_class })
         }
         EventKind::Postponed { next_run_at } => json!({ "nextRunAt": next_run_at.to_string() }),
-        EventKind::Queued | EventKind::Cancelled | _ => json!({}),
+        EventKind::Queued | EventKind::Parked { .. } | EventKind::Cancelled | _ => json!({}),
     };
+    let waiting = event.waiting();
     let mut data = json!({
         "at": event.at.to_string(),
         "id": event.job.0,
@@ -113,6 +115,8 @@ fn sse(event: &Event) -> Sse {
         "retryCount": event.retry,
         "maxAttempts": event.max_attempts,
         "scheduleId": event.schedule.map(|id| id.0),
+        "waitingFor": waiting.map(|(what, _)| what.as_str()),
+        "until": waiting.and_then(|(_, until)| until).map(|until| until.to_string()),
     });
     if let (Some(data), Some(detail)) = (data.as_object_mut(), detail.as_object()) {
         data.extend(detail.clone());

@@ -4,7 +4,8 @@ use super::app::App;
 use super::auth::{May, Read};
 use super::output::problem::{Kind, Problem, ProblemBody};
 use axum::Json;
-use axum::extract::State;
+use axum::Router;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use hyper::header::CONTENT_TYPE;
 use serde::Serialize;
@@ -27,6 +28,18 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION"), store: None, warnings: Vec::new() })
 }
 
+/// What a server answers that waits for its database: it is alive, and refuses everything else.
+pub(crate) fn waiting() -> Router {
+    Router::new().fallback(async |request: Request| {
+        let path = request.uri().path();
+        if path.ends_with("/healthz") {
+            return healthz().await.into_response();
+        }
+        let detail = "the server waits for its database; nothing was changed; try again later";
+        Problem::new(Kind::Unavailable, detail).render(path, "")
+    })
+}
+
 /// The store can be written to, its schema is current, and the server is not stopping.
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "health",
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
@@ -34,7 +47,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
     if app.draining().is_cancelled() {
         return Err(Problem::new(Kind::Draining, "the server accepts no new work"));
     }
-    let health = app.health().await?;
+    let health = app.health().await.map_err(Problem::not_ready)?;
     Ok(Json(Health {
         status: "ready",
         version: env!("CARGO_PKG_VERSION"),

@@ -34,10 +34,10 @@ pub(crate) fn router() -> OpenApiRouter<App> {
 #[schema(as = NewHold, rename_all = "camelCase", example = json!({"queue": "billing", "key": "stripe", "for": "10m", "reason": "maintenance"}))]
 #[expect(dead_code, reason = "documents what `put` accepts")]
 pub(crate) struct HoldBody {
-    /// The queue.
-    #[schema(value_type = types::QueueName)]
-    queue: String,
-    /// Only this limit key of the queue.
+    /// The queue; may be left out if `key` is given.
+    #[schema(value_type = Option<types::QueueName>)]
+    queue: Option<String>,
+    /// Only this limit key: of the queue, or without one of every queue that exists.
     #[schema(min_length = 1, max_length = 128)]
     key: Option<String>,
     /// Only with a token for all tenants; `*` holds the queue of every tenant that has it.
@@ -106,35 +106,67 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
 
 /// Hold a queue or a limit key: nothing of it starts until then.
 ///
-/// What runs goes on, and no job is charged an attempt. After the hold, starts are slow at first. A queue may be held
-/// before its first job.
+/// A key without a queue is held in every queue that exists. What runs goes on, and no job is charged an attempt. After
+/// the hold, starts are slow at first. A queue may be held before its first job.
 #[utoipa::path(put, path = "/api/v1/holds", operation_id = "hold", tag = "queues", request_body = HoldBody,
     responses((status = 200, body = Held), (status = 422, body = ProblemBody)))]
 async fn put(State(app): State<App>, caller: May<Manage>, body: Body) -> Result<Json<Held>, Problem> {
     let asked = read(&body, &caller, app.now())?;
-    caller.check_queue(&asked.queue)?;
     let queues = app.windlass().queues().within(&asked.scope).by(&caller.by);
-    let held = queues.hold(&asked.queue, asked.key.as_deref(), asked.until, &asked.reason).await?;
+    let held = match (&asked.queue, &asked.key) {
+        (Some(queue), key) => {
+            caller.check_queue(queue)?;
+            queues.hold(queue, key.as_deref(), asked.until, &asked.reason).await?
+        }
+        (None, key) => {
+            caller.for_all_queues()?;
+            queues.hold_key(key.as_deref().unwrap_or_default(), asked.until, &asked.reason).await?
+        }
+    };
     Ok(Json(Held { held, until: moment(Some(asked.until)) }))
 }
 
-/// End a hold.
+/// End a hold. A key without a queue is released in every queue.
 #[utoipa::path(delete, path = "/api/v1/holds", operation_id = "release", tag = "queues",
-    params(("queue" = String, Query), ("key" = Option<String>, Query), ("tenant" = Option<String>, Query)),
-    responses((status = 200, body = Held)))]
+    params(("queue" = Option<String>, Query), ("key" = Option<String>, Query), ("tenant" = Option<String>, Query)),
+    responses((status = 200, body = Held), (status = 422, body = ProblemBody)))]
 async fn release(State(app): State<App>, caller: May<Manage>, query: Query) -> Result<Json<Held>, Problem> {
     query.only(&["queue", "key", "tenant"])?;
-    let queue = query.parsed("queue", QueueName::new)?.ok_or_else(|| Problem::query("queue", "is missing"))?;
-    caller.check_queue(&queue)?;
+    let queue = query.parsed("queue", QueueName::new)?;
     let scope = scope(&caller, query.text("tenant"), |error| Problem::query("tenant", error))?;
+    let key = query.text("key");
+    if key.is_some_and(is_too_long) {
+        return Err(Problem::query("key", TOO_LONG));
+    }
     let queues = app.windlass().queues().within(&scope).by(&caller.by);
-    let held = queues.release(&queue, query.text("key")).await?;
+    let held = match (&queue, key) {
+        (Some(queue), key) => {
+            caller.check_queue(queue)?;
+            queues.release(queue, key).await?
+        }
+        (None, Some(key)) => {
+            caller.for_all_queues()?;
+            queues.release_key(key).await?
+        }
+        (None, None) => {
+            let faults = Faults::default();
+            faults.add("?queue", "is missing; give a queue, a key, or both");
+            return Err(faults.problem());
+        }
+    };
     Ok(Json(Held { held, until: None }))
+}
+
+const TOO_LONG: &str = "must be 1 to 128 characters";
+
+fn is_too_long(key: &str) -> bool {
+    key.chars().count() > MAX_LIMIT_KEY
 }
 
 /// What a request asks to hold.
 struct Asked {
-    queue: QueueName,
+    /// Absent only with a key.
+    queue: Option<QueueName>,
     key: Option<String>,
     scope: Scope,
     until: Timestamp,
@@ -146,12 +178,12 @@ fn read(body: &Body, caller: &Caller, now: Timestamp) -> Result<Asked, Problem> 
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
     fields.refuse_unknown(&["queue", "key", "tenantId", "for", "until", "reason"]);
     let queue = fields.parsed("queue", QueueName::new);
-    if queue.is_none() && !fields.has("queue") {
-        fields.fault("queue", "is missing; write the name of a queue");
-    }
     let key = fields.text("key");
-    if key.as_ref().is_some_and(|key| key.is_empty() || key.chars().count() > MAX_LIMIT_KEY) {
-        fields.fault("key", format!("must be 1 to {MAX_LIMIT_KEY} characters"));
+    if !fields.has("queue") && !fields.has("key") {
+        fields.fault("queue", "is missing; write the name of a queue, or give key");
+    }
+    if key.as_ref().is_some_and(|key| key.is_empty() || is_too_long(key)) {
+        fields.fault("key", TOO_LONG);
     }
     let reason = fields.text("reason").unwrap_or_default();
     if reason.chars().count() > MAX_REASON {
@@ -185,10 +217,8 @@ fn read(body: &Body, caller: &Caller, now: Timestamp) -> Result<Asked, Problem> 
         faults.problem()
     })?;
     faults.finish()?;
-    match (queue, until) {
-        (Some(queue), Some(until)) => Ok(Asked { queue, key, scope, until, reason }),
-        (None, _) | (_, None) => Err(faults.problem()),
-    }
+    let until = until.ok_or_else(|| faults.problem())?;
+    Ok(Asked { queue, key, scope, until, reason })
 }
 
 /// Whose queue is meant. `*` means every tenant's, for callers for all tenants.

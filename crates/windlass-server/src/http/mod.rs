@@ -11,9 +11,11 @@ mod docs;
 mod events;
 mod fleet;
 mod health;
+pub(crate) use health::waiting;
 mod holds;
 mod input;
 mod jobs;
+mod kinds;
 mod leases;
 mod openapi;
 mod output;
@@ -58,6 +60,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(dead::router())
         .merge(leases::router())
         .merge(policies::router())
+        .merge(kinds::router())
         .merge(tenants::router())
         .merge(alerts::router())
         .routes(routes!(stats::stats))

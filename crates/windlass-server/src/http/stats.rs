@@ -5,12 +5,13 @@ use super::app::App;
 use super::auth::{May, Read};
 use super::input::query::Query;
 use super::output::problem::Problem;
+use super::tenants::QuotasView;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use windlass::client::{Scope, Tally, WindowStats as Counted};
+use windlass::client::{Scope, Tally, TenantQuotas, WindowStats as Counted};
 use windlass_core::job::Tenant;
 use windlass_core::{Millis, Timestamp};
 
@@ -25,7 +26,40 @@ fn spans(now: Timestamp) -> [(&'static str, Millis); 4] {
 pub(crate) struct Stats {
     /// `5m`, `1h`, `24h` and `all` (since the beginning)
     windows: BTreeMap<&'static str, WindowStats>,
+    /// How many jobs wait now, by what for: `ready` (a worker may take them), `later` (`runAt` and `retry` together),
+    /// `concurrency`, `rate`, `hold`, `breaker`, `budget`, `paused`, `worker`. Only those that any job waits for. Jobs
+    /// behind one limit key are counted up to 10,000.
+    waiting: BTreeMap<&'static str, u64>,
+    /// The use of quotas by tenants that this node has counted something for.
+    quotas: Vec<QuotaUse>,
 }
+
+/// A tenant's quotas and their use on the node that answers.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct QuotaUse {
+    tenant_id: String,
+    /// The quotas in force.
+    quotas: QuotasView,
+    /// Jobs that wait; null if the tenant has no quota of them.
+    waiting: Option<u64>,
+    /// How often this node has refused something since it started, by quota.
+    refused: BTreeMap<&'static str, u64>,
+}
+
+impl From<TenantQuotas> for QuotaUse {
+    fn from(used: TenantQuotas) -> Self {
+        Self {
+            tenant_id: used.tenant.to_string(),
+            quotas: used.quotas.into(),
+            waiting: used.waiting,
+            refused: used.refused.into_iter().map(|(quota, count)| (quota.as_str(), count)).collect(),
+        }
+    }
+}
+
+/// The most tenants whose quotas are listed.
+const MAX_TENANTS: usize = 1000;
 
 /// Counts over one window.
 #[derive(Debug, Serialize, ToSchema)]
@@ -82,7 +116,10 @@ pub(crate) async fn stats(State(app): State<App>, caller: May<Read>, query: Quer
     let spans = spans(app.now());
     let counted = app.windlass().stats().within(&scope).windows(&spans.map(|(_, span)| span)).await?;
     let windows = spans.iter().zip(counted).map(|((name, _), counted)| (*name, WindowStats::from(counted)));
-    Ok(Json(Stats { windows: windows.collect() }))
+    let waiting = app.windlass().queues().within(&scope).waiting_in_all().await?;
+    let used = app.windlass().tenants().quota_use(&scope).await?;
+    let quotas = used.into_iter().take(MAX_TENANTS).map(QuotaUse::from).collect();
+    Ok(Json(Stats { windows: windows.collect(), waiting: waiting.reasons().collect(), quotas }))
 }
 
 impl From<Counted> for WindowStats {

@@ -168,6 +168,46 @@ for (const store of STORES) {
       clean();
     });
 
+    test("limits are previewed and saved, keys held and released, and jobs say why they wait", async () => {
+      await api.enqueue(Array.from({ length: 3 }, () => ({ kind: "limited", queue: "limited", payload: {}, limitKey: "acme" })));
+      await page.goto("/queues/default/limited");
+      await live();
+      assert.match(await page.textContent("main"), /No limits/);
+      await page.getByLabel("at once, each key").fill("many");
+      await page.getByRole("button", { name: "Preview limits" }).click();
+      await page.getByRole("alert").waitFor();
+      await page.getByLabel("at once, each key").fill("1");
+      await page.getByRole("button", { name: "Preview limits" }).click();
+      await page.getByText("at most 1 at once for each key").waitFor();
+      await page.getByRole("button", { name: "Save limits" }).click();
+      await page.getByText("The limits hold on every node within two seconds.").waitFor();
+      const { jobs } = await api.call("POST", "/leases", { worker: "browser-test", queues: ["limited"], max: 10 });
+      assert.equal(jobs.length, 1);
+      await page.goto("/queues/default/limited");
+      await page.getByRole("row", { name: /acme 1 of 1 2/ }).waitFor();
+      await page.goto(`/jobs/${jobs[0].id + 2}`);
+      assert.match(await page.textContent("#why"), /attempts of the key acme of the queue limited are running.*after 1/s);
+      await page.goto("/");
+      assert.match(await page.textContent("[aria-labelledby=waits]"), /a limit: too many run at once\s*limited/);
+      await page.goto("/queues/default/limited");
+      await page.getByText("Hold the queue, or one of its keys").click();
+      await page.getByLabel("for", { exact: true }).fill("10m");
+      await page.getByLabel("key (empty: the whole queue)").fill("acme");
+      await page.getByLabel("reason").fill("repairs");
+      await page.getByRole("button", { name: "Hold", exact: true }).click();
+      await page.getByText(/acme of limited is held until/).waitFor();
+      if (store === "sqlite") assert.deepEqual(await axe(page), []);
+      await page.goto("/queues");
+      await page.getByRole("row", { name: /limited acme .*repairs/ }).waitFor();
+      if (store === "sqlite") assert.deepEqual(await axe(page), []);
+      await page.goto(`/jobs/${jobs[0].id + 1}`);
+      assert.match(await page.textContent("#why"), /stops the key acme of the queue limited \(repairs\)/);
+      await page.goto("/queues/default/limited");
+      await page.getByRole("button", { name: "Release" }).click();
+      await page.getByText("Released. Starts are slow at first.").waitFor();
+      clean();
+    });
+
     test("an alert rule is set, turned off and on again without a restart", async () => {
       await page.goto("/alerts");
       await page.getByText("Add or change a rule").click();

@@ -87,7 +87,7 @@ export async function startBrowser(address, options = {}) {
   const context = await browser.newContext({ baseURL: address, viewport: { width: 1280, height: 900 }, ...options });
   const faults = [];
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(120_000);
   page.on("console", (message) => { if (message.type() === "error") faults.push(`console: ${message.text()}`); });
   page.on("pageerror", (error) => faults.push(`script: ${error.message}`));
   page.on("dialog", (dialog) => { faults.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });

@@ -102,7 +102,14 @@ fn the_servers_logs_and_the_command_line_keep_secrets() {
 fn the_stores_password_is_not_reported() {
     let world = World::empty();
     let url = format!("postgres://me:{PASSWORD}@127.0.0.1:1/jobs");
-    for args in [vec!["jobs"], vec!["doctor"], vec!["migrate"], vec!["config"], vec!["serve"], vec!["token", "list"]] {
+    for args in [
+        vec!["jobs"],
+        vec!["doctor"],
+        vec!["migrate"],
+        vec!["config"],
+        vec!["serve", "--no-wait"],
+        vec!["token", "list"],
+    ] {
         let output = world.run("100", &[args.clone(), vec!["--store", &url]].concat());
         let reported = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
         assert!(reported.contains("postgres://me:***@127.0.0.1:"), "{args:?}: {reported}");

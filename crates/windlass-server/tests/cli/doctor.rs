@@ -18,8 +18,8 @@ fn a_lease_that_was_not_reaped_is_named() {
     let world = World::empty();
     world.out("100", &["migrate"]);
     let file = rusqlite::Connection::open(world.path("jobs.db")).unwrap();
-    let lease = "INSERT INTO windlass_leases (id, worker, expires_at, length_ms, job_ids) \
-                 VALUES (1, 'gone', 1767268800000, 30000, '1')";
+    let lease = "INSERT INTO windlass_leases (id, worker, expires_at, ends_at_boot, length_ms, job_ids) \
+                 VALUES (1, 'gone', 1767268800000, -86400000, 30000, '1')";
     file.execute_batch(lease).unwrap();
     drop(file);
     let wrong = wrongs(&world, &world.store());

@@ -62,6 +62,14 @@ fn wrong_input_is_reported_and_ends_with_2() {
 }
 
 #[test]
+fn a_configuration_under_which_jobs_cannot_be_stored_ends_with_2() {
+    let world = World::empty();
+    std::fs::write(world.path("windlass.toml"), "[kinds.x]\npolicy = { strategy = \"linear\", factor = 2 }\n").unwrap();
+    let reported = world.refusal(2, &["serve", "--store", "sqlite:jobs.db", "--listen", "127.0.0.1:0"]);
+    assert!(reported.contains("jobs of kind `x`") && reported.contains("factor: has no effect"), "{reported}");
+}
+
+#[test]
 fn not_found_ends_with_3() {
     let world = World::of_2026();
     for args in [

@@ -41,6 +41,22 @@ fn the_readme_is_real() {
     assert!(follow("README.md") >= 7);
 }
 
+/// The block that readers paste: all of it, in one shell. Building is left out; the binary under test is on the path.
+#[test]
+fn the_tour_can_be_pasted_whole() {
+    let page = Page::read("README.md");
+    let tour = page.pasted();
+    let (build, rest) = tour.split_once('\n').unwrap();
+    assert!(build.starts_with("cargo build --release"), "{build}");
+    let printed = Place::new().run_all(rest);
+    for part in
+        ["wrote windlass.toml", "is ready", "failed (exhausted), 3 attempts", "ConnectError", "job 1: sent again"]
+    {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    assert!(printed.ends_with("end of the tour\n"), "a command failed: {printed}");
+}
+
 #[test]
 fn the_quickstart_is_real() {
     assert!(follow("docs/guides/quickstart.md") >= 6);

@@ -61,6 +61,11 @@ impl Page {
         own.map(|line| line.replace("cargo run --release -- ", "windlass ")).collect()
     }
 
+    /// The `bash` block, which readers paste whole.
+    pub(crate) fn pasted(&self) -> &str {
+        self.blocks("bash").first().copied().unwrap()
+    }
+
     /// All `sh` blocks, as one script.
     pub(crate) fn script(&self) -> String {
         self.blocks("sh").concat()

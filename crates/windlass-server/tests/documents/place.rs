@@ -56,6 +56,15 @@ impl Place {
         }
     }
 
+    /// The output of a script of many lines in one interactive shell, which has jobs (`%%`). The last line shows that
+    /// no command before it failed.
+    pub(crate) fn run_all(&self, script: &str) -> String {
+        let script = format!("set -em\n{script}\necho end of the tour");
+        let mut shell = self.shell("exec bash -c \"$SCRIPT\" 2>&1");
+        let output = shell.env("SCRIPT", script).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     pub(crate) fn succeeds(&mut self, line: &str) -> bool {
         self.shell(line).stdout(Stdio::null()).status().unwrap().success()
     }

@@ -43,13 +43,18 @@ impl Client {
     }
 
     pub fn send(&self, method: &str, path: &str, body: &str) -> std::io::Result<Answer> {
+        self.send_with(method, path, "", body)
+    }
+
+    /// The same, with more headers: whole lines, each with its line end.
+    pub fn send_with(&self, method: &str, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect_timeout(&self.address, HANG)?;
         stream.set_read_timeout(Some(HANG))?;
         let token = self.token.as_ref().map_or_else(String::new, |t| format!("Authorization: Bearer {t}\r\n"));
         let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
         let sent = write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{token}{kind}Content-Length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{token}{kind}{headers}Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
         );

@@ -4,6 +4,7 @@
 
 mod alerts;
 mod client;
+mod damage;
 mod deliveries;
 mod families;
 mod faults;
@@ -11,6 +12,9 @@ mod node;
 mod open_door;
 mod schedules;
 mod starvation;
+mod telemetry;
+mod upgrade;
+mod waiting;
 
 /// One test per store.
 macro_rules! on_both_stores {

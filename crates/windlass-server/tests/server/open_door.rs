@@ -16,10 +16,14 @@ fn tokens_grant_and_end_access(place: &Place) {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         serde_json::from_slice::<serde_json::Value>(&made.stdout).unwrap()
     };
-    let node = place.serve(&[]);
-    node.client.get("/api/v1/jobs").is(200);
+    let (node, other) = (place.serve(&[]), place.serve(&[]));
+    for open in [&node, &other] {
+        open.client.get("/api/v1/jobs").is(200);
+    }
     let made = create(&["--scope", "read", "--tenant", "acme"]);
-    eventually("calls without a token are refused", || node.client.get("/api/v1/jobs").status == 401);
+    for open in [&node, &other] {
+        eventually("calls without a token are refused", || open.client.get("/api/v1/jobs").status == 401);
+    }
     let mut reader = node.client.clone();
     reader.token = Some(made["token"].as_str().unwrap().to_owned());
     reader.get("/api/v1/jobs").is(200);

@@ -198,7 +198,7 @@ fn two_hosts_and_strange_ones_are_refused() {
         ("Host: [::1]:80.evil.example\r\n", "403 Forbidden"),
         ("Host: evil.example\r\n", "403 Forbidden"),
     ] {
-        let answer = ask(&mut connect(&node), &format!("GET /openapi.json HTTP/1.1\r\n{hosts}\r\n"));
+        let answer = ask(&mut connect(&node), &format!("GET /api/v1/stats HTTP/1.1\r\n{hosts}\r\n"));
         assert_eq!(answer, format!("HTTP/1.1 {status}"), "{hosts}");
     }
 }

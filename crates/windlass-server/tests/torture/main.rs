@@ -8,6 +8,7 @@ mod checks;
 #[allow(dead_code)] // Shared with `server`, which uses more of it.
 #[path = "../server/client.rs"]
 mod client;
+mod power;
 #[allow(dead_code)] // Shared with the library's tests of Postgres.
 #[path = "../../../windlass/tests/postgres/proxy.rs"]
 mod proxy;

@@ -54,11 +54,12 @@ impl World {
         found.extend(integrity::faults(place));
         let once = stored.jobs.values().filter(|row| row.tag.is_some_and(|tag| record.sent[&tag].at_most_once)).count();
         println!(
-            "{name}: {faults}, {} acknowledged jobs ({} stored, {once} at most once), {} starts seen, {} attempts on record, \
+            "{name}: {faults}, {} acknowledged jobs ({} stored, {once} at most once), {} starts seen, {} leases, {} attempts on record, \
              {} webhooks, {} results refused, {} jobs of late workers, {}{} violations; {:.0} s, seed {seed}",
             record.acknowledged.len(),
             stored.jobs.len(),
             record.start_count(),
+            record.leases.count(),
             stored.ledger.values().map(Vec::len).sum::<usize>(),
             record.hooks.len(),
             record.stale,

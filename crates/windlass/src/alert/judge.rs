@@ -67,7 +67,7 @@ impl Judge {
                 detail: "its rule is no longer configured".into(),
                 ..alert.clone()
             };
-            news.extend(change(store, Some(&alert), after, &self.alerts.operators, now).await?);
+            news.extend(change(store, Some(&alert), after, None, &self.alerts.operators, now).await?);
         }
         Ok(news)
     }

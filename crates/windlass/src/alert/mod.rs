@@ -3,45 +3,23 @@
 
 mod check;
 mod judge;
+pub(crate) mod notice;
+mod operator;
 mod rules;
 pub(crate) mod stored;
 
 pub use check::check;
 pub use judge::{Judge, UNKNOWN_FOR};
+pub use notice::{NOTICE_KIND, NOTICE_QUEUE, notices};
+pub use operator::{NoticeForm, Operator};
 pub use rules::{Measure, Reading, Rule, default_rules};
 pub use stored::{RULE_FIELDS, RuleError};
 
-use crate::job::{HttpCall, NewJob};
 use crate::store::{Alert, AlertStatus};
-use serde_json::json;
-use std::sync::Arc;
-use windlass_core::job::{Kind, QueueName};
-use windlass_core::policy::{Partial, Role};
-use windlass_core::{Executor, Millis, Timestamp};
-
-/// The queue of notices to operators.
-pub const NOTICE_QUEUE: &str = "alerts";
-/// The kind of a notice. Nothing of this kind is counted by any rule.
-pub const NOTICE_KIND: &str = "alert";
+use windlass_core::{Millis, Timestamp};
 
 /// How often rules are judged.
 pub const ALERT_EVERY: Millis = Millis::from_secs(10);
-
-/// An operator to notify, in addition to the log, the API and the metrics.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Operator {
-    /// The URL to call.
-    pub url: String,
-    /// `whsec_…`
-    pub secret: Option<String>,
-}
-
-/// Leaves out the secret, because debug output may end up in a log.
-impl std::fmt::Debug for Operator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Operator").field("url", &self.url).finish_non_exhaustive()
-    }
-}
 
 /// The rules to judge and the operators to notify.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +32,7 @@ pub struct Alerts {
     pub every: Millis,
 }
 
-/// The five rules with their defaults. Alerts appear only in the log, the API and the metrics.
+/// The rules with their defaults. Alerts appear only in the log, the API and the metrics.
 impl Default for Alerts {
     fn default() -> Self {
         Self { rules: default_rules(), operators: Vec::new(), every: ALERT_EVERY }
@@ -113,92 +91,55 @@ fn begin(before: Option<&Alert>, rule: &Rule, detail: &str, now: Timestamp) -> A
         since: now,
         fired_at: fires_at_once.then_some(now),
         resolved_at: None,
+        notified_at: None,
         detail: detail.into(),
     }
 }
 
-/// Whether to notify operators: an alert fires, or a fired one is resolved. An incident that ended before it fired is
-/// not reported.
-#[must_use]
-pub fn is_news(before: Option<&Alert>, after: &Alert) -> bool {
-    match after.status {
-        AlertStatus::Firing => before.is_none_or(|alert| alert.status != AlertStatus::Firing),
-        AlertStatus::Resolved => before.is_some_and(|alert| alert.status == AlertStatus::Firing),
-        AlertStatus::Pending => false,
+/// What operators are notified of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// An alert fires.
+    Fired,
+    /// It still fires.
+    Reminder,
+    /// It no longer fires.
+    Resolved,
+    /// A test, sent by an operator.
+    Test,
+}
+
+impl News {
+    /// The event's name in JSON notices.
+    #[must_use]
+    pub const fn event(self) -> &'static str {
+        match self {
+            Self::Fired => "alert.fired",
+            Self::Reminder => "alert.reminder",
+            Self::Resolved => "alert.resolved",
+            Self::Test => "alert.test",
+        }
     }
 }
 
-/// The notices to operators about a change. The commit that makes the change enqueues them.
+/// What operators should be notified of now. `alert` is the current state, after its change if there was one.
+///
+/// In quiet hours nobody is notified of an alert that fires; if it still fires when they end, it is reported then. The
+/// end of an alert is always reported to those who know of it, and an alert that nobody knows of ends unreported.
 #[must_use]
-pub fn notices(alert: &Alert, operators: &[Operator], installation: &str, now: Timestamp) -> Vec<NewJob> {
-    operators.iter().map(|operator| notice(alert, operator, installation, now)).collect()
-}
-
-/// A text, or nothing if it is empty.
-fn filled(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
-}
-
-/// A notice that only shows whether notices arrive.
-pub(crate) fn test_notice(operator: &Operator, installation: &str, now: Timestamp, nonce: u64) -> NewJob {
-    let alert = Alert {
-        rule: "test".into(),
-        measure: "test".into(),
-        subject: String::new(),
-        status: AlertStatus::Firing,
-        // Part of the notice's id: no two tests have the same one. Small enough for every reader of JSON.
-        incident: (nonce >> 12) as i64,
-        since: now,
-        fired_at: Some(now),
-        resolved_at: None,
-        tenant: String::new(),
-        queue: String::new(),
-        detail: "a test, sent by an operator: nothing is wrong".into(),
-    };
-    notice_of("alert.test", &alert, operator, installation, now)
-}
-
-fn notice(alert: &Alert, operator: &Operator, installation: &str, now: Timestamp) -> NewJob {
-    let event = match alert.status {
-        AlertStatus::Firing => "alert.fired",
-        AlertStatus::Resolved | AlertStatus::Pending => "alert.resolved",
-    };
-    notice_of(event, alert, operator, installation, now)
-}
-
-fn notice_of(event: &str, alert: &Alert, operator: &Operator, installation: &str, now: Timestamp) -> NewJob {
-    let body = json!({
-        "type": event,
-        "timestamp": now.to_string(),
-        "data": {
-            "installation": installation,
-            "rule": alert.rule,
-            "measure": alert.measure,
-            "tenantId": filled(&alert.tenant),
-            "queue": filled(&alert.queue),
-            "subject": alert.subject,
-            "incident": alert.incident,
-            "since": alert.since.to_string(),
-            "firedAt": alert.fired_at.map(|at| at.to_string()),
-            "resolvedAt": alert.resolved_at.map(|at| at.to_string()),
-            "detail": alert.detail,
-        },
-    });
-    let policy = Partial::resolve(&[Role::Delivery.default_policy()], &Role::Delivery.default_give_up_on())
-        .expect("the default policy of deliveries is whole");
-    let webhook_id = format!("msg_alert_{}_{}_{}_{}", alert.rule, alert.subject, alert.incident, alert.status.as_str());
-    NewJob {
-        queue: QueueName::new(NOTICE_QUEUE).expect("the notice queue has a name"),
-        executor: Executor::Http,
-        timeout: Some(Millis::from_secs(30)),
-        http: Some(Arc::new(HttpCall {
-            method: "POST".into(),
-            url: operator.url.clone(),
-            headers: Vec::new(),
-            secret: operator.secret.clone(),
-            webhook_id: Some(webhook_id.replace(|c: char| !c.is_ascii_alphanumeric(), "_")),
-        })),
-        ..NewJob::new(Kind::new(NOTICE_KIND).expect("the notice kind has a name"), body.to_string(), Arc::new(policy))
+pub fn news(before: Option<&Alert>, alert: &Alert, rule: Option<&Rule>, now: Timestamp) -> Option<News> {
+    let is_quiet = || rule.and_then(|rule| rule.quiet.as_ref()).is_some_and(|quiet| quiet.contains(now));
+    match (alert.status, alert.notified_at) {
+        (AlertStatus::Firing, None) => (!is_quiet()).then_some(News::Fired),
+        (AlertStatus::Firing, Some(last)) => {
+            let interval = rule.and_then(|rule| rule.remind)?;
+            (now.since(last) >= interval && !is_quiet()).then_some(News::Reminder)
+        }
+        (AlertStatus::Resolved, Some(_)) => {
+            let fired = before.is_some_and(|alert| alert.status == AlertStatus::Firing);
+            fired.then_some(News::Resolved)
+        }
+        (AlertStatus::Resolved, None) | (AlertStatus::Pending, _) => None,
     }
 }
 

@@ -1,13 +1,14 @@
-//! The five rules and their input.
+//! The rules and their input.
 
-use super::NOTICE_KIND;
-use crate::store::{Alert, Depth, Queue};
+use super::{NOTICE_KIND, Operator};
+use crate::store::{Alert, Depth, GateStatus, Queue};
 use crate::tally::Tally;
 use std::cmp::Reverse;
+use windlass_core::gate::{BreakerState, Hold};
 use windlass_core::job::{Kind, QueueName, Tenant};
-use windlass_core::{Executor, Millis, Timestamp};
+use windlass_core::{Executor, Millis, QuietHours, Timestamp};
 
-/// The window of rates.
+/// The window of rates, unless a rule has another.
 pub const WINDOW: Millis = Millis::from_secs(300);
 
 /// What a rule measures.
@@ -23,11 +24,32 @@ pub enum Measure {
     Backoff,
     /// Age of the job that has been due longest, in milliseconds.
     OldestDue,
+    /// Circuit breakers that are not closed.
+    OpenBreakers,
+    /// Age of the oldest hold in force, in milliseconds.
+    Holds,
 }
 
 impl Measure {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::DeadLetters, Self::RetryRate, Self::Exhausted, Self::Backoff, Self::OldestDue];
+    pub const ALL: [Self; 7] = [
+        Self::DeadLetters,
+        Self::RetryRate,
+        Self::Exhausted,
+        Self::Backoff,
+        Self::OldestDue,
+        Self::OpenBreakers,
+        Self::Holds,
+    ];
+
+    /// Whether its threshold is a time, in milliseconds.
+    #[must_use]
+    pub const fn is_span(self) -> bool {
+        match self {
+            Self::Backoff | Self::OldestDue | Self::Holds => true,
+            Self::DeadLetters | Self::RetryRate | Self::Exhausted | Self::OpenBreakers => false,
+        }
+    }
 
     /// The name of the measure.
     #[must_use]
@@ -38,6 +60,8 @@ impl Measure {
             Self::Exhausted => "exhausted",
             Self::Backoff => "backoff",
             Self::OldestDue => "oldest_due",
+            Self::OpenBreakers => "open_breakers",
+            Self::Holds => "holds",
         }
     }
 
@@ -48,7 +72,8 @@ impl Measure {
     }
 }
 
-/// One rule: it holds while the measure is at or above (dead letters) or above (the others) the threshold.
+/// One rule: it holds while the measure is at or above (dead letters, open breakers) or above (the others) the
+/// threshold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Its name, which its alerts and notices carry.
@@ -63,9 +88,19 @@ pub struct Rule {
     pub min_count: u64,
     /// One queue, by name, in any tenant; `None` covers all queues together.
     pub queue: Option<String>,
+    /// One tenant; `None` covers all of them.
+    pub tenant: Option<String>,
+    /// How far back rates and counts look.
+    pub window: Millis,
+    /// The names of the operators to notify; empty: all of them.
+    pub notify: Vec<String>,
+    /// How often operators are reminded while it fires; `None`: never.
+    pub remind: Option<Millis>,
+    /// When nobody is notified.
+    pub quiet: Option<QuietHours>,
 }
 
-/// The five rules with their defaults, over everything.
+/// The rules with their defaults, over everything.
 #[must_use]
 pub fn default_rules() -> Vec<Rule> {
     let rule = |measure: Measure, threshold, lasting, min_count| Rule {
@@ -75,6 +110,11 @@ pub fn default_rules() -> Vec<Rule> {
         lasting: Millis::from_secs(lasting),
         min_count,
         queue: None,
+        tenant: None,
+        window: WINDOW,
+        notify: Vec::new(),
+        remind: None,
+        quiet: None,
     };
     vec![
         rule(Measure::DeadLetters, 1, 300, 0),
@@ -82,6 +122,8 @@ pub fn default_rules() -> Vec<Rule> {
         rule(Measure::Exhausted, 10, 0, 0),
         rule(Measure::Backoff, 1_800_000, 0, 20),
         rule(Measure::OldestDue, 300_000, 0, 0),
+        rule(Measure::OpenBreakers, 1, 60, 0),
+        rule(Measure::Holds, 3_600_000, 0, 0),
     ]
 }
 
@@ -99,8 +141,10 @@ pub struct Reading {
 pub struct Picture {
     pub queues: Vec<Queue>,
     pub depths: Vec<Depth>,
-    /// Counts over [`WINDOW`].
+    /// Counts over the window of the rules that read them.
     pub recent: Vec<(Queue, Kind, Tally)>,
+    /// Gates that are held or whose breaker is open.
+    pub gates: Vec<GateStatus>,
 }
 
 impl Rule {
@@ -113,8 +157,10 @@ impl Rule {
             Measure::Exhausted => self.exhausted(&self.recent(picture)),
             Measure::Backoff => self.backoff(&self.recent(picture)),
             Measure::OldestDue => self.oldest_due(picture, now),
+            Measure::OpenBreakers => self.open_breakers(picture, now),
+            Measure::Holds => self.long_hold(picture, now),
         };
-        let worst = holds.as_ref().and_then(|_| self.worst(picture));
+        let worst = holds.as_ref().and_then(|_| self.worst(picture, now));
         Reading { holds, worst }
     }
 
@@ -132,6 +178,13 @@ impl Rule {
 
     fn covers(&self, queue: &Queue) -> bool {
         self.queue.as_deref().is_none_or(|name| name == queue.name.as_str())
+            && self.tenant.as_deref().is_none_or(|tenant| tenant == queue.tenant.as_str())
+    }
+
+    /// Whether this operator is notified of its alerts.
+    #[must_use]
+    pub fn notifies(&self, operator: &Operator) -> bool {
+        self.notify.is_empty() || self.notify.contains(&operator.name)
     }
 
     /// Depths of the queues this rule covers. The queue of notices is left out: failed notices must not trigger alerts.
@@ -153,7 +206,7 @@ impl Rule {
     }
 
     /// The queue that contributes most to what is measured, with its tenant.
-    fn worst(&self, picture: &Picture) -> Option<(Tenant, QueueName)> {
+    fn worst(&self, picture: &Picture, now: Timestamp) -> Option<(Tenant, QueueName)> {
         let of = |queue: &Queue| (queue.tenant.clone(), queue.name.clone());
         let by_depth =
             |depth: Option<&Depth>| picture.queues.iter().find(|q| Some(q.id) == depth.map(|d| d.queue)).map(of);
@@ -176,7 +229,52 @@ impl Rule {
             Measure::OldestDue => {
                 by_depth(self.working(picture).min_by_key(|depth| (depth.oldest_due.is_none(), depth.oldest_due)))
             }
+            Measure::OpenBreakers => self.broken(picture, now).next().and_then(place),
+            Measure::Holds => self.oldest_hold(picture, now).and_then(|(status, _)| place(status)),
         }
+    }
+
+    /// Gates of the queues this rule covers.
+    fn gates<'a>(&'a self, picture: &'a Picture) -> impl Iterator<Item = &'a GateStatus> {
+        let is_covered = |status: &&GateStatus| {
+            let queue = status.name.queue.as_str();
+            let is_owner = |own: &str| status.name.tenant.as_ref().is_none_or(|tenant| tenant.as_str() == own);
+            !status.name.is_replay()
+                && self.queue.as_deref().is_none_or(|own| own == queue)
+                && self.tenant.as_deref().is_none_or(is_owner)
+        };
+        picture.gates.iter().filter(is_covered).filter(|status| status.name.queue.as_str() != super::NOTICE_QUEUE)
+    }
+
+    /// Gates whose circuit breaker is not closed.
+    fn broken<'a>(&'a self, picture: &'a Picture, now: Timestamp) -> impl Iterator<Item = &'a GateStatus> {
+        let is_broken = move |status: &&GateStatus| {
+            status.rule.breaker.is_some() && status.gate.breaker(now) != BreakerState::Closed
+        };
+        self.gates(picture).filter(is_broken)
+    }
+
+    fn open_breakers(&self, picture: &Picture, now: Timestamp) -> Option<String> {
+        let count = self.broken(picture, now).count() as u64;
+        let first = self.broken(picture, now).next()?;
+        let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        let is = if count > 1 { "are" } else { "is" };
+        (count >= self.threshold.max(1)).then(|| format!("the circuit breaker of {}{more} {is} open", named(first)))
+    }
+
+    fn oldest_hold<'a>(&'a self, picture: &'a Picture, now: Timestamp) -> Option<(&'a GateStatus, &'a Hold)> {
+        let held = self.gates(picture).filter_map(|status| Some((status, status.gate.held(now)?)));
+        held.min_by_key(|(_, hold)| hold.since)
+    }
+
+    fn long_hold(&self, picture: &Picture, now: Timestamp) -> Option<String> {
+        let (status, hold) = self.oldest_hold(picture, now)?;
+        let age = now.since(hold.since);
+        let reason = if hold.reason.is_empty() { String::new() } else { format!(" ({})", hold.reason) };
+        (age.get() > self.threshold).then(|| {
+            let age = Millis::new(age.get() / 1000 * 1000);
+            format!("{} has been held for {age} by {}{reason}, until {}", named(status), hold.origin, hold.until)
+        })
     }
 
     /// Depths without those of paused queues: their jobs are not late, because an operator paused them.
@@ -187,19 +285,21 @@ impl Rule {
 
     fn dead_letters(&self, picture: &Picture) -> Option<String> {
         let count: u64 = self.depths(picture).map(|depth| depth.dead).sum();
-        (count >= self.threshold.max(1)).then(|| format!("{count} dead letters await manual action"))
+        let (noun, action) = if count == 1 { ("dead letter", "awaits") } else { ("dead letters", "await") };
+        (count >= self.threshold.max(1)).then(|| format!("{count} {noun} {action} manual action"))
     }
 
     fn retry_rate(&self, recent: &Tally) -> Option<String> {
         let (retries, firsts) = (recent.retries.max(0) as u64, recent.first_attempts.max(0) as u64);
         let enough = retries + firsts >= self.min_count;
         let above = retries * 100 > self.threshold * firsts;
-        (enough && above && retries > 0).then(|| format!("{retries} retries to {firsts} first attempts in 5 minutes"))
+        (enough && above && retries > 0)
+            .then(|| format!("{retries} retries to {firsts} first attempts in {}", self.window))
     }
 
     fn exhausted(&self, recent: &Tally) -> Option<String> {
         let count = recent.exhausted.max(0) as u64;
-        (count > self.threshold).then(|| format!("{count} jobs used up their retries in 5 minutes"))
+        (count > self.threshold).then(|| format!("{count} jobs used up their retries in {}", self.window))
     }
 
     fn backoff(&self, recent: &Tally) -> Option<String> {
@@ -214,6 +314,18 @@ impl Rule {
         let age = now.since(oldest);
         (age.get() > self.threshold).then(|| format!("a job has been due for {}", Millis::new(age.get() / 1000 * 1000)))
     }
+}
+
+/// Which queue or key a gate is about.
+fn named(status: &GateStatus) -> String {
+    match status.name.key.as_deref() {
+        Some(key) if !key.is_empty() => format!("key {key} of queue {}", status.name.queue),
+        Some(_) | None => format!("queue {}", status.name.queue),
+    }
+}
+
+fn place(status: &GateStatus) -> Option<(Tenant, QueueName)> {
+    Some((status.name.tenant.clone()?, status.name.queue.clone()))
 }
 
 fn is_of_notices(queue: &Queue) -> bool {

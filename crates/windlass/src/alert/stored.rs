@@ -1,14 +1,21 @@
-//! Rules as they are stored and configured: `{"measure","threshold","for","minCount","queue"}`, or `{"off":true}` for a
-//! rule that is not judged. Pure.
+//! Rules as they are stored and configured: an object with [`RULE_FIELDS`], or `{"off":true}` for a rule that is not
+//! judged. Pure.
 
 use super::{Measure, Rule, default_rules};
 use crate::store::{Setting, SettingKey, SettingSource};
 use serde_json::{Map, Value, json};
-use windlass_core::Millis;
-use windlass_core::job::QueueName;
+use windlass_core::job::{QueueName, Tenant};
+use windlass_core::{Millis, QuietHours};
 
 /// The fields of a rule.
-pub const RULE_FIELDS: &[&str] = &["measure", "threshold", "for", "minCount", "queue"];
+pub const RULE_FIELDS: &[&str] =
+    &["measure", "threshold", "for", "minCount", "queue", "tenant", "window", "notify", "remind", "quiet"];
+/// Shorter windows would look at single attempts; longer ones would hide what happens now.
+const WINDOWS: std::ops::RangeInclusive<Millis> = Millis::from_secs(60)..=Millis::from_secs(24 * 60 * 60);
+/// More often would be noise.
+const LEAST_REMIND: Millis = Millis::from_secs(60);
+/// The most operators that a rule may name.
+const MAX_NOTIFY: usize = 20;
 /// The field that disables a rule.
 const OFF: &str = "off";
 
@@ -45,9 +52,9 @@ impl Rule {
         };
         let whole =
             |field: &str, value: &Value| value.as_u64().ok_or_else(|| wrong(field, "must be a whole number".into()));
-        let threshold = fields.get("threshold").map(|value| match measure {
-            Measure::Backoff | Measure::OldestDue => span("threshold", value).map(Millis::get),
-            Measure::DeadLetters | Measure::RetryRate | Measure::Exhausted => whole("threshold", value),
+        let threshold = fields.get("threshold").map(|value| match measure.is_span() {
+            true => span("threshold", value).map(Millis::get),
+            false => whole("threshold", value),
         });
         let queue = fields.get("queue").filter(|value| !value.is_null()).map(|value| {
             let name = value.as_str().ok_or_else(|| wrong("queue", "must be the name of a queue".into()))?;
@@ -55,6 +62,7 @@ impl Rule {
         });
         let lasting = fields.get("for").map(|value| span("for", value)).transpose()?;
         let min_count = fields.get("minCount").map(|value| whole("minCount", value)).transpose()?;
+        let rest = Rest::read(fields, usual.window, span)?;
         Ok(Self {
             name: name.to_owned(),
             measure,
@@ -62,15 +70,20 @@ impl Rule {
             lasting: lasting.unwrap_or(usual.lasting),
             min_count: min_count.unwrap_or(usual.min_count),
             queue: queue.transpose()?,
+            tenant: rest.tenant,
+            window: rest.window,
+            notify: rest.notify,
+            remind: rest.remind,
+            quiet: rest.quiet,
         })
     }
 
     /// The rule as it is stored.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let threshold = match self.measure {
-            Measure::Backoff | Measure::OldestDue => json!(Millis::new(self.threshold).to_string()),
-            Measure::DeadLetters | Measure::RetryRate | Measure::Exhausted => json!(self.threshold),
+        let threshold = match self.measure.is_span() {
+            true => json!(Millis::new(self.threshold).to_string()),
+            false => json!(self.threshold),
         };
         json!({
             "measure": self.measure.as_str(),
@@ -78,6 +91,60 @@ impl Rule {
             "for": self.lasting.to_string(),
             "minCount": self.min_count,
             "queue": self.queue,
+            "tenant": self.tenant,
+            "window": self.window.to_string(),
+            "notify": self.notify,
+            "remind": self.remind.map(|interval| interval.to_string()),
+            "quiet": self.quiet.as_ref().map(ToString::to_string),
+        })
+    }
+}
+
+/// Whom a rule is about and whom it notifies, when.
+struct Rest {
+    tenant: Option<String>,
+    window: Millis,
+    notify: Vec<String>,
+    remind: Option<Millis>,
+    quiet: Option<QuietHours>,
+}
+
+impl Rest {
+    fn read(
+        fields: &Map<String, Value>,
+        usual_window: Millis,
+        span: impl Fn(&str, &Value) -> Result<Millis, RuleError>,
+    ) -> Result<Self, RuleError> {
+        let wrong = |field: &str, form: String| RuleError { field: field.into(), form };
+        let given = |field: &str| fields.get(field).filter(|value| !value.is_null());
+        let tenant = given("tenant").map(|value| {
+            let name = value.as_str().ok_or_else(|| wrong("tenant", "must be the name of a tenant".into()))?;
+            Tenant::new(name).map(|name| name.to_string()).map_err(|error| wrong("tenant", format!(": {error}")))
+        });
+        let window = given("window").map(|value| span("window", value)).transpose()?.unwrap_or(usual_window);
+        if !WINDOWS.contains(&window) {
+            return Err(wrong("window", format!("must be from {} to {}", WINDOWS.start(), WINDOWS.end())));
+        }
+        let remind = given("remind").map(|value| span("remind", value)).transpose()?;
+        if remind.is_some_and(|interval| interval < LEAST_REMIND) {
+            return Err(wrong("remind", format!("must be at least {LEAST_REMIND}, or null for no reminders")));
+        }
+        let quiet = given("quiet").map(|value| {
+            let text = value.as_str().unwrap_or_default();
+            QuietHours::parse(text).map_err(|form| wrong("quiet", form))
+        });
+        let names = given("notify").map(|value| {
+            let names = value.as_array().map(|names| names.iter().map(|name| name.as_str().map(str::to_owned)));
+            let names = names.and_then(Iterator::collect::<Option<Vec<String>>>);
+            let names = names.filter(|names| names.len() <= MAX_NOTIFY && names.iter().all(|name| !name.is_empty()));
+            names.ok_or_else(|| wrong("notify", format!("must be a list of at most {MAX_NOTIFY} names of operators")))
+        });
+        Ok(Self {
+            tenant: tenant.transpose()?,
+            window,
+            notify: names.transpose()?.unwrap_or_default(),
+            remind,
+            quiet: quiet.transpose()?,
         })
     }
 }
@@ -133,7 +200,11 @@ mod tests {
     #[test]
     fn a_rule_reads_back_from_what_is_stored() {
         for rule in default_rules() {
+            let quiet = QuietHours::parse("22:00-07:00 Europe/Berlin").ok();
+            let (tenant, remind) = (Some("acme".into()), Some(Millis::from_secs(3600)));
+            let (window, notify) = (Millis::from_secs(600), vec!["oncall".into()]);
             let rule = Rule { name: "ours".into(), queue: Some("email".into()), ..rule };
+            let rule = Rule { tenant, remind, window, notify, quiet, ..rule };
             assert_eq!(Rule::from_json("ours", rule.to_json().as_object().unwrap()), Ok(rule));
         }
     }
@@ -151,7 +222,10 @@ mod tests {
         let rules = with_operators(&default_rules(), &stored);
         let mut names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
         names.sort_unstable();
-        assert_eq!(names, ["dead_letters", "exhausted", "oldest_due", "retry_rate", "slow mail"]);
+        assert_eq!(
+            names,
+            ["dead_letters", "exhausted", "holds", "oldest_due", "open_breakers", "retry_rate", "slow mail"]
+        );
         assert_eq!(rules.iter().find(|rule| rule.name == "dead_letters").unwrap().threshold, 7);
     }
 
@@ -164,6 +238,14 @@ mod tests {
             (json!({ "measure": "exhausted", "for": true }), "for"),
             (json!({ "measure": "exhausted", "queue": "No Name" }), "queue"),
             (json!({ "measure": "exhausted", "treshold": 1 }), "treshold"),
+            (json!({ "measure": "exhausted", "tenant": 7 }), "tenant"),
+            (json!({ "measure": "exhausted", "window": "10s" }), "window"),
+            (json!({ "measure": "exhausted", "window": "2d" }), "window"),
+            (json!({ "measure": "exhausted", "remind": "1s" }), "remind"),
+            (json!({ "measure": "exhausted", "quiet": "at night" }), "quiet"),
+            (json!({ "measure": "exhausted", "quiet": 22 }), "quiet"),
+            (json!({ "measure": "exhausted", "notify": "oncall" }), "notify"),
+            (json!({ "measure": "exhausted", "notify": [1] }), "notify"),
         ] {
             assert_eq!(Rule::from_json("ours", value.as_object().unwrap()).unwrap_err().field, field);
         }

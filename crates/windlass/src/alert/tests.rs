@@ -1,12 +1,17 @@
 use super::rules::Picture;
 use super::*;
 use crate::clock::Clock;
+use crate::job::NewJob;
 use crate::store::JobLife;
 use crate::store::Reads;
 use crate::store::Registry;
 use crate::store::memory::MemoryStore;
 use crate::store::{Atomicity, Options, Scope};
 use crate::tally::Tally;
+use std::sync::Arc;
+use windlass_core::Executor;
+use windlass_core::job::{Kind, QueueName};
+use windlass_core::policy::Partial;
 
 const START: Timestamp = Timestamp::from_millis(1_767_268_800_000);
 const MINUTE: Millis = Millis::from_secs(60);
@@ -35,7 +40,11 @@ fn an_alert_fires_once_after_its_time_and_resolves_once() {
     assert_eq!(step(Some(&firing), &rule, &reading(true), later + MINUTE), None);
     let resolved = step(Some(&firing), &rule, &reading(false), later + MINUTE).unwrap();
     assert_eq!((resolved.status, resolved.resolved_at), (AlertStatus::Resolved, Some(later + MINUTE)));
-    assert!(is_news(Some(&pending), &firing) && is_news(Some(&firing), &resolved));
+    assert_eq!(news(Some(&pending), &firing, Some(&rule), later), Some(News::Fired));
+    let known = Alert { notified_at: Some(later), ..firing.clone() };
+    assert_eq!(news(Some(&known), &known, Some(&rule), later + MINUTE), None, "once per incident");
+    let over = step(Some(&known), &rule, &reading(false), later + MINUTE).unwrap();
+    assert_eq!(news(Some(&known), &over, Some(&rule), later + MINUTE), Some(News::Resolved));
     assert_eq!(step(Some(&resolved), &rule, &reading(false), later + MINUTE), None);
     assert_eq!(step(Some(&resolved), &rule, &reading(true), later + MINUTE).unwrap().incident, 2);
 }
@@ -45,8 +54,39 @@ fn what_passes_in_time_is_nobodys_business() {
     let rule = rule(Measure::DeadLetters);
     let pending = step(None, &rule, &reading(true), START).unwrap();
     let over = step(Some(&pending), &rule, &reading(false), START + MINUTE).unwrap();
-    assert!(!is_news(Some(&pending), &over));
+    assert_eq!(news(Some(&pending), &over, Some(&rule), START + MINUTE), None);
     assert_eq!((over.status, over.fired_at), (AlertStatus::Resolved, None));
+}
+
+#[test]
+fn quiet_hours_delay_the_report_and_reminders_come_at_their_interval() {
+    // START is noon in UTC.
+    let quiet = windlass_core::QuietHours::parse("11:30-13:00").ok();
+    let rule = Rule { quiet, remind: Some(MINUTE), lasting: Millis::new(0), ..rule(Measure::DeadLetters) };
+    let after = |span: u64| START + Millis::from_secs(span * 60);
+    let firing = step(None, &rule, &reading(true), START).unwrap();
+    assert_eq!(news(None, &firing, Some(&rule), START), None, "it is quiet");
+    assert_eq!(news(Some(&firing), &firing, Some(&rule), after(59)), None);
+    assert_eq!(news(Some(&firing), &firing, Some(&rule), after(60)), Some(News::Fired), "they have ended");
+    let over = step(Some(&firing), &rule, &reading(false), after(59)).unwrap();
+    assert_eq!(news(Some(&firing), &over, Some(&rule), after(59)), None, "nobody knows of it");
+    let known = Alert { notified_at: Some(after(60)), ..firing };
+    assert_eq!(news(Some(&known), &known, Some(&rule), after(60) + Millis::from_secs(59)), None);
+    assert_eq!(news(Some(&known), &known, Some(&rule), after(61)), Some(News::Reminder));
+    let next_noon = after(24 * 60);
+    assert_eq!(news(Some(&known), &known, Some(&rule), next_noon), None, "no reminder while it is quiet");
+    let over = step(Some(&known), &rule, &reading(false), next_noon).unwrap();
+    assert_eq!(news(Some(&known), &over, Some(&rule), next_noon), Some(News::Resolved), "its end is always reported");
+}
+
+#[test]
+fn a_rule_may_be_about_one_tenant() {
+    let acme = crate::store::Queue { tenant: windlass_core::job::Tenant::new("acme").unwrap(), ..queue("a") };
+    let tally = Tally { exhausted: 11, ..Tally::default() };
+    let picture = Picture { recent: vec![(acme, Kind::new("email").unwrap(), tally)], ..Picture::default() };
+    let of = |tenant: &str| Rule { tenant: Some(tenant.into()), ..rule(Measure::Exhausted) };
+    assert!(of("acme").read(&picture, START).holds.is_some());
+    assert!(of("other").read(&picture, START).holds.is_none());
 }
 
 fn queue(name: &str) -> crate::store::Queue {
@@ -72,6 +112,7 @@ fn a_paused_queue_keeps_its_dead_letters_but_nobody_is_late_in_it() {
             oldest_due: Some(START - Millis::from_secs(3600)),
         }],
         queues: vec![queue],
+        gates: Vec::new(),
         recent: Vec::new(),
     };
     let holds = |measure, queue| rule(measure).read(&picture(queue), START).holds.is_some();
@@ -122,7 +163,7 @@ async fn dead_letters_ring_after_five_minutes_and_fall_silent_after_a_replay() {
     store.reap(crate::store::Reap::Expired { spared: crate::store::Spared::none() }, 1).await.unwrap();
 
     let rules = [rule(Measure::DeadLetters)];
-    let operators = [Operator { url: "https://ops.example/alerts".into(), secret: None }];
+    let operators = [Operator::json("https://ops.example/alerts", None)];
     let look = || check(&*store, &rules, &operators);
     assert!(look().await.unwrap().is_empty());
     clock.advance(Millis::from_secs(300));
@@ -136,4 +177,42 @@ async fn dead_letters_ring_after_five_minutes_and_fall_silent_after_a_replay() {
     let notices = store.queues().await.unwrap().into_iter().find(|q| q.name.as_str() == NOTICE_QUEUE).unwrap();
     let depth = store.depths(&Scope::All).await.unwrap().into_iter().find(|d| d.queue == notices.id).unwrap();
     assert_eq!(depth.due, 2, "one notice for firing, one for the end");
+}
+
+/// A gate of the queue `calls`, whose breaker has opened or which is held.
+fn gate(key: &str, is_open: bool, held_since: Option<Timestamp>) -> crate::store::GateStatus {
+    use windlass_core::gate::{BreakerRule, Ended, Gate, GateRule, Hold, HoldOrigin, Pass, Start};
+    let rule = GateRule { breaker: Some(BreakerRule { minimum: 1, ..BreakerRule::default() }), ..GateRule::default() };
+    let mut gate = Gate::default();
+    if is_open {
+        gate.start(&rule, Start::FIRST, Pass::default(), START);
+        gate.end(&rule, Pass::default(), Ended::FailedAtDestination, START);
+    }
+    if let Some(since) = held_since {
+        let until = START + Millis::from_secs(86_400);
+        gate.hold(Hold { since, until, origin: HoldOrigin::Operator("ann".into()), reason: "repairs".into() });
+    }
+    let queue = QueueName::new("calls").unwrap();
+    let name = crate::store::GateName { tenant: Some(Default::default()), queue, key: Some(key.into()) };
+    crate::store::GateStatus { name, rule, gate, parked: 0 }
+}
+
+#[test]
+fn open_breakers_and_long_holds_are_reported() {
+    let hour = Millis::from_secs(3600);
+    let picture = Picture {
+        gates: vec![gate("a", true, None), gate("b", true, None), gate("c", false, Some(START))],
+        ..Picture::default()
+    };
+    let breakers = rule(Measure::OpenBreakers).read(&picture, START);
+    assert_eq!(breakers.holds.as_deref(), Some("the circuit breaker of key a of queue calls and 1 more are open"));
+    assert_eq!(breakers.worst.unwrap().1.as_str(), "calls");
+    let few = Rule { threshold: 3, ..rule(Measure::OpenBreakers) };
+    assert_eq!(few.read(&picture, START).holds, None);
+    let elsewhere = Rule { queue: Some("mail".into()), ..rule(Measure::OpenBreakers) };
+    assert_eq!(elsewhere.read(&picture, START).holds, None);
+    assert_eq!(rule(Measure::Holds).read(&picture, START + hour).holds, None, "not longer than an hour");
+    let long = rule(Measure::Holds).read(&picture, START + hour + MINUTE).holds.unwrap();
+    assert!(long.starts_with("key c of queue calls has been held for 1h1m by operator ann (repairs), until"), "{long}");
+    assert_eq!(rule(Measure::Holds).read(&Picture::default(), START + hour + hour).holds, None);
 }

@@ -5,7 +5,9 @@
 use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
 use crate::client::effective::{EffectivePolicies, Levels};
 use crate::client::outgoing::{Outgoing, check_url};
+use crate::client::quota::HttpQuotas;
 use crate::client::retry::Retry;
+use crate::client::rotate::rotation_from_json;
 use crate::job::{NewJob, Webhook};
 use crate::store::SettingKey;
 use crate::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
@@ -15,6 +17,9 @@ use std::sync::Arc;
 use windlass_core::gate::{FlowError, MAX_LIMIT_KEY};
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::{Partial, Pattern, Preset, Role, usual_attempts};
+use windlass_core::quota::Quotas;
+use windlass_core::sealed::is_sealed;
+use windlass_core::signature::rotation::Rotation;
 use windlass_core::{Executor, LiveRules, Policy, PolicyError, Rule, State};
 
 /// The name of the server-wide setting that holds the defaults: `{"policy":…,"giveUpOn":[…]}`.
@@ -29,6 +34,8 @@ pub struct Catalogue {
     kind_rules: HashMap<String, Vec<Rule>>,
     policies: HashMap<String, Partial>,
     webhooks: HashMap<Tenant, WebhookDraft>,
+    rotations: HashMap<Tenant, Vec<Rotation>>,
+    quotas: HashMap<Option<Tenant>, Quotas>,
     default_policy: Option<Partial>,
     give_up_on: Option<Vec<Pattern>>,
     merged: EffectivePolicies,
@@ -75,8 +82,9 @@ impl Catalogue {
     /// Whether the operator allows a webhook's target, as far as its URL shows it.
     ///
     /// # Errors
-    /// The target is denied.
+    /// The target is denied, or a field looks sealed.
     pub(crate) fn check_target(&self, webhook: &WebhookDraft) -> Result<(), DraftError> {
+        super::outgoing::check_clear_webhook(webhook)?;
         self.outgoing.check_target("webhook/url", &webhook.url)
     }
 
@@ -110,6 +118,16 @@ impl Catalogue {
                 let classes = value.get("giveUpOn").and_then(Value::as_array);
                 let parse = |v: &Value| v.as_str().and_then(Pattern::parse);
                 self.give_up_on = classes.map(|list| list.iter().filter_map(parse).collect());
+            }
+            SettingKey::Secret { tenant, .. } => {
+                if let Some(rotation) = rotation_from_json(value) {
+                    self.rotations.entry(tenant.clone()).or_default().push(rotation);
+                }
+            }
+            SettingKey::Quota { tenant } => {
+                let wrong =
+                    |error: FlowError| PolicyError { field: error.pointer, position: None, message: error.message };
+                self.quotas.insert(tenant.clone(), Quotas::from_value(value).map_err(wrong)?);
             }
             SettingKey::Server { .. } | SettingKey::Alert { .. } => {}
         }
@@ -271,6 +289,35 @@ impl Catalogue {
         self.webhooks.get(tenant).and_then(|draft| self.complete_webhook(draft, tenant).ok())
     }
 
+    /// The quotas of a tenant: its own, and the default where it has none.
+    #[must_use]
+    pub fn quotas_of(&self, tenant: &Tenant) -> Quotas {
+        let of = |tenant: Option<Tenant>| self.quotas.get(&tenant).copied().unwrap_or_default();
+        if self.quotas.is_empty() { Quotas::default() } else { of(Some(tenant.clone())).over(of(None)) }
+    }
+
+    /// The quotas of calls at once.
+    pub(crate) fn http_quotas(&self) -> HttpQuotas {
+        let mut quotas = HttpQuotas::default();
+        for (tenant, set) in &self.quotas {
+            match tenant {
+                Some(tenant) => quotas.own.extend(set.http_concurrency.map(|most| (tenant.clone(), most))),
+                None => quotas.default = set.http_concurrency,
+            }
+        }
+        quotas
+    }
+
+    /// Whether storing jobs has a quota, for any tenant.
+    pub(crate) fn has_quotas(&self) -> bool {
+        self.quotas.values().any(|quotas| quotas.limits_enqueue())
+    }
+
+    /// The webhook secrets of a tenant that were replaced.
+    pub(crate) fn rotations(&self, tenant: &Tenant) -> &[Rotation] {
+        self.rotations.get(tenant).map_or(&[], Vec::as_slice)
+    }
+
     /// Completes a tenant's webhook. Its deliveries' policy has the levels of every job: the webhook's own, the kind
     /// `webhook`, the queue `webhooks`, then `stepped`.
     ///
@@ -278,7 +325,8 @@ impl Catalogue {
     /// The field that is wrong and what would be accepted.
     pub fn complete_webhook(&self, draft: &WebhookDraft, tenant: &Tenant) -> Result<Webhook, DraftError> {
         check_url(&draft.url).map_err(|message| DraftError::new("webhook/url", message))?;
-        if let Some(secret) = &draft.secret {
+        // A store that completes jobs of the SQL function sees the tenant's secret sealed.
+        if let Some(secret) = draft.secret.as_deref().filter(|secret| !is_sealed(secret)) {
             windlass_core::signature::Secret::parse(secret)
                 .map_err(|e| DraftError::new("webhook/secret", e.to_string()))?;
         }

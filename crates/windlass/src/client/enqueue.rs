@@ -3,6 +3,7 @@
 use crate::client::batch::wrong_policy;
 use crate::client::catalogue::Catalogue;
 use crate::client::draft::{Draft, DraftError, WebhookDraft};
+use crate::client::quota::with_refusals;
 use crate::client::retry::{IntoRetry, Retry};
 use crate::client::windlass::Windlass;
 use crate::event::{Event, EventKind};
@@ -12,6 +13,7 @@ use crate::store::{Atomicity, Enqueued, StoreError};
 use futures_util::future::BoxFuture;
 use std::future::IntoFuture;
 use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::quota::OverQuota;
 use windlass_core::{Delivery, JobId, Millis, Priority, Timestamp};
 
 /// Why a job was not stored. In every case but [`StoreError::Unknown`] nothing happened.
@@ -27,6 +29,9 @@ pub enum EnqueueError {
     /// The database refused it.
     #[error("the store refused the job: {0}")]
     Refused(String),
+    /// A quota of its tenant is used up.
+    #[error("{0}")]
+    OverQuota(OverQuota),
     /// Another job of an all-or-nothing batch was refused.
     #[error("not stored, because another job of the batch was refused")]
     NotStored,
@@ -102,14 +107,31 @@ impl Windlass {
         if jobs.is_empty() {
             return Ok(Vec::new());
         }
+        let catalogue = self.catalogue().await?;
+        let Some(refused) = self.over_quota(&jobs, atomicity, &catalogue).await? else {
+            return self.store_admitted(jobs, atomicity).await;
+        };
+        let admitted = match atomicity {
+            Atomicity::All => Vec::new(),
+            Atomicity::Each => {
+                jobs.into_iter().zip(&refused).filter(|(_, no)| no.is_none()).map(|(job, _)| job).collect()
+            }
+        };
+        Ok(with_refusals(refused, self.store_admitted(admitted, atomicity).await?))
+    }
+
+    async fn store_admitted(&self, jobs: Vec<NewJob>, atomicity: Atomicity) -> Result<Vec<Enqueued>, StoreError> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
         // Read before the store takes the jobs. Skipped if there are no subscribers.
         let events: Option<Vec<Event>> = self.events().has_listeners().then(|| jobs.iter().map(queued).collect());
         let result = self.store().enqueue(jobs, atomicity).await;
         self.inner().record_contact(&result);
         let stored = result?;
         for (event, enqueued) in events.into_iter().flatten().zip(&stored) {
-            if let Enqueued::Created { id, created_at, .. } = enqueued {
-                self.events().emit(|| Event { job: *id, at: *created_at, ..event });
+            if let Enqueued::Created { id, created_at, due_at } = enqueued {
+                self.events().emit(|| Event { job: *id, at: *created_at, due_at: *due_at, ..event });
             }
         }
         Ok(stored)
@@ -307,6 +329,7 @@ pub(crate) fn id_of(enqueued: Enqueued) -> Result<JobId, EnqueueError> {
         Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(id),
         Enqueued::KeyConflict(id) => Err(EnqueueError::KeyConflict(id)),
         Enqueued::Refused(why) => Err(EnqueueError::Refused(why)),
+        Enqueued::OverQuota(refusal) => Err(EnqueueError::OverQuota(refusal)),
         Enqueued::NotStored => Err(EnqueueError::NotStored),
     }
 }
@@ -335,6 +358,7 @@ fn queued(job: &NewJob) -> Event {
         retry: 0,
         max_attempts: job.max_attempts(),
         schedule: job.schedule,
+        due_at: Timestamp::EPOCH,
         event_kind: EventKind::Queued,
     }
 }

@@ -2,12 +2,19 @@
 
 use crate::client::catalogue::Catalogue;
 use crate::client::outgoing::Outgoing;
+use crate::client::quota::QuotaUse;
 use crate::client::retry::Retry;
 use crate::clock::Clock;
 use crate::event::{AttemptLog, Events, Reporter};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::job::NewJob;
+use crate::leases::outage::Outages;
 use crate::leases::store_contact::StoreContact;
 use crate::random::Random;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use crate::store::Commit;
 use crate::store::{SettingKey, Spared, Store, StoreError};
+use crate::telemetry::Telemetry;
 use crate::worker::HeldLeases;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -22,9 +29,14 @@ const RENEW_AGE: Millis = Millis::new(500);
 pub(crate) struct Inner {
     pub(super) store: Arc<dyn Store>,
     backend: Backend,
+    /// The layer that seals, which is also the store.
+    #[cfg(feature = "sealing")]
+    sealed: OnceLock<Arc<crate::sealing::SealedStore>>,
     pub(super) random: Random,
     pub(super) events: Events,
+    telemetry: Telemetry,
     store_contact: StoreContact,
+    pub(super) outages: Outages,
     catalogue: Mutex<Option<Snapshot>>,
     /// The store's id, once it has been read.
     installation: OnceLock<Arc<str>>,
@@ -36,6 +48,8 @@ pub(crate) struct Inner {
     default_policy: OnceLock<Retry>,
     /// Which calls may be stored.
     outgoing: OnceLock<Outgoing>,
+    /// What this process has counted against tenants' quotas.
+    quota_use: QuotaUse,
     /// The jobs that workers of this process hold, so that a cancel reaches their handlers at once.
     held_leases: Mutex<Vec<Weak<HeldLeases>>>,
 }
@@ -61,15 +75,20 @@ impl Inner {
         Self {
             store,
             backend,
+            #[cfg(feature = "sealing")]
+            sealed: OnceLock::new(),
             random,
             events: Events::default(),
+            telemetry: Telemetry::default(),
             store_contact: StoreContact::default(),
+            outages: Outages::default(),
             catalogue: Mutex::default(),
             installation: OnceLock::new(),
             is_renewing: AtomicBool::new(false),
             changes: AtomicU64::new(0),
             default_policy: OnceLock::new(),
             outgoing: OnceLock::new(),
+            quota_use: QuotaUse::default(),
             held_leases: Mutex::default(),
         }
     }
@@ -124,6 +143,14 @@ impl Inner {
         aged.filter(|(age, _)| *age < CATALOGUE_AGE)
     }
 
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    pub(crate) fn quota_use(&self) -> &QuotaUse {
+        &self.quota_use
+    }
+
     /// The first rules stay: a program has one.
     #[cfg(feature = "http")]
     pub(crate) fn set_outgoing(&self, outgoing: Outgoing) {
@@ -159,6 +186,45 @@ impl Inner {
         *snapshot = None;
     }
 
+    /// Set once, when the store is opened.
+    #[cfg(feature = "sealing")]
+    pub(super) fn set_sealed(&self, sealed: Arc<crate::sealing::SealedStore>) {
+        let _ = self.sealed.set(sealed);
+    }
+
+    #[cfg(feature = "sealing")]
+    pub(crate) fn sealed(&self) -> Option<&Arc<crate::sealing::SealedStore>> {
+        self.sealed.get()
+    }
+
+    /// Whether values are sealed in the store.
+    pub(crate) fn is_sealing(&self) -> bool {
+        #[cfg(feature = "sealing")]
+        return self.sealed.get().is_some_and(|sealed| !sealed.ring().is_empty());
+        #[cfg(not(feature = "sealing"))]
+        false
+    }
+
+    /// A job as it is stored, for callers with a transaction of their own.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn seal_new(&self, job: NewJob) -> NewJob {
+        #[cfg(feature = "sealing")]
+        if let Some(sealed) = self.sealed.get() {
+            return sealed.seal_new(job);
+        }
+        job
+    }
+
+    /// A commit as it is stored, for callers with a transaction of their own.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    pub(crate) fn seal_commit(&self, commit: Commit) -> Commit {
+        #[cfg(feature = "sealing")]
+        if let Some(sealed) = self.sealed.get() {
+            return sealed.seal_commit(commit);
+        }
+        commit
+    }
+
     #[allow(dead_code)] // Without any database there is nothing to join.
     pub(crate) fn backend(&self) -> &Backend {
         &self.backend
@@ -167,6 +233,14 @@ impl Inner {
     /// Records whether the result of a call to the store shows contact.
     pub(crate) fn record_contact<T>(&self, result: &Result<T, StoreError>) {
         self.store_contact.record_contact(result, self.clock());
+        self.outages.record(result, self.clock());
+    }
+
+    /// Makes a call that writes, and records whether it and its result show contact.
+    pub(crate) async fn write<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let result = self.store_contact.write(call, self.clock()).await;
+        self.outages.record(&result, self.clock());
+        result
     }
 
     /// The leases that this process must not reap now.
@@ -175,7 +249,7 @@ impl Inner {
     }
 
     pub(crate) fn reporter(&self, worker: Arc<str>) -> Reporter {
-        Reporter { events: self.events.clone(), worker, attempts: AttemptLog::On }
+        Reporter { events: self.events.clone(), telemetry: self.telemetry.clone(), worker, attempts: AttemptLog::On }
     }
 
     pub(crate) fn register_held_leases(&self, leases: &Arc<HeldLeases>) {

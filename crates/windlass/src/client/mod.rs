@@ -12,20 +12,26 @@ pub(crate) mod enqueue;
 pub(crate) mod fleet;
 pub(crate) mod inner;
 pub(crate) mod jobs;
+pub(crate) mod kinds;
 pub(crate) mod open;
 pub(crate) mod outgoing;
 pub(crate) mod policies;
 pub(crate) mod queues;
+pub(crate) mod quota;
 pub(crate) mod retry;
+pub(crate) mod rotate;
 pub(crate) mod schedules;
 pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod tenants;
+pub(crate) mod transfer;
 pub(crate) mod typed;
 pub(crate) mod waiting;
 pub(crate) mod why;
 pub(crate) mod windlass;
 
+#[cfg(feature = "sealing")]
+pub use crate::sealing::{Progress, SealingStatus};
 pub use crate::store::{
     Alert, AlertStatus, Amend, Amended, Atomicity, Audit, Cancelled, DeadGroup, DeadRuns, Depth, Discarded, Enqueued,
     GateName, GateStatus, Health, Holder, JobFilter, Keep, MAX_BATCH, Missed, NodeSetting, Order, Overlap, Page,
@@ -38,11 +44,17 @@ pub use dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
 pub use draft::WebhookDraft;
 pub use fleet::{Alerts, AuditLog, NodeSettingsPut, RuleFault, Sessions, Settings, SettingsFault, Tokens, Workers};
 pub use jobs::Jobs;
+pub use kinds::KindSettings;
 pub use policies::{NamedPolicy, Policies, PolicyFault};
-pub use queues::{MAX_GATES, PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, Queues};
+pub use queues::{
+    MAX_GATES, PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, QueueWaiting, Queues, WaitingCounts,
+};
+pub use quota::TenantQuotas;
+pub use rotate::{MAX_ROTATIONS, RotateFault, Rotated, SecretOf};
 pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};
 pub use search::{Found, MAX_SEARCHED};
 pub use stats::{Series, Stats, WindowStats};
 pub use tenants::Tenants;
+pub use transfer::{Clear, Export, ExportError, ImportError, ImportReport, Importing, Moved, Transfers};
 pub use waiting::Waiting;
 pub use why::Explanation;

@@ -96,6 +96,14 @@ impl WindlassBuilder {
         self
     }
 
+    /// The keys that payloads, results, errors and secrets are sealed with in the store. Every program that uses the
+    /// store needs them.
+    #[cfg(feature = "sealing")]
+    pub fn key_ring(mut self, ring: crate::sealing::KeyRing) -> Self {
+        self.options.key_ring = ring;
+        self
+    }
+
     /// Another clock, which tests move by hand.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = clock;

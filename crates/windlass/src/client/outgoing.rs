@@ -1,7 +1,8 @@
 //! Outgoing: which calls and webhooks may be stored. The same URLs are accepted for both.
 
-use crate::client::draft::{Draft, DraftError};
+use crate::client::draft::{Draft, DraftError, WebhookDraft};
 use windlass_core::job::MAX_CALL_TIMEOUT;
+use windlass_core::sealed::{PLACEHOLDER, PREFIX, looks_sealed};
 
 /// Which targets are refused when a job is stored. Without rules, a denied target fails when it is called.
 #[derive(Debug, Clone, Default)]
@@ -14,11 +15,20 @@ impl Outgoing {
     /// Checks the call of a draft, and the webhook it names itself.
     pub(super) fn check(&self, draft: &Draft) -> Result<(), DraftError> {
         check_timeout(draft)?;
+        check_clear("payload", &draft.payload)?;
         if let Some(webhook) = &draft.webhook {
             check_url(&webhook.url).map_err(|message| DraftError::new("webhook/url", message))?;
             self.check_target("webhook/url", &webhook.url)?;
+            check_clear_webhook(webhook)?;
         }
         let Some(call) = &draft.http else { return Ok(()) };
+        check_clear_url("http/url", &call.url)?;
+        if call.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(PLACEHOLDER)) {
+            return Err(DraftError::new(
+                "http/headers",
+                format!("`{PLACEHOLDER}` stands for sealed headers; use another name"),
+            ));
+        }
         #[cfg(feature = "http")]
         crate::executor::http::check_call(&call.method, &call.url, &call.headers)
             .map_err(|error| DraftError::new(format!("http/{}", error.field), error.message))?;
@@ -37,6 +47,29 @@ impl Outgoing {
     pub(super) fn check_target(&self, _field: &str, _url: &str) -> Result<(), DraftError> {
         Ok(())
     }
+}
+
+/// Checks that a webhook has nothing that only sealing makes.
+///
+/// # Errors
+/// The field that looks sealed.
+pub(super) fn check_clear_webhook(webhook: &WebhookDraft) -> Result<(), DraftError> {
+    check_clear_url("webhook/url", &webhook.url)?;
+    webhook.secret.as_deref().map_or(Ok(()), |secret| check_clear("webhook/secret", secret))
+}
+
+fn check_clear(field: &str, text: &str) -> Result<(), DraftError> {
+    if !looks_sealed(text) {
+        return Ok(());
+    }
+    Err(DraftError::new(field, format!("must not begin like `{PREFIX}`, which marks values that are sealed")))
+}
+
+fn check_clear_url(field: &str, url: &str) -> Result<(), DraftError> {
+    if !url.contains(&format!("{PLACEHOLDER}=")) {
+        return Ok(());
+    }
+    Err(DraftError::new(field, format!("`{PLACEHOLDER}` stands for a sealed query; use another parameter")))
 }
 
 /// A call that hangs holds a slot until its timeout.
@@ -94,7 +127,7 @@ const SECRET_NAMES: &[&str] = &["code", "pass", "sig"];
 pub fn mask_url(url: &str) -> String {
     let (start, fragment) = url.split_once('#').map_or((url, None), |(start, fragment)| (start, Some(fragment)));
     let (place, query) = start.split_once('?').map_or((start, None), |(place, query)| (place, Some(query)));
-    let mut shown = mask_password(place);
+    let mut shown = mask_path(&mask_password(place));
     if let Some(query) = query {
         let pairs: Vec<String> = query.split('&').map(mask_pair).collect();
         shown.push('?');
@@ -105,6 +138,22 @@ pub fn mask_url(url: &str) -> String {
         shown.push_str(fragment);
     }
     shown
+}
+
+/// Incoming webhooks of Slack and its likes have their secret in the path.
+fn mask_path(place: &str) -> String {
+    let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let is_slack = host.eq_ignore_ascii_case("hooks.slack.com")
+        || scheme.ends_with("slack+https")
+        || scheme.ends_with("slack+http");
+    let first = path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
+    if is_slack && path.len() > first.len() + 2 {
+        format!("{scheme}://{authority}/{first}/{MASK}")
+    } else {
+        place.to_owned()
+    }
 }
 
 fn mask_pair(pair: &str) -> String {
@@ -136,6 +185,8 @@ mod tests {
             ("https://a.example/?sig=a=b&X-Amz-Signature=c", "https://a.example/?sig=***&X-Amz-Signature=***"),
             ("postgres://me:pw@db:5432/jobs?sslmode=require", "postgres://me:***@db:5432/jobs?sslmode=require"),
             ("https://a.example/token/abc?page=2&design=flat", "https://a.example/token/abc?page=2&design=flat"),
+            ("https://hooks.slack.com/services/T0/B0/x", "https://hooks.slack.com/services/***"),
+            ("team=slack+https://chat.example/hooks/x", "team=slack+https://chat.example/hooks/***"),
             ("sqlite:jobs.db", "sqlite:jobs.db"),
             ("", ""),
         ] {

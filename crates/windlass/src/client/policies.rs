@@ -2,9 +2,10 @@
 
 use crate::client::catalogue::Catalogue;
 use crate::client::retry::{IntoRetry, Retry};
-use crate::client::windlass::Windlass;
+use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::store::{SettingKey, StoreError};
 use serde_json::Value;
+use std::borrow::Cow;
 use windlass_core::policy::{PRESETS, Partial, Preset, Role};
 use windlass_core::{Policy, PolicyError, Preview};
 
@@ -12,9 +13,10 @@ use windlass_core::{Policy, PolicyError, Preview};
 const PREVIEWED: u32 = 20;
 
 /// Named retry policies. Made by [`Windlass::policies`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Policies<'a> {
-    windlass: &'a Windlass,
+    pub(super) windlass: &'a Windlass,
+    pub(super) by: Cow<'static, str>,
 }
 
 /// A policy that jobs can name.
@@ -61,11 +63,17 @@ impl Windlass {
     /// ```
     #[must_use]
     pub fn policies(&self) -> Policies<'_> {
-        Policies { windlass: self }
+        Policies { windlass: self, by: BY_LIBRARY.into() }
     }
 }
 
 impl Policies<'_> {
+    /// Who acts, for the audit; `library` if not set.
+    #[must_use]
+    pub fn by(self, name: impl Into<String>) -> Self {
+        Self { by: Cow::Owned(name.into()), ..self }
+    }
+
     /// All named policies: the presets in their order, then the operator's own by name.
     ///
     /// # Errors

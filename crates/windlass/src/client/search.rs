@@ -20,17 +20,22 @@ pub struct Found {
     pub searched: u32,
     /// Whether it looked at all jobs of the filter. If not, older ones may match too: narrow the filter.
     pub is_complete: bool,
+    /// Whether values are sealed in the store: then payloads and errors were not searched.
+    pub is_sealed: bool,
 }
 
 impl Jobs<'_> {
     /// The jobs of a filter that contain a text in their id, idempotency key, limit key, last error or payload. Letters
     /// match in either case. Newest first, at most `limit` of them; looks at [`MAX_SEARCHED`] jobs at most.
     ///
+    /// Where values are sealed, payloads and errors are not searched: say so to whoever asks ([`Found::is_sealed`]).
+    ///
     /// # Errors
     /// The store cannot be read.
     pub async fn search(&self, text: &str, filter: &JobFilter, limit: u32) -> Result<Found, StoreError> {
         let text = text.to_lowercase();
-        let mut found = Found { jobs: Vec::new(), searched: 0, is_complete: false };
+        let is_sealed = self.windlass.inner().is_sealing();
+        let mut found = Found { jobs: Vec::new(), searched: 0, is_complete: false, is_sealed };
         if let Some(job) = self.by_id(&text, filter).await? {
             found.jobs.push(job);
         }
@@ -42,7 +47,7 @@ impl Jobs<'_> {
             found.is_complete = (jobs.len() as u32) < page.limit;
             page.after = jobs.last().map(|job| job.id);
             let first = found.jobs.first().map(|job| job.id);
-            found.jobs.extend(jobs.into_iter().filter(|job| Some(job.id) != first && contains(job, &text)));
+            found.jobs.extend(jobs.into_iter().filter(|job| Some(job.id) != first && contains(job, &text, is_sealed)));
             if found.is_complete {
                 break;
             }
@@ -63,12 +68,11 @@ impl Jobs<'_> {
     }
 }
 
-fn contains(job: &Job, text: &str) -> bool {
+fn contains(job: &Job, text: &str, is_sealed: bool) -> bool {
     let has = |value: &str| value.to_lowercase().contains(text);
-    has(&job.payload)
+    !is_sealed && (has(&job.payload) || job.error.as_deref().is_some_and(has))
         || job.idempotency_key.as_deref().is_some_and(has)
         || job.limit_key.as_deref().is_some_and(has)
         || job.error_class.as_deref().is_some_and(has)
-        || job.error.as_deref().is_some_and(has)
         || job.id.to_string() == text
 }

@@ -1,4 +1,4 @@
-//! Tenants' own settings: the webhook of jobs that name none.
+//! Tenants' own settings: the webhook of jobs that name none. `rotate` replaces its secret.
 
 use crate::client::outgoing::mask_url;
 use crate::client::policies::PolicyFault;
@@ -12,8 +12,8 @@ use windlass_core::job::Tenant;
 /// The settings of tenants. Made by [`Windlass::tenants`].
 #[derive(Debug, Clone)]
 pub struct Tenants<'a> {
-    windlass: &'a Windlass,
-    by: String,
+    pub(super) windlass: &'a Windlass,
+    pub(super) by: String,
 }
 
 impl Windlass {

@@ -8,10 +8,10 @@ use crate::store::{GateName, Queue, SettingKey, StoreError, WorkerReport};
 use std::collections::{BTreeSet, HashMap};
 use windlass_core::gate::{Gate, GateRule, Start, WaitingFor, destination};
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{JobId, Millis, State, Timestamp};
+use windlass_core::{Executor, JobId, Millis, State, Timestamp};
 
 /// A worker that has not reported for this long does not work.
-const SEEN_WITHIN: Millis = Millis::from_secs(60);
+pub(crate) const SEEN_WITHIN: Millis = Millis::from_secs(60);
 
 /// What a waiting job waits for.
 #[derive(Debug, Clone)]
@@ -23,11 +23,13 @@ pub struct Waiting {
     pub until: Option<Timestamp>,
     /// The gate that refused it, with what the gate enforces and its state.
     pub behind: Option<(GateName, GateRule, Gate)>,
+    /// For a job that waits for a worker: how many workers serve its queue but do not know its kind.
+    pub others: u32,
 }
 
 impl Waiting {
     const fn plain(waiting_for: WaitingFor, until: Option<Timestamp>) -> Self {
-        Self { waiting_for, until, behind: None }
+        Self { waiting_for, until, behind: None, others: 0 }
     }
 }
 
@@ -51,6 +53,9 @@ impl Jobs<'_> {
         }
         let store = self.windlass.store();
         let queues = store.queues().await?;
+        let served = |workers: &[WorkerReport], job: &Job| {
+            workers.iter().filter(|worker| serves_queue(worker, job.queue.as_str(), job.executor)).count()
+        };
         let workers = store.workers(now - SEEN_WITHIN).await?;
         found.extend(self.refused(&due, now).await?);
         for job in due {
@@ -58,7 +63,8 @@ impl Jobs<'_> {
             if queues.iter().filter(is_of).any(|queue| queue.paused) {
                 found.insert(job.id, Waiting::plain(WaitingFor::Paused, None));
             } else if !found.contains_key(&job.id) && !workers.iter().any(|worker| serves(worker, job)) {
-                found.insert(job.id, Waiting::plain(WaitingFor::Worker, None));
+                let others = served(&workers, job) as u32;
+                found.insert(job.id, Waiting { others, ..Waiting::plain(WaitingFor::Worker, None) });
             }
         }
         Ok(found)
@@ -89,7 +95,7 @@ impl Jobs<'_> {
                 let (rule, gate) = (flow.rule(&name), known.get(&name)?);
                 let refusal = gate.check(&rule, start, now).err()?;
                 let behind = Some((name, rule, gate.clone()));
-                Some((job.id, Waiting { waiting_for: refusal.waiting_for, until: refusal.until, behind }))
+                Some((job.id, Waiting { behind, ..Waiting::plain(refusal.waiting_for, refusal.until) }))
             })
         });
         Ok(waiting.collect())
@@ -121,7 +127,18 @@ fn gates_of(flow: &QueueFlow, job: &Job) -> Vec<GateName> {
 }
 
 /// Whether a worker takes jobs of this queue. A worker of all queues reports `* (worker)` or `* (http)`.
+pub(crate) fn serves_queue(worker: &WorkerReport, queue: &str, executor: Executor) -> bool {
+    let all = format!("* ({executor})");
+    worker.queues.iter().any(|(name, _)| name == queue || *name == all)
+}
+
+/// Whether a worker takes such a job: it serves the queue and knows the kind.
 fn serves(worker: &WorkerReport, job: &Job) -> bool {
-    let all = format!("* ({})", job.executor);
-    worker.queues.iter().any(|(name, _)| name == job.queue.as_str() || *name == all)
+    let knows = match job.executor {
+        Executor::Http => true,
+        Executor::Worker => {
+            worker.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| *kind == *job.kind.as_str()))
+        }
+    };
+    knows && serves_queue(worker, job.queue.as_str(), job.executor)
 }

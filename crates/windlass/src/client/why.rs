@@ -3,10 +3,10 @@
 use crate::client::jobs::Jobs;
 use crate::client::waiting::Waiting;
 use crate::job::Job;
-use crate::store::{GateName, Holder, StoreError};
+use crate::store::{GateName, Holder, MAX_PARKED, StoreError};
 use windlass_core::explain::span;
 use windlass_core::gate::{Gate, GateRule, WaitingFor};
-use windlass_core::{Attempt, JobId, Millis, Reason, State, Timestamp};
+use windlass_core::{Attempt, JobId, Millis, Reason, State, Timestamp, verdict};
 
 /// Why a job is where it is.
 #[derive(Debug, Clone)]
@@ -47,11 +47,15 @@ impl Jobs<'_> {
         let holder = self.holders(one).await?.pop();
         let last = self.latest_attempts(id, 1).await?.pop();
         let now = self.windlass.clock().now();
+        let is_parked = waiting.as_ref().is_some_and(|waiting| waiting.behind.is_some());
+        let before = if is_parked { self.windlass.store().parked_before(id).await? } else { 0 };
         let sentences = match job.state {
+            State::Queued | State::Retrying if is_late(&job, now) => late(&job, now),
             State::Queued | State::Retrying => match &waiting {
-                Some(waiting) => waits(&job, waiting, last.as_ref(), now),
+                Some(waiting) => waits(&job, waiting, before, last.as_ref(), now),
                 None => due(&job, now),
             },
+            State::Running if job.cancel_requested => stops(&job, holder.as_ref(), now),
             State::Running => runs(&job, holder.as_ref(), now),
             State::Succeeded | State::Cancelled | State::Failed => finished(&job, last.as_ref()),
         };
@@ -81,7 +85,20 @@ fn due(job: &Job, now: Timestamp) -> [String; 2] {
     ]
 }
 
-fn waits(job: &Job, waiting: &Waiting, last: Option<&Attempt>, now: Timestamp) -> [String; 2] {
+/// Whether the job has not started in time and upkeep is about to end it.
+fn is_late(job: &Job, now: Timestamp) -> bool {
+    verdict::is_late(job.start_by, job.first_attempt_at.is_some(), now)
+}
+
+fn late(job: &Job, now: Timestamp) -> [String; 2] {
+    let by = job.start_by.map(|by| at(by, now)).unwrap_or_default();
+    [
+        format!("It had to start by {by} and has not, so it does not start any more."),
+        "Within seconds a node ends it as failed (expired); if none does, no node runs.".into(),
+    ]
+}
+
+fn waits(job: &Job, waiting: &Waiting, before: u64, last: Option<&Attempt>, now: Timestamp) -> [String; 2] {
     let queue = &job.queue;
     let until = waiting.until.map(|until| at(until, now)).unwrap_or_default();
     match (waiting.waiting_for, &waiting.behind) {
@@ -96,11 +113,27 @@ fn waits(job: &Job, waiting: &Waiting, last: Option<&Attempt>, now: Timestamp) -
             format!("Its queue {queue} is paused."),
             format!("It starts after the queue is resumed: windlass queues resume {queue}."),
         ],
+        (WaitingFor::Worker, _) if waiting.others > 0 => [
+            format!("No worker of the queue {queue} has a handler for the kind {}.", job.kind),
+            format!(
+                "{} {} the queue, but only for other kinds; it starts when a worker with that handler reports.",
+                counted(waiting.others, "worker"),
+                if waiting.others == 1 { "serves" } else { "serve" },
+            ),
+        ],
         (WaitingFor::Worker, _) => [
             format!("No worker serves the queue {queue} ({} jobs).", job.executor),
             "It starts when one does: nobody has reported to work that queue within the last minute.".into(),
         ],
-        (what, Some((name, rule, gate))) => behind(what, name, rule, gate, &until, now),
+        (what, Some((name, rule, gate))) => {
+            let [case, mut follows] = behind(what, name, rule, gate, &until, now);
+            if name.key.is_some() && before > 0 {
+                follows.pop();
+                let more = if before >= u64::from(MAX_PARKED) { "or more " } else { "" };
+                follows = format!("{follows}, after {before} {more}that wait before it.");
+            }
+            [case, follows]
+        }
         (what, None) => [format!("It waits for {what}."), format!("It may start {until}.")],
     }
 }
@@ -108,6 +141,7 @@ fn waits(job: &Job, waiting: &Waiting, last: Option<&Attempt>, now: Timestamp) -
 /// A job that a gate refused.
 fn behind(what: WaitingFor, name: &GateName, rule: &GateRule, gate: &Gate, until: &str, now: Timestamp) -> [String; 2] {
     let place = match name.key.as_deref() {
+        Some(_) if name.is_replay() => "the replay that sent it again".into(),
         None => format!("the queue {}", name.queue),
         Some("") => format!("the jobs of the queue {} that have no limit key", name.queue),
         Some(key) => format!("the key {key} of the queue {}", name.queue),
@@ -115,14 +149,15 @@ fn behind(what: WaitingFor, name: &GateName, rule: &GateRule, gate: &Gate, until
     match what {
         WaitingFor::Concurrency => [
             format!(
-                "{} attempts of {place} are in use, and at most {} may be.",
+                "{} of at most {} attempts of {place} are running.",
                 gate.in_use(),
                 rule.limits.concurrency.unwrap_or_default()
             ),
             "It starts when one of them ends and it is its turn.".into(),
         ],
         WaitingFor::Rate => {
-            let rate = rule.limits.rate.map_or_else(String::new, |rate| format!(" of {rate}"));
+            let rate = rule.limits.rate.filter(|_| !name.is_replay());
+            let rate = rate.map_or_else(String::new, |rate| format!(" of {rate}"));
             [format!("The rate{rate} of {place} is used up."), format!("The next start is possible at {until}.")]
         }
         WaitingFor::Hold => match gate.held(now) {
@@ -154,6 +189,24 @@ fn behind(what: WaitingFor, name: &GateName, rule: &GateRule, gate: &Gate, until
             [format!("It waits for {what}."), format!("It may start {until}.")]
         }
     }
+}
+
+/// It was asked to stop and has not yet.
+fn stops(job: &Job, holder: Option<&Holder>, now: Timestamp) -> [String; 2] {
+    let by = holder.map(|holder| format!(" by {}", holder.worker)).unwrap_or_default();
+    let until = holder.map(|holder| format!(", at the latest when its lease ends at {}", at(holder.lease_until, now)));
+    [
+        format!("It is running: attempt {}{by}, which was asked to stop because the job is cancelled.", job.attempt),
+        format!(
+            "It ends as cancelled when the attempt ends{}; if the attempt still succeeds, it ends as succeeded.",
+            until.unwrap_or_default()
+        ),
+    ]
+}
+
+/// `1 worker`, `3 workers`
+fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn runs(job: &Job, holder: Option<&Holder>, now: Timestamp) -> [String; 2] {

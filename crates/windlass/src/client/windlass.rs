@@ -68,7 +68,8 @@ impl Windlass {
     pub async fn open_with(url: &str, options: Options) -> Result<Self, OpenError> {
         let random = options.random.clone();
         if url == "memory:" {
-            return Ok(Self::with_random(MemoryStore::new(options), random));
+            let sealing = Sealing::of(&options);
+            return Ok(Self::sealed(MemoryStore::new(options), Backend::Other, random, sealing));
         }
         if let Some(path) = url.strip_prefix("sqlite:") {
             // `sqlite://jobs.db` and `sqlite:jobs.db` mean the same file, `sqlite:///var/jobs.db` an absolute path.
@@ -87,9 +88,9 @@ impl Windlass {
         pool: Arc<dyn crate::transaction::driver::Pool>,
         options: Options,
     ) -> Result<Self, OpenError> {
-        let random = options.random.clone();
+        let (random, sealing) = (options.random.clone(), Sealing::of(&options));
         let store = crate::store::postgres::PostgresStore::open_on(pool, options).await?;
-        Ok(Self::new(store.clone(), Backend::Postgres(store), random))
+        Ok(Self::sealed(store.clone(), Backend::Postgres(store), random, sealing))
     }
 
     /// Uses a store that was opened elsewhere. Only one opened by its URL can join a caller's transaction.
@@ -110,6 +111,23 @@ impl Windlass {
         Self(Arc::new(Inner::new(store, backend, random)))
     }
 
+    /// The store behind the layer that seals its values. The layer is there without keys too: a program that lacks them
+    /// must not take sealed values for plain ones.
+    fn sealed(store: Arc<dyn Store>, backend: Backend, random: Random, sealing: Sealing) -> Self {
+        #[cfg(feature = "sealing")]
+        {
+            let sealed = crate::sealing::SealedStore::new(store, sealing.ring, random.clone());
+            let windlass = Self::new(sealed.clone(), backend, random);
+            windlass.inner().set_sealed(sealed);
+            windlass
+        }
+        #[cfg(not(feature = "sealing"))]
+        {
+            let Sealing {} = sealing;
+            Self::new(store, backend, random)
+        }
+    }
+
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
@@ -120,6 +138,22 @@ impl Windlass {
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
+    }
+
+    /// A request was refused because the store cannot be reached: the log's lines about the outage count it.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// # let windlass = windlass::Windlass::open("memory:").await?;
+    /// if let Err(error) = windlass.enqueue_kind("email", &serde_json::json!({})).await {
+    ///     windlass.note_refused(); // and answer 503
+    ///     eprintln!("{error}");
+    /// }
+    /// # Ok::<(), windlass::OpenError>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn note_refused(&self) {
+        self.0.outages.refused();
     }
 
     /// The clock of the store, which all times come from.
@@ -205,10 +239,27 @@ impl Windlass {
     }
 }
 
+/// What a store is sealed with.
+struct Sealing {
+    #[cfg(feature = "sealing")]
+    ring: crate::sealing::KeyRing,
+}
+
+impl Sealing {
+    #[cfg_attr(not(feature = "sealing"), allow(unused_variables))]
+    fn of(options: &Options) -> Self {
+        Self {
+            #[cfg(feature = "sealing")]
+            ring: options.key_ring.clone(),
+        }
+    }
+}
+
 #[cfg(feature = "sqlite")]
 async fn open_sqlite(path: &str, options: Options, random: Random) -> Result<Windlass, OpenError> {
+    let sealing = Sealing::of(&options);
     let store = crate::store::sqlite::SqliteStore::open(path, options).await?;
-    Ok(Windlass::new(store.clone(), Backend::Sqlite(store), random))
+    Ok(Windlass::sealed(store.clone(), Backend::Sqlite(store), random, sealing))
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -218,8 +269,9 @@ async fn open_sqlite(path: &str, _: Options, _: Random) -> Result<Windlass, Open
 
 #[cfg(feature = "postgres")]
 async fn open_postgres(url: &str, options: Options, random: Random) -> Result<Windlass, OpenError> {
+    let sealing = Sealing::of(&options);
     let store = crate::store::postgres::PostgresStore::open(url, options).await?;
-    Ok(Windlass::new(store.clone(), Backend::Postgres(store), random))
+    Ok(Windlass::sealed(store.clone(), Backend::Postgres(store), random, sealing))
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -8,6 +8,8 @@ pub(crate) mod middleware;
 use crate::attempt::Attempt;
 use crate::job::{Job, Payload};
 use futures_util::future::BoxFuture;
+#[cfg(feature = "http")]
+use windlass_core::signature::rotation::signers;
 use windlass_core::slots::SlotLimits;
 use windlass_core::{Failure, Outcome, Progress};
 
@@ -89,7 +91,7 @@ impl Execute for http::HttpExecutor {
             // A cancelled job, a lost lease and a stopping worker drop the call and its connection.
             tokio::select! {
                 biased;
-                called = self.call_from(attempt.installation(), attempt.job()) => called.into(),
+                called = call_signed(self, attempt) => called.into(),
                 () = attempt.cancellation().cancelled() => Executed::new(Outcome::Released(Progress::Started)),
             }
         })
@@ -110,6 +112,26 @@ impl Execute for http::HttpExecutor {
     fn timeout(&self) -> Timeout {
         Timeout::Own
     }
+}
+
+/// Makes the call, signed with the secrets that are in force for its tenant now.
+#[cfg(feature = "http")]
+async fn call_signed(executor: &http::HttpExecutor, attempt: &Attempt) -> http::Called {
+    let job = attempt.job();
+    let secret = job.http.as_ref().and_then(|call| call.secret.as_deref());
+    let signers = match secret {
+        None => Vec::new(),
+        Some(secret) => match attempt.windlass().catalogue().await {
+            Ok(catalogue) => {
+                let signers = signers(secret, catalogue.rotations(&job.tenant), attempt.clock().now());
+                signers.into_iter().map(str::to_owned).collect()
+            }
+            // A secret that was not replaced is right. If it was, the receiver refuses and the call is made again.
+            Err(_) => vec![secret.to_owned()],
+        },
+    };
+    let trace = attempt.windlass().tracer().map(|tracer| tracer.call(job, attempt.lease()));
+    executor.call_from(attempt.installation(), job, &signers, trace).await
 }
 
 #[cfg(feature = "http")]

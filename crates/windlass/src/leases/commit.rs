@@ -79,9 +79,7 @@ pub(crate) async fn commit(
     commits: Vec<Commit>,
     ended: Vec<LeaseId>,
 ) -> Result<Vec<Committed>, StoreError> {
-    let result = windlass.store().commit(commits, ended).await;
-    windlass.inner().record_contact(&result);
-    result
+    windlass.inner().write(windlass.store().commit(commits, ended)).await
 }
 
 /// Reports to logs and subscribers how an attempt ended. For a failed run of a schedule, includes the next firing.

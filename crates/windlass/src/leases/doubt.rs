@@ -6,7 +6,7 @@ use super::renew::renew;
 use crate::client::windlass::Windlass;
 use crate::job::{ClaimedJob, LeaseId};
 use crate::store::{StoreError, WorkerId};
-use windlass_core::{Millis, Timestamp};
+use windlass_core::Millis;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Doubt {
@@ -14,7 +14,7 @@ pub(crate) struct Doubt {
     leases: Vec<LeaseId>,
     lease_for: Millis,
     /// How long to ask, counted from the store's first answer.
-    until: Option<Timestamp>,
+    until: Option<Millis>,
 }
 
 /// What the store says about a claim in doubt.
@@ -39,15 +39,15 @@ impl Doubt {
         renew(windlass, &self.worker, self.leases.clone(), self.lease_for).await?;
         let held = windlass.store().held(self.leases.clone()).await;
         windlass.inner().record_contact(&held);
-        Ok(self.judge(held?, windlass.clock().now()))
+        Ok(self.judge(held?, windlass.clock().monotonic()))
     }
 
     /// Whether the time to ask is over.
-    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_over(&self, now: Millis) -> bool {
         self.until.is_some_and(|until| now >= until)
     }
 
-    fn judge(&mut self, jobs: Vec<ClaimedJob>, now: Timestamp) -> Found {
+    fn judge(&mut self, jobs: Vec<ClaimedJob>, now: Millis) -> Found {
         self.until.get_or_insert(now + self.lease_for);
         if !jobs.is_empty() {
             Found::Jobs(jobs)
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn the_store_is_asked_for_the_length_of_the_lease_from_its_first_answer_on() {
         let mut doubt = Doubt::new(WorkerId::new("w1"), vec![LeaseId(1)], Millis::new(100));
-        let at = Timestamp::from_millis;
+        let at = Millis::new;
         assert!(!doubt.is_over(at(1_000_000)), "no time passes while the store is unreachable");
         assert!(matches!(doubt.judge(Vec::new(), at(50)), Found::NotYet));
         assert!(matches!(doubt.judge(Vec::new(), at(149)), Found::NotYet));

@@ -9,6 +9,7 @@ pub(crate) mod fair_share;
 pub(crate) mod held;
 pub(crate) mod held_leases;
 pub mod limits;
+pub(crate) mod outage;
 pub(crate) mod reconnect;
 pub(crate) mod renew;
 pub(crate) mod store_contact;

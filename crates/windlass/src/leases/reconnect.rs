@@ -3,6 +3,7 @@
 use super::limits::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
+use crate::leases::outage::store_failed;
 use crate::random::Random;
 use crate::store::StoreError;
 use windlass_core::Millis;
@@ -37,7 +38,7 @@ where
     loop {
         match ask().await {
             Err(error @ (StoreError::Unavailable(_) | StoreError::Unknown(_))) => {
-                tracing::warn!(%error, "the store is unreachable; trying again");
+                store_failed!(error, "the store is unreachable; trying again");
                 reconnect.wait(windlass.clock(), windlass.random()).await;
             }
             answered => return answered,

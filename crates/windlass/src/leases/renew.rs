@@ -13,7 +13,5 @@ pub(crate) async fn renew(
     leases: Vec<LeaseId>,
     lease_for: Millis,
 ) -> Result<Renewed, StoreError> {
-    let renewed = windlass.store().renew(worker, leases, lease_for).await;
-    windlass.inner().record_contact(&renewed);
-    renewed
+    windlass.inner().write(windlass.store().renew(worker, leases, lease_for)).await
 }

@@ -3,6 +3,7 @@
 
 use crate::clock::Clock;
 use crate::store::{Spared, StoreError};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_core::Millis;
 
@@ -15,6 +16,11 @@ pub struct StoreContact(Mutex<History>);
 
 #[derive(Debug, Default)]
 struct History {
+    /// Writes without an answer yet: when each began, with a number of its own.
+    open: BTreeSet<(Millis, u64)>,
+    writes: u64,
+    /// When the write began that began last of those with an answer.
+    written: Millis,
     /// When the store last answered. `None` before the first answer and after a failed call.
     last: Option<Millis>,
     /// The longest first. A silence shorter than a later one no longer matters.
@@ -28,6 +34,32 @@ struct Silence {
 }
 
 impl StoreContact {
+    /// Makes a call that writes. As long as neither it nor a later write has an answer, the store counts as silent,
+    /// whatever reads it answers: a database whose commits wait for a standby still answers those. A later write that
+    /// has an answer shows that only this one is stuck, for example behind a lock.
+    pub async fn write<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>>,
+        clock: &Clock,
+    ) -> Result<T, StoreError> {
+        let open = self.open(clock);
+        let result = call.await;
+        if result.is_ok() {
+            self.lock().written(open.write.0, clock.monotonic());
+        }
+        drop(open);
+        self.record_contact(&result, clock);
+        result
+    }
+
+    fn open(&self, clock: &Clock) -> Open<'_> {
+        let mut history = self.lock();
+        history.writes += 1;
+        let write = (clock.monotonic(), history.writes);
+        history.open.insert(write);
+        Open { contact: self, write }
+    }
+
     /// Records the result of a call to the store.
     pub fn record_contact<T>(&self, result: &Result<T, StoreError>, clock: &Clock) {
         let now = clock.monotonic();
@@ -51,7 +83,7 @@ impl StoreContact {
         for silence in &history.silences {
             spared.after(silence.length, now - silence.ended);
         }
-        spared.after(now - last, Millis::ZERO);
+        spared.after(now - last.min(history.unanswered().unwrap_or(now)), Millis::ZERO);
         spared
     }
 
@@ -60,15 +92,43 @@ impl StoreContact {
     }
 }
 
+/// A write without an answer yet. One that is given up is forgotten.
+struct Open<'a> {
+    contact: &'a StoreContact,
+    write: (Millis, u64),
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.contact.lock().open.remove(&self.write);
+    }
+}
+
 impl History {
     fn answer(&mut self, now: Millis) {
         let length = self.last.map_or(Millis::MAX, |last| now - last);
         self.last = Some(now);
+        self.silent(length, now);
+    }
+
+    /// When the first write began that has no answer, and none after it has one.
+    fn unanswered(&self) -> Option<Millis> {
+        self.open.range((self.written, 0)..).next().map(|(began, _)| *began)
+    }
+
+    /// A write that began then has an answer now, which ends the silence of all that wait for one.
+    fn written(&mut self, began: Millis, now: Millis) {
+        let since = self.unanswered().unwrap_or(now);
+        self.silent(now - since, now);
+        self.written = self.written.max(began);
+    }
+
+    fn silent(&mut self, length: Millis, ended: Millis) {
         if length <= Spared::SHORT {
             return;
         }
         self.silences.retain(|silence| silence.length > length);
-        self.silences.push(Silence { length, ended: now });
+        self.silences.push(Silence { length, ended });
         if self.silences.len() > SILENCES {
             let oldest = self.silences.remove(0);
             self.silences[0].length = oldest.length;
@@ -144,6 +204,87 @@ mod tests {
         assert!(!store_contact.spared(&clock).holds(Millis::from_secs(3)));
         clock.advance(Millis::from_secs(1));
         assert!(store_contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
+    }
+
+    #[test]
+    fn a_write_without_an_answer_is_a_silence_whatever_reads_the_store_answers() {
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
+        let reads = |seconds: u64| {
+            for _ in 0..seconds {
+                store_contact.record_contact(&Ok(()), &clock);
+                clock.advance(Millis::from_secs(1));
+            }
+        };
+        let holds = |seconds| store_contact.spared(&clock).holds(Millis::from_secs(seconds));
+        reads(40);
+        let (answer, answered) = tokio::sync::oneshot::channel::<()>();
+        let mut commit = std::pin::pin!(store_contact.write(
+            async {
+                answered.await.unwrap();
+                Ok(())
+            },
+            &clock
+        ));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(commit.as_mut().poll(&mut context).is_pending());
+        reads(8);
+        assert!(holds(5) && holds(15), "a commit has waited for 8 s");
+        assert!(!holds(16) && !holds(30), "half of such a lease is left for a renewal");
+        answer.send(()).unwrap();
+        assert!(commit.as_mut().poll(&mut context).is_ready());
+        assert!(holds(5) && holds(15), "it has only just been answered");
+        reads(6);
+        assert!(!holds(5) && holds(15));
+        reads(10);
+        assert!(!holds(15));
+    }
+
+    #[test]
+    fn a_write_that_is_stuck_while_later_ones_are_answered_is_no_silence() {
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut stuck = std::pin::pin!(store_contact.write(std::future::pending::<Result<(), _>>(), &clock));
+        assert!(stuck.as_mut().poll(&mut context).is_pending());
+        for second in 1..=40 {
+            clock.advance(Millis::from_secs(1));
+            let renewal = std::pin::pin!(store_contact.write(std::future::ready(Ok(())), &clock));
+            assert!(renewal.poll(&mut context).is_ready());
+            assert_eq!(store_contact.spared(&clock).holds(Millis::from_secs(1)), second < 2, "after {second} s");
+        }
+        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
+    }
+
+    #[test]
+    fn the_first_answer_ends_the_silence_of_all_writes() {
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
+        for _ in 0..40 {
+            store_contact.record_contact(&Ok(()), &clock);
+            clock.advance(Millis::from_secs(1));
+        }
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut first = std::pin::pin!(store_contact.write(std::future::pending::<Result<(), _>>(), &clock));
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        for _ in 0..8 {
+            clock.advance(Millis::from_secs(1));
+            store_contact.record_contact(&Ok(()), &clock);
+        }
+        // The latest write is answered first.
+        assert!(std::pin::pin!(store_contact.write(std::future::ready(Ok(())), &clock)).poll(&mut context).is_ready());
+        assert!(store_contact.spared(&clock).holds(Millis::from_secs(15)), "nobody could renew for 8 s");
+    }
+
+    #[test]
+    fn a_write_that_is_given_up_is_forgotten() {
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
+        {
+            let mut call = std::pin::pin!(store_contact.write(std::future::pending::<Result<(), _>>(), &clock));
+            assert!(call.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())).is_pending());
+        }
+        for _ in 0..40 {
+            store_contact.record_contact(&Ok(()), &clock);
+            clock.advance(Millis::from_secs(1));
+        }
         assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
     }
 

@@ -3,6 +3,7 @@
 
 use crate::job::Payload;
 use serde::de::IgnoredAny;
+use windlass_core::sealed::looks_sealed;
 
 /// Longest class, message or note kept, in bytes.
 pub const MAX_TEXT: usize = 8 * 1024;
@@ -10,6 +11,9 @@ pub const MAX_TEXT: usize = 8 * 1024;
 pub const MAX_TRACE: usize = 32 * 1024;
 /// Largest result kept with a job, in bytes of JSON text.
 pub const MAX_RESULT: usize = 64 * 1024;
+
+/// Stands before a text that looks like a sealed value: such a text could not be opened, and no list could show it.
+const NOT_SEALED: &str = "(not sealed) ";
 
 /// The text as it is stored: cut at [`MAX_TEXT`], without the NULs that Postgres refuses.
 pub(crate) fn clean(text: &str) -> String {
@@ -27,6 +31,9 @@ fn clean_to(most: usize, text: &str) -> String {
         end -= 1;
     }
     let text = &text[..end];
+    if looks_sealed(text) {
+        return clean_to(most, &format!("{NOT_SEALED}{text}"));
+    }
     if !text.contains('\0') {
         return text.to_owned();
     }
@@ -50,6 +57,9 @@ pub(crate) fn note_and_result(note: Option<&str>, result: Option<Payload>) -> (O
 fn problem_of(result: &str) -> Option<String> {
     if result.len() > MAX_RESULT {
         return Some(format!("the result of {} bytes was not kept: at most {MAX_RESULT} are", result.len()));
+    }
+    if looks_sealed(result) {
+        return Some("the result was not kept: it begins like a value that is sealed".into());
     }
     let error = serde_json::from_str::<IgnoredAny>(result).err()?;
     Some(format!("the result was not kept: it is not JSON: {error}"))
@@ -75,6 +85,18 @@ mod tests {
                 prop_assert_eq!(kept, text);
             }
         }
+    }
+
+    #[test]
+    fn no_text_or_result_of_a_worker_passes_for_a_sealed_value() {
+        for text in ["windlass:sealed:1:-:k1:AAAA", "windlass:sealed:1:broken", "\"windlass:sealed:1:-:k1:AAAA\""] {
+            let kept = clean(text);
+            assert!(!looks_sealed(&kept) && kept.ends_with(text), "{kept}");
+            assert_eq!(clean(&kept), kept);
+            assert!(!looks_sealed(&clean_trace(text).unwrap()));
+        }
+        let (note, result) = note_and_result(None, payload("\"windlass:sealed:1:-:k1:AAAA\""));
+        assert!(result.is_none() && note.unwrap().contains("was not kept"));
     }
 
     #[test]

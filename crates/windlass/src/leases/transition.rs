@@ -88,12 +88,31 @@ pub(crate) fn ended_waiting(job: &Job, next: Next, now: Timestamp) -> (Transitio
     (transition, webhook::delivery(job, next, ending, now))
 }
 
+/// Changes a job as a transition says.
+pub(crate) fn apply(job: &mut Job, transition: &Transition, now: Timestamp) {
+    job.state = transition.next.state();
+    job.failures = transition.failures;
+    job.crashes = transition.crashes;
+    match transition.next {
+        Next::Wait { due_at, .. } => {
+            job.due_at = due_at;
+            job.previous_delay = transition.next.remembered_delay().unwrap_or(job.previous_delay);
+        }
+        Next::Failed(reason) => {
+            job.reason = Some(reason);
+            job.finished_at = Some(now);
+        }
+        Next::Succeeded | Next::Cancelled => job.finished_at = Some(now),
+    }
+}
+
 /// The transition of a job that was not started in time.
 pub(crate) const EXPIRED: Next = Next::Failed(Reason::Expired);
 
 impl Transitioned {
     pub(crate) fn new(job: Job, commit: &Commit) -> Self {
-        Self { job, transition: commit.transition, error_class: commit.error_class.clone() }
+        let lease = Some(commit.lease);
+        Self { job, transition: commit.transition, error_class: commit.error_class.clone(), lease }
     }
 }
 

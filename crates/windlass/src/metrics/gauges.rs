@@ -3,17 +3,20 @@
 use super::MAX_LABEL_SETS;
 use super::labels::{OTHER, TenantLabel};
 use crate::alert::NOTICE_QUEUE;
+use crate::client::queues::QueueWaiting;
 use crate::client::windlass::Windlass;
 use crate::store::{Alert, AlertStatus, Depth, GateStatus, Queue, StoreError};
 use crate::tally::Tally;
 use crate::webhook::DELIVERY_QUEUE;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
-use windlass_core::gate::{BreakerState, Start, WaitingFor};
-use windlass_core::job::Kind;
+use windlass_core::gate::BreakerState;
+use windlass_core::job::{Kind, Tenant};
+use windlass_core::quota::Quota;
 use windlass_core::{Executor, Millis, Timestamp};
 
 /// The window of the retry rate.
@@ -31,6 +34,7 @@ pub(super) struct Gauges {
     recent: Vec<(Queue, Kind, Tally)>,
     alerts: Vec<Alert>,
     gates: Vec<GateStatus>,
+    waiting: Vec<QueueWaiting>,
 }
 
 impl Gauges {
@@ -41,12 +45,19 @@ impl Gauges {
             recent: windlass.stats().by_queue_and_kind(WINDOW).await?,
             alerts: windlass.alerts().list().await?,
             gates: windlass.queues().gates_of_all().await?,
+            waiting: windlass.queues().waiting().await?,
         })
     }
 
     /// A registry of what was read; only that the store is away if nothing was.
-    pub(super) fn registry(gauges: Option<&Self>, tenants: TenantLabel, now: Timestamp) -> Registry {
+    pub(super) fn registry(
+        gauges: Option<&Self>,
+        refusals: Vec<Refusal>,
+        tenants: TenantLabel,
+        now: Timestamp,
+    ) -> Registry {
         let mut registry = Registry::default();
+        register_refusals(&mut registry, refusals, tenants);
         let up = Gauge::<i64>::default();
         up.set(i64::from(gauges.is_some()));
         registry.register("windlass_store_up", "Whether the store answered: 1 or 0", up);
@@ -101,7 +112,7 @@ impl Gauges {
         }
     }
 
-    /// Jobs behind gates, holds and open breakers. A queue without them has no series.
+    /// Due jobs that may not start, holds and open breakers. A queue without them has no series.
     fn register_gates(&self, registry: &mut Registry, tenants: TenantLabel, now: Timestamp) {
         let [waiting, open, holds]: [Counts; 3] = Default::default();
         let help = "Due jobs that may not start yet, by what they wait for";
@@ -116,10 +127,6 @@ impl Gauges {
             };
             let Some(queue) = self.queues.iter().find(is_of) else { continue };
             let labels = names.labels(queue);
-            if let Err(refusal) = status.gate.check(&status.rule, Start::FIRST, now) {
-                let labels = [labels.clone(), vec![("for", refusal.waiting_for.to_string())]].concat();
-                waiting.get_or_create(&labels).inc_by(status.parked as i64);
-            }
             if status.gate.held(now).is_some() {
                 holds.get_or_create(&labels).inc();
             }
@@ -127,10 +134,12 @@ impl Gauges {
                 open.get_or_create(&labels).inc();
             }
         }
-        for queue in self.queues.iter().filter(|queue| queue.paused) {
-            let due = self.depths.iter().filter(|depth| depth.queue == queue.id).map(|depth| depth.due).sum::<u64>();
-            let labels = [names.labels(queue), vec![("for", WaitingFor::Paused.to_string())]].concat();
-            waiting.get_or_create(&labels).inc_by(due as i64);
+        for queue in &self.waiting {
+            let labels = names.of_queue(queue.queue.as_str(), queue.tenant.as_str());
+            for (what, count) in &queue.counts.behind {
+                let labels = [labels.clone(), vec![("for", what.to_string())]].concat();
+                waiting.get_or_create(&labels).inc_by(*count as i64);
+            }
         }
     }
 
@@ -144,6 +153,25 @@ impl Gauges {
                 states.get_or_create(&labels).set(i64::from(alert.status == status));
             }
         }
+    }
+}
+
+/// A tenant, a quota, and how often it refused something.
+pub(super) type Refusal = (Tenant, Quota, u64);
+
+fn register_refusals(registry: &mut Registry, refusals: Vec<Refusal>, tenants: TenantLabel) {
+    let counts = Family::<Labels, Counter>::default();
+    let help = "What this process refused because a tenant's quota was used up";
+    registry.register("windlass_quota_refusals", help, counts.clone());
+    let mut known = BTreeSet::new();
+    for (tenant, quota, count) in refusals {
+        let mut labels = vec![("quota", quota.as_str().to_owned())];
+        if tenants == TenantLabel::On {
+            known.insert(tenant.clone());
+            let name = if known.len() < MAX_LABEL_SETS { tenant.to_string() } else { OTHER.to_owned() };
+            labels.push(("tenant", name));
+        }
+        counts.get_or_create(&labels).inc_by(count);
     }
 }
 
@@ -164,7 +192,11 @@ impl Names {
     }
 
     fn labels(&mut self, queue: &Queue) -> Labels {
-        let own = self.of(queue.name.as_str(), queue.tenant.as_str());
+        self.of_queue(queue.name.as_str(), queue.tenant.as_str())
+    }
+
+    fn of_queue(&mut self, queue: &str, tenant: &str) -> Labels {
+        let own = self.of(queue, tenant);
         // One place is left for all the others together.
         if self.known.contains(&own) || self.known.len() < MAX_LABEL_SETS - 1 {
             self.known.insert(own.clone());

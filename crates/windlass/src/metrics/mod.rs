@@ -9,12 +9,13 @@ pub use labels::TenantLabel;
 
 use crate::client::windlass::Windlass;
 use crate::event::{Event, Observe};
+use crate::leases::outage::store_failed;
 use gauges::Gauges;
 use labels::Place;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
-use series::{Deliveries, Families, Series};
+use series::{Deliveries, Families, Series, clock_registry, span_registry};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use windlass_core::Millis;
@@ -103,9 +104,17 @@ impl Counted {
     async fn text(&self, windlass: &Windlass) -> String {
         let gauges = self.gauges(windlass).await;
         let mut text = String::new();
-        let gauges = Gauges::registry(gauges.as_deref(), self.tenants, windlass.clock().now());
+        let spans = windlass.tracer().map(crate::telemetry::Tracer::counts).unwrap_or_default();
+        let gauges = Gauges::registry(
+            gauges.as_deref(),
+            windlass.inner().quota_use().refusals(),
+            self.tenants,
+            windlass.clock().now(),
+        );
         encode_registry(&mut text, &self.registry)
             .and_then(|()| encode_registry(&mut text, &gauges))
+            .and_then(|()| encode_registry(&mut text, &clock_registry(windlass.clock().changes())))
+            .and_then(|()| encode_registry(&mut text, &span_registry(spans)))
             .and_then(|()| encode_eof(&mut text))
             .expect("writing to a String cannot fail");
         text
@@ -124,7 +133,7 @@ impl Counted {
                 Some(gauges)
             }
             Err(error) => {
-                tracing::warn!(%error, "the store's gauges could not be read");
+                store_failed!(error, "the store's gauges could not be read");
                 None
             }
         }

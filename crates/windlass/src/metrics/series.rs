@@ -1,7 +1,9 @@
 //! What is counted of each queue and kind, and how an event counts.
 
 use super::labels::{Labelled, Place};
+use crate::clock::ClockChanges;
 use crate::event::{Event, EventKind};
+use crate::telemetry::SpanCounts;
 use crate::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -93,7 +95,7 @@ pub(super) struct Series {
 impl Series {
     pub(super) fn count(&self, event: &Event) {
         match &event.event_kind {
-            EventKind::Queued | EventKind::Postponed { .. } => {}
+            EventKind::Queued | EventKind::Parked { .. } | EventKind::Postponed { .. } => {}
             EventKind::Started { waited } => {
                 if event.retry == 0 { &self.firsts } else { &self.again }.inc();
                 self.pickup.observe(seconds(*waited));
@@ -146,7 +148,7 @@ impl Deliveries {
             return;
         }
         match &event.event_kind {
-            EventKind::Queued | EventKind::Postponed { .. } | EventKind::Started { .. } => {}
+            EventKind::Queued | EventKind::Parked { .. } | EventKind::Postponed { .. } | EventKind::Started { .. } => {}
             EventKind::Succeeded { .. } => _ = self.delivered.inc(),
             EventKind::Retried { .. } => _ = self.retried.inc(),
             EventKind::GaveUp { .. } => _ = self.failed.inc(),
@@ -157,4 +159,27 @@ impl Deliveries {
 
 fn seconds(span: Millis) -> f64 {
     span.get() as f64 / 1000.0
+}
+
+/// How often the clock was set, or the machine slept.
+pub(super) fn clock_registry(changes: ClockChanges) -> Registry {
+    let mut registry = Registry::default();
+    let counts = Family::<Vec<(&'static str, &'static str)>, Counter>::default();
+    for (change, count) in [("forward", changes.forward), ("back", changes.back), ("slept", changes.slept)] {
+        counts.get_or_create(&vec![("change", change)]).inc_by(count);
+    }
+    let help = "How often the store's clock was set forward or back, or this machine slept";
+    registry.register("windlass_clock_changes", help, counts);
+    registry
+}
+
+/// What became of the spans of this process.
+pub(super) fn span_registry(counts: SpanCounts) -> Registry {
+    let mut registry = Registry::default();
+    let family = Family::<Vec<(&'static str, &'static str)>, Counter>::default();
+    for (outcome, count) in [("exported", counts.exported), ("dropped", counts.dropped)] {
+        family.get_or_create(&vec![("outcome", outcome)]).inc_by(count);
+    }
+    registry.register("windlass_spans", "Spans of traces, by whether a collector accepted them", family);
+    registry
 }

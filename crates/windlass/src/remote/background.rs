@@ -6,6 +6,7 @@ use crate::job::{ClaimedJob, LeaseId};
 use crate::leases::commit::{commit, release};
 use crate::leases::doubt::{Doubt, Found};
 use crate::leases::limits::MAX_TASKS;
+use crate::leases::outage::store_failed;
 use crate::leases::reconnect::Reconnect;
 use crate::store::StoreError;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ impl Background {
         let commits: Vec<_> = jobs.iter().map(|job| release(windlass, GIVEN_BACK_BY, job)).collect();
         let mut reconnect = Reconnect::default();
         while let Err(error) = commit(windlass, commits.clone(), leases.clone()).await {
-            tracing::warn!(%error, count = jobs.len(), "jobs that nobody received cannot be given back yet");
+            store_failed!(error, count = jobs.len(), "jobs that nobody received cannot be given back yet");
             if is_lasting(&error) || !self.pause(windlass, &mut reconnect).await {
                 return;
             }

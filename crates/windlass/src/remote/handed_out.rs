@@ -6,13 +6,13 @@ use crate::leases::limits::{MAX_COPIES, MAX_NAMES, REPORT_EVERY};
 use crate::store::WorkerId;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use windlass_core::Timestamp;
+use windlass_core::Millis;
 
 #[derive(Debug, Default)]
 pub(super) struct HandedOut {
     jobs: Mutex<HashMap<LeaseId, ClaimedJob>>,
     /// When each worker was last reported to the store.
-    reported: Mutex<HashMap<WorkerId, Timestamp>>,
+    reported: Mutex<HashMap<WorkerId, Millis>>,
 }
 
 impl HandedOut {
@@ -37,9 +37,9 @@ impl HandedOut {
     }
 
     /// Whether it is time to report the worker to the store again.
-    pub(super) fn is_report_due(&self, worker: &WorkerId, now: Timestamp) -> bool {
+    pub(super) fn is_report_due(&self, worker: &WorkerId, now: Millis) -> bool {
         let mut reported = lock(&self.reported);
-        if reported.get(worker).is_some_and(|at| now.since(*at) < REPORT_EVERY) {
+        if reported.get(worker).is_some_and(|at| now - *at < REPORT_EVERY) {
             return false;
         }
         if reported.len() >= MAX_NAMES {

@@ -10,7 +10,7 @@ use crate::leases::renew::renew;
 use crate::leases::transition::Trace;
 use crate::store::{Commit, Committed, Scope, StoreError};
 use std::collections::HashMap;
-use windlass_core::{JobId, LiveRules, Millis, Outcome, Roll};
+use windlass_core::{JobId, LiveRules, Millis, Outcome, Progress, Roll};
 
 /// An attempt that a remote worker claims to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Remote {
                     Committed::CancelRequested => {}
                 }
                 if is_applied {
-                    self.report_ended(worker, &pending.job, commit).await;
+                    self.report_ended(worker, &pending.job, &results[pending.index].outcome, commit).await;
                 }
             }
             left = again;
@@ -216,7 +216,8 @@ impl Remote {
         decide(&pending.job, pending.cancel, &result.outcome, rules, trace, pending.roll)
     }
 
-    async fn report_ended(&self, worker: &RemoteWorker, job: &ClaimedJob, commit: &Commit) {
+    async fn report_ended(&self, worker: &RemoteWorker, job: &ClaimedJob, outcome: &Outcome, commit: &Commit) {
+        let has_started = !matches!(outcome, Outcome::Released(Progress::NotStarted));
         let ended = Ended {
             job,
             transition: commit.transition,
@@ -225,6 +226,7 @@ impl Remote {
             started_at: commit.started_at,
             finished_at: commit.finished_at,
             next_firing: None,
+            lease: has_started.then_some(commit.lease),
         };
         report(&self.0.windlass, &self.0.windlass.inner().reporter(worker.id().0), ended).await;
     }

@@ -7,6 +7,7 @@ use crate::job::{ClaimedJob, LeaseId, QueueId};
 use crate::leases::claim::{ClaimFailure, Claimer};
 use crate::leases::fair_share::FairShare;
 use crate::leases::limits::MAX_SUSPECTS;
+use crate::leases::outage::store_failed;
 use crate::store::{Claimed, Leases, Queue, Share, StoreError, WorkerReport};
 use crate::worker::DEFAULT_POLL;
 use std::sync::atomic::Ordering;
@@ -55,7 +56,7 @@ impl Remote {
     pub async fn take(&self, request: TakeRequest) -> Result<Vec<ClaimedJob>, StoreError> {
         let request = request.bounded();
         let (windlass, stopping) = (&self.0.windlass, self.0.background.stopping());
-        let deadline = windlass.clock().now() + request.wait;
+        let deadline = windlass.clock().monotonic() + request.wait;
         // Reported before the wait, because a worker that waits for work is alive.
         self.report(&request).await?;
         let mut waker = windlass.store().wake().subscribe();
@@ -67,17 +68,17 @@ impl Remote {
             if !claimed.jobs.is_empty() {
                 return Ok(claimed.jobs);
             }
-            let now = windlass.clock().now();
-            if now >= deadline {
+            let left = deadline - windlass.clock().monotonic();
+            if left.is_zero() {
                 return Ok(Vec::new());
             }
             // A wake-up may get lost, so the store is polled at least this often.
-            let poll = (now + DEFAULT_POLL).min(deadline);
-            let until = claimed.next_due.map_or(poll, |due| due.min(poll));
-            // All three only mean that it is time to look again.
+            let due = windlass.clock().due(claimed.next_due);
+            // All of them only mean that it is time to look again.
             tokio::select! {
                 () = waker.rung() => {}
-                () = windlass.clock().sleep_until(until) => {}
+                () = due => {}
+                () = windlass.clock().sleep(DEFAULT_POLL.min(left)) => {}
                 () = stopping.cancelled() => {}
             }
         }
@@ -125,9 +126,12 @@ impl Remote {
         let plan = shares.plan_within(left);
         if left > 0 && !claimed.jobs.is_empty() && !plan.is_empty() {
             match self.claim_plan(claimer, plan, left).await {
-                Ok(more) => claimed.jobs.extend(more.jobs),
+                Ok(more) => {
+                    claimed.jobs.extend(more.jobs);
+                    claimed.parked.extend(more.parked);
+                }
                 // The worker gets the jobs claimed so far. Otherwise nobody would hold them.
-                Err(error) => tracing::warn!(%error, worker = %claimer.worker, "no more jobs could be taken"),
+                Err(error) => store_failed!(error, worker = %claimer.worker, "no more jobs could be taken"),
             }
         }
         Ok(claimed)
@@ -148,7 +152,7 @@ impl Remote {
 
     async fn report(&self, request: &TakeRequest) -> Result<(), StoreError> {
         let (worker, now) = (request.worker.id(), self.0.windlass.clock().now());
-        if !self.0.handed_out.is_report_due(&worker, now) {
+        if !self.0.handed_out.is_report_due(&worker, self.0.windlass.clock().monotonic()) {
             return Ok(());
         }
         let report = WorkerReport {
@@ -156,6 +160,7 @@ impl Remote {
             host: "remote".into(),
             version: String::new(),
             queues: request.queues.iter().map(|name| (name.to_string(), request.max)).collect(),
+            kinds: request.kinds.as_ref().map(|kinds| kinds.iter().map(ToString::to_string).collect()),
             // The leases of remote workers are not counted here.
             running: 0,
             started_at: now,

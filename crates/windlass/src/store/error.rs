@@ -40,6 +40,12 @@ impl StoreError {
         Self::Unknown(cause.into().into())
     }
 
+    /// Whether the store could not be reached, or its answer was lost.
+    #[must_use]
+    pub const fn is_outage(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Unknown(_))
+    }
+
     /// A row with invalid data.
     pub fn corrupt(row: impl Into<String>, rule: impl Into<String>) -> Self {
         Self::Corrupt { row: row.into(), rule: rule.into() }

@@ -18,13 +18,14 @@ pub mod sqlite;
 
 pub use contract::{
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, DeadRuns, Depth, Discard, Discarded, Fired, Firing, HoldRequest, Holder, JobFilter, JobLife, Keep,
-    KeyedJob, Kinds, Leases, Missed, NODE_FOR, NodeSetting, Order, Overlap, Page, ParkedJob, Presence, Queue, Reads,
-    Reap, Recurrence, Registry, Renewed, Replay, ReplayOnly, Replayed, Retention, SUPERSEDED, Schedule, ScheduleChange,
-    ScheduleSpec, Scope, Session, Setting, SettingKey, SettingSource, Share, Spacing, Spared, Steps, Token,
-    Transitioned, Trigger, WorkerId, WorkerReport,
+    DeadGroup, DeadRuns, Depth, Discard, Discarded, Fired, Firing, HoldRequest, Holder, Import, Imported, JobCopy,
+    JobFilter, JobLife, Keep, KeyHeld, KeyedJob, Kinds, Leases, Missed, NODE_FOR, NodeSetting, Order, Origin, Overlap,
+    Page, ParkedJob, Parking, Presence, Queue, Reads, Reap, Recurrence, Registry, Renewed, Replay, ReplayOnly,
+    Replayed, Retention, SUPERSEDED, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting, SettingKey,
+    SettingSource, Share, Spacing, Spared, Steps, StoredText, TextChange, TextPlace, Token, Transfer, Transitioned,
+    Trigger, WorkerId, WorkerReport,
 };
-pub(crate) use contract::{DISCARDED_BY_RULE, in_force, replay};
+pub(crate) use contract::{DISCARDED_BY_RULE, IMPORT, in_force, replay};
 pub use error::StoreError;
 pub use gates::{GateName, GateStatus, MAX_PARKED};
 
@@ -43,9 +44,9 @@ pub const WORKERS_FOR: Millis = Millis::from_secs(7 * 86_400);
 /// Keeps jobs durably. Every call is one transaction. When it returns `Ok`, its effects survive a crash. After
 /// [`StoreError::Unavailable`], nothing happened. After [`StoreError::Unknown`], ask what happened. Calls take and
 /// return batches, with a result for each item in the order given, and a failed item does not affect the others.
-pub trait Store: JobLife + Reads + Registry {}
+pub trait Store: JobLife + Reads + Registry + Transfer {}
 
-impl<T: JobLife + Reads + Registry + ?Sized> Store for T {}
+impl<T: JobLife + Reads + Registry + Transfer + ?Sized> Store for T {}
 
 /// How a store is opened.
 #[derive(Debug, Clone)]
@@ -60,6 +61,9 @@ pub struct Options {
     pub schema: String,
     /// Postgres: connections for ordinary statements (the listener and worker locks have their own).
     pub connections: usize,
+    /// The keys that values are sealed with; none: they are in clear.
+    #[cfg(feature = "sealing")]
+    pub key_ring: crate::sealing::KeyRing,
 }
 
 impl Default for Options {
@@ -70,6 +74,8 @@ impl Default for Options {
             migrations: Migrations::Run,
             schema: "windlass".into(),
             connections: 8,
+            #[cfg(feature = "sealing")]
+            key_ring: crate::sealing::KeyRing::default(),
         }
     }
 }
@@ -110,6 +116,8 @@ pub enum Enqueued {
     KeyConflict(JobId),
     /// The database refused it.
     Refused(String),
+    /// A quota of its tenant refused it.
+    OverQuota(windlass_core::quota::OverQuota),
     /// Another job of an all-or-nothing batch was refused.
     NotStored,
 }
@@ -120,7 +128,7 @@ impl Enqueued {
     pub const fn id(&self) -> Option<JobId> {
         match self {
             Self::Created { id, .. } | Self::Existing(id) => Some(*id),
-            Self::KeyConflict(_) | Self::Refused(_) | Self::NotStored => None,
+            Self::KeyConflict(_) | Self::Refused(_) | Self::OverQuota(_) | Self::NotStored => None,
         }
     }
 }

@@ -8,7 +8,9 @@ use crate::store::{
     Presence, Queue, Reap, Renewed, Replay, Replayed, Schedule, ScheduleChange, ScheduleSpec, Scope, Session, Setting,
     SettingKey, Steps, Store, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
+use crate::store::{
+    GateName, GateStatus, Import, Imported, JobCopy, JobLife, KeyedJob, ParkedJob, Reads, Registry, Transfer,
+};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -211,6 +213,9 @@ impl Reads for FaultyStore {
     async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
         faulty!(self, "parked", self.inner.parked(ids))
     }
+    async fn parked_before(&self, id: JobId) -> Result<u64> {
+        faulty!(self, "parked_before", self.inner.parked_before(id))
+    }
     async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
         faulty!(self, "gates", self.inner.gates(scope, queue, limit))
     }
@@ -332,10 +337,23 @@ impl Registry for FaultyStore {
     async fn health(&self) -> Result<Health> {
         faulty!(self, "health", self.inner.health())
     }
+    async fn verify(&self) -> Result<Vec<String>> {
+        faulty!(self, "verify", self.inner.verify())
+    }
     fn clock(&self) -> &Clock {
         self.inner.clock()
     }
     fn wake(&self) -> &Wake {
         if self.loses_wake_ups.load(Ordering::Relaxed) { &self.never_woken } else { self.inner.wake() }
+    }
+}
+
+#[async_trait]
+impl Transfer for FaultyStore {
+    async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
+        faulty!(self, "copies", self.inner.copies(after, limit))
+    }
+    async fn import(&self, import: Import) -> Result<Imported> {
+        faulty!(self, "import", self.inner.import(import))
     }
 }

@@ -30,7 +30,7 @@ use crate::alert::Alerts;
 use crate::attempt::{Attempt, Shared, States, Ticket};
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
-use crate::event::{Event, EventKind};
+use crate::event::{Ended, Event, EventKind};
 use crate::executor::handlers::{Handlers, JobKind};
 use crate::executor::middleware::Next;
 use crate::executor::{Execute, Executed};
@@ -39,7 +39,9 @@ use crate::job::{ClaimedJob, Job, LeaseId};
 use crate::leases::transition::{Trace, commit_by};
 use crate::random::Random;
 use crate::store::memory::MemoryStore;
-use crate::store::{Claim, Claimed, Committed, JobFilter, Leases, Options, Order, Page, Scope, Share, Store, WorkerId};
+use crate::store::{
+    Claim, Claimed, Commit, Committed, JobFilter, Leases, Options, Order, Page, Scope, Share, Store, WorkerId,
+};
 use crate::upkeep::Keeper;
 use crate::worker::{panic, run_attempt};
 use serde::Serialize;
@@ -60,7 +62,19 @@ const MAX_JOBS: u32 = 10_000;
 #[must_use]
 pub fn event(job: JobId, tenant: Tenant, kind: Kind, event_kind: EventKind, at: Timestamp) -> Event {
     let queue = QueueName::default();
-    Event { at, job, tenant, queue, kind, attempt: 1, retry: 0, max_attempts: 4, schedule: None, event_kind }
+    Event {
+        at,
+        job,
+        tenant,
+        queue,
+        kind,
+        attempt: 1,
+        retry: 0,
+        max_attempts: 4,
+        schedule: None,
+        due_at: at,
+        event_kind,
+    }
 }
 
 /// A store in memory with a worker that runs only on request.
@@ -388,12 +402,30 @@ impl TestKit {
         let rules = catalogue.rules_of(&ticket.job.tenant, &ticket.job.queue, &ticket.job.kind);
         let commit = commit_by(&ticket.job, &ran.outcome, rules, trace.clone(), roll);
         let store = self.windlass.store();
-        let committed = store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
-        if committed == [Committed::CancelRequested] {
-            let asked = ticket.job.with_cancel_requested();
-            let commit = commit_by(&asked, &ran.outcome, rules, trace, roll);
-            store.commit(vec![commit], vec![ticket.lease()]).await.expect("the store answers");
+        let committed = store.commit(vec![commit.clone()], vec![ticket.lease()]).await.expect("the store answers");
+        if committed != [Committed::CancelRequested] {
+            return self.trace(&ticket, &commit);
         }
+        let asked = ticket.job.with_cancel_requested();
+        let commit = commit_by(&asked, &ran.outcome, rules, trace, roll);
+        store.commit(vec![commit.clone()], vec![ticket.lease()]).await.expect("the store answers");
+        self.trace(&ticket, &commit);
+    }
+
+    /// Hands over the span of an attempt, as a worker does.
+    fn trace(&self, ticket: &Ticket, commit: &Commit) {
+        let Some(tracer) = self.windlass.tracer() else { return };
+        let ended = Ended {
+            job: &ticket.job,
+            transition: commit.transition,
+            error_class: commit.error_class.as_deref(),
+            error: commit.error.as_deref(),
+            started_at: commit.started_at,
+            finished_at: commit.finished_at,
+            next_firing: None,
+            lease: Some(commit.lease),
+        };
+        tracer.attempt_ended(&ended, commit.lease, &commit.worker);
     }
 }
 

@@ -69,7 +69,8 @@ pub struct DriverError {
 /// After an error the transaction can only be rolled back.
 pub async fn enqueue(job: Enqueue<'_>, driver: &mut dyn Driver) -> Result<JobId, TransactionError> {
     let store = store_of(job.windlass())?.clone();
-    let job = job.complete().await?;
+    let windlass = job.windlass();
+    let job = windlass.inner().seal_new(job.complete().await?);
     let mut stored = store.enqueue_through(driver, vec![job]).await?;
     Ok(id_of(stored.pop().expect("a store answers for every job"))?)
 }

@@ -112,7 +112,8 @@ fn success(attempt: &Attempt) -> Commit {
         result: None,
     };
     // A success needs no delay, so any roll will do.
-    commit_of(&attempt.0.job, &Outcome::Succeeded, trace, Roll(0))
+    let commit = commit_of(&attempt.0.job, &Outcome::Succeeded, trace, Roll(0));
+    attempt.windlass().inner().seal_commit(commit)
 }
 
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

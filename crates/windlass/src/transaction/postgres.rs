@@ -21,7 +21,8 @@ impl<'t> EnqueueIn for &'t Transaction<'_> {
     {
         Box::pin(async move {
             let store = store_of(job.windlass())?.clone();
-            let job = job.complete().await?;
+            let windlass = job.windlass();
+            let job = windlass.inner().seal_new(job.complete().await?);
             let mut stored = store.enqueue_in(self, vec![job]).await?;
             Ok(id_of(stored.pop().expect("a store answers for every job"))?)
         })

@@ -19,8 +19,9 @@ impl<'t> EnqueueIn for &'t Connection {
         Self: 'w,
     {
         let store = store_of(job.windlass())?;
-        let catalogue = job.windlass().inner().catalogue_now()?;
-        let job = job.complete_with(&catalogue)?;
+        let inner = job.windlass().inner();
+        let catalogue = inner.catalogue_now()?;
+        let job = inner.seal_new(job.complete_with(&catalogue)?);
         let mut stored = store.enqueue_in(self, &[job])?;
         Ok(id_of(stored.pop().expect("a store answers for every job"))?)
     }

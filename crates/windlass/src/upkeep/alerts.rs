@@ -2,11 +2,12 @@
 
 use crate::alert::Judge;
 use crate::client::windlass::Windlass;
+use crate::leases::outage::store_failed;
 
 pub(super) async fn judge(windlass: &Windlass, judge: &mut Judge) {
     let result = judge.look(&**windlass.store()).await;
     windlass.inner().record_contact(&result);
     if let Err(error) = result {
-        tracing::warn!(%error, "alert rules could not be judged");
+        store_failed!(error, "alert rules could not be judged");
     }
 }

@@ -3,6 +3,7 @@
 use super::{BATCH, ROUNDS};
 use crate::client::windlass::Windlass;
 use crate::event::Reporter;
+use crate::leases::outage::store_failed;
 
 pub(super) async fn expire(windlass: &Windlass, reporter: &Reporter) {
     for _ in 0..ROUNDS {
@@ -10,7 +11,7 @@ pub(super) async fn expire(windlass: &Windlass, reporter: &Reporter) {
         windlass.inner().record_contact(&result);
         let transitioned = match result {
             Ok(transitioned) => transitioned,
-            Err(error) => return tracing::warn!(%error, "jobs past their startBy could not be ended"),
+            Err(error) => return store_failed!(error, "jobs past their startBy could not be ended"),
         };
         for one in &transitioned {
             reporter.transitioned(one, windlass.clock().now(), None);

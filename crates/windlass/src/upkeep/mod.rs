@@ -6,6 +6,9 @@ mod expire;
 mod prune;
 mod reap;
 pub mod schedules;
+#[cfg(feature = "sealing")]
+mod seal;
+mod set_back;
 
 use crate::alert::{Alerts, Judge};
 use crate::client::windlass::Windlass;
@@ -35,12 +38,21 @@ pub struct Keeper {
     reporter: Reporter,
     waker: Waker,
     judge: Option<Judge>,
+    #[cfg(feature = "sealing")]
+    walk: seal::Walk,
 }
 
 impl Keeper {
     pub(crate) fn new(windlass: Windlass, reporter: Reporter) -> Self {
         let waker = windlass.store().wake().subscribe();
-        Self { windlass, reporter, waker, judge: None }
+        Self {
+            windlass,
+            reporter,
+            waker,
+            judge: None,
+            #[cfg(feature = "sealing")]
+            walk: seal::Walk::default(),
+        }
     }
 
     /// Upkeep for a process without a worker.
@@ -59,44 +71,58 @@ impl Keeper {
     /// Runs until it is stopped.
     pub async fn run(mut self, stop: CancellationToken) {
         let clock = self.windlass.clock().clone();
-        let start = clock.now();
-        let (mut next_reap, mut next_expire, mut next_firing, mut looked_at) = (start, start, start, start);
+        let start = clock.monotonic();
+        let (mut next_reap, mut next_expire, mut next_look, mut looked_at) = (start, start, start, start);
+        let (mut next_firing, mut set_back, mut moving) = (None, None, set_back::Walk::Over);
         let mut next_prune = start + self.jittered(PRUNE_EVERY);
         let mut next_alert = self.judge.is_some().then_some(start);
         while !stop.is_cancelled() {
-            let now = clock.now();
+            let now = clock.monotonic();
             if now >= next_reap {
                 reap::reap(&self.windlass, &self.reporter).await;
-                next_reap = clock.now() + self.jittered(REAP_EVERY);
+                next_reap = clock.monotonic() + self.jittered(REAP_EVERY);
             }
             if now >= next_expire {
                 expire::expire(&self.windlass, &self.reporter).await;
-                next_expire = clock.now() + self.jittered(TICK);
+                self.seal().await;
+                next_expire = clock.monotonic() + self.jittered(TICK);
             }
             if now >= next_prune {
                 prune::prune(&self.windlass).await;
-                next_prune = clock.now() + self.jittered(PRUNE_EVERY);
+                next_prune = clock.monotonic() + self.jittered(PRUNE_EVERY);
             }
             if next_alert.is_some_and(|at| now >= at) {
                 self.judge().await;
-                next_alert = self.judge.as_ref().map(|judge| clock.now() + self.jittered(judge.every()));
+                next_alert = self.judge.as_ref().map(|judge| clock.monotonic() + self.jittered(judge.every()));
             }
-            if now >= next_firing {
-                let reported = schedules::fire_due(&self.windlass).await;
-                looked_at = clock.now();
-                let unreported = looked_at + self.jittered(TICK);
-                next_firing = reported.map_or(unreported, |at| at.min(unreported));
+            // The first time, because the clock may have been set back while no node was running.
+            let back = Some(clock.changes().back);
+            if std::mem::replace(&mut set_back, back) != back {
+                schedules::after_set_back(&self.windlass).await;
+                (next_look, moving) = (now, set_back::Walk::START);
             }
-            let soonest = next_reap.min(next_expire).min(next_prune).min(next_firing);
+            let is_moving = !moving.is_over() && moving.go_on(&self.windlass).await;
+            if now >= next_look || next_firing.is_some_and(|at| clock.now() >= at) {
+                next_firing = schedules::fire_due(&self.windlass).await;
+                looked_at = clock.monotonic();
+                next_look = looked_at + self.jittered(TICK);
+            }
+            let soonest = next_reap.min(next_expire).min(next_prune).min(next_look);
             let soonest = next_alert.map_or(soonest, |at| at.min(soonest));
+            let soonest = if is_moving { now } else { soonest };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = clock.sleep_until(soonest) => continue,
+                () = clock.sleep(soonest - clock.monotonic()) => continue,
+                () = clock.due(next_firing) => continue,
                 () = self.waker.rung() => {}
             }
-            next_firing = next_firing.min(looked_at + WAKE_GAP);
-            let soonest = soonest.min(next_firing);
-            tokio::select! { () = stop.cancelled() => return, () = clock.sleep_until(soonest) => {} }
+            next_look = next_look.min(looked_at + WAKE_GAP);
+            let pause = soonest.min(next_look) - clock.monotonic();
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = clock.sleep(pause) => {}
+                () = clock.due(next_firing) => {}
+            }
         }
     }
 
@@ -104,6 +130,13 @@ impl Keeper {
     pub async fn tick(&self) {
         reap::reap(&self.windlass, &self.reporter).await;
         expire::expire(&self.windlass, &self.reporter).await;
+    }
+
+    /// Seals jobs that came in clear.
+    #[cfg_attr(not(feature = "sealing"), allow(clippy::unused_async, clippy::needless_pass_by_ref_mut))]
+    async fn seal(&mut self) {
+        #[cfg(feature = "sealing")]
+        self.walk.go_on(&self.windlass).await;
     }
 
     /// Judges the alert rules once, if there are any.
@@ -119,6 +152,7 @@ impl Keeper {
         self.tick().await;
         schedules::fire_due(&self.windlass).await;
         prune::prune(&self.windlass).await;
+        self.seal().await;
         self.judge().await;
     }
 

@@ -2,6 +2,7 @@
 
 use super::ROUNDS;
 use crate::client::windlass::Windlass;
+use crate::leases::outage::store_failed;
 
 pub(super) async fn prune(windlass: &Windlass) {
     for _ in 0..ROUNDS {
@@ -10,7 +11,7 @@ pub(super) async fn prune(windlass: &Windlass) {
         match result {
             Ok(0) => return,
             Ok(count) => tracing::debug!(count, "pruned archived jobs"),
-            Err(error) => return tracing::warn!(%error, "the archive could not be pruned"),
+            Err(error) => return store_failed!(error, "the archive could not be pruned"),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::{BATCH, ROUNDS};
 use crate::client::windlass::Windlass;
 use crate::event::Reporter;
 use crate::leases::commit::next_firing;
+use crate::leases::outage::store_failed;
 use crate::store::Reap;
 use windlass_core::Next;
 
@@ -13,7 +14,7 @@ pub(super) async fn reap(windlass: &Windlass, reporter: &Reporter) {
         windlass.inner().record_contact(&result);
         let transitioned = match result {
             Ok(transitioned) => transitioned,
-            Err(error) => return tracing::warn!(%error, "leases that ran out could not be reaped"),
+            Err(error) => return store_failed!(error, "leases that ran out could not be reaped"),
         };
         for one in &transitioned {
             let firing = match (one.transition.next, one.job.schedule) {

@@ -3,7 +3,8 @@
 use super::BATCH;
 use crate::client::windlass::Windlass;
 use crate::job::{NewJob, RunAt};
-use crate::store::{Fired, Firing, Missed, Recurrence, Schedule, ScheduleSpec, Trigger};
+use crate::leases::outage::store_failed;
+use crate::store::{Fired, Firing, Missed, Order, Page, Recurrence, Schedule, ScheduleSpec, Scope, Trigger};
 use windlass_core::schedule::{Cadence, CadenceError};
 use windlass_core::{Millis, Timestamp};
 
@@ -28,7 +29,7 @@ pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
         let (due, next) = match result {
             Ok(found) => found,
             Err(error) => {
-                tracing::warn!(%error, "due schedules could not be read");
+                store_failed!(error, "due schedules could not be read");
                 return Some(windlass.clock().now() + AFTER_TROUBLE);
             }
         };
@@ -44,6 +45,46 @@ pub(super) async fn fire_due(windlass: &Windlass) -> Option<Timestamp> {
             return Some(windlass.clock().now() + AFTER_TROUBLE);
         }
     }
+}
+
+/// After the clock was set back: schedules whose next firing was computed by the faster clock go on from now.
+pub(super) async fn after_set_back(windlass: &Windlass) {
+    let (mut after, limit) = (None, BATCH);
+    loop {
+        let page = Page { after, limit, order: Order::OldestFirst };
+        let result = windlass.store().schedules(&Scope::All, page).await;
+        windlass.inner().record_contact(&result);
+        let found = match result {
+            Ok(found) => found,
+            Err(error) => return store_failed!(error, "schedules could not be compared with the clock"),
+        };
+        for schedule in &found {
+            if let Some(firing) = moved_back(schedule, windlass.clock().now()) {
+                let result = windlass.store().fire(firing).await;
+                windlass.inner().record_contact(&result);
+                match result {
+                    Ok(_) => tracing::warn!(
+                        schedule = schedule.id.0,
+                        "the clock was set back; the schedule goes on from now"
+                    ),
+                    Err(error) => store_failed!(error, schedule = schedule.id.0, "a schedule could not be moved"),
+                }
+            }
+        }
+        after = found.last().map(|schedule| schedule.id);
+        if found.len() < limit as usize {
+            return;
+        }
+    }
+}
+
+/// A firing without a job, which moves the schedule to its next time after `now`. Pure.
+fn moved_back(schedule: &Schedule, now: Timestamp) -> Option<Firing> {
+    let nominal = schedule.next_at.filter(|_| schedule.spec.recurrence == Recurrence::Recurring && !schedule.paused)?;
+    // An interval counts from now, because its anchor is in the future.
+    let next_at = cadence(&schedule.spec, now).ok()?.after_set_back(nominal, now)?;
+    let trigger = Trigger::Due { nominal, next_at: Some(next_at) };
+    Some(Firing { schedule: schedule.id, trigger, job: None })
 }
 
 /// Fires one schedule. Returns whether the store and the schedule were in order.
@@ -63,7 +104,7 @@ async fn fire(windlass: &Windlass, schedule: &Schedule) -> bool {
         Ok(Fired::Skipped) => tracing::debug!(schedule = schedule.id.0, "a firing was skipped"),
         Ok(Fired::NotOurs) => {}
         Err(error) => {
-            tracing::warn!(schedule = schedule.id.0, %error, "a schedule could not be fired");
+            store_failed!(error, schedule = schedule.id.0, "a schedule could not be fired");
             return false;
         }
     }

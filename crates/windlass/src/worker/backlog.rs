@@ -2,6 +2,7 @@
 //! is the first whose tenant and destination may start another call.
 
 use super::pace::{MAX_AHEAD, Pace};
+use crate::client::quota::HttpQuotas;
 use crate::job::QueueId;
 use crate::leases::fair_share::{Room, TenantRooms};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -34,6 +35,7 @@ pub(super) enum Unstarted {
 #[derive(Debug)]
 pub(super) struct SharedBacklog<T> {
     limits: SlotLimits,
+    quotas: HttpQuotas,
     waiting: HashMap<Line, VecDeque<Waiting<T>>>,
     /// The lines with waiting jobs. They are asked in rotation.
     rotation: VecDeque<Line>,
@@ -63,11 +65,17 @@ impl<T> SharedBacklog<T> {
     pub(super) fn new(limits: SlotLimits) -> Self {
         Self {
             limits,
+            quotas: HttpQuotas::default(),
             waiting: HashMap::new(),
             rotation: VecDeque::new(),
             tenants: HashMap::new(),
             destinations: HashMap::new(),
         }
+    }
+
+    /// Narrows what tenants may hold. Calls under way go on.
+    pub(super) fn set_quotas(&mut self, quotas: HttpQuotas) {
+        self.quotas = quotas;
     }
 
     pub(super) fn push(&mut self, line: Line, queue: QueueId, job: T, now: Millis) {
@@ -165,25 +173,30 @@ impl<T> SharedBacklog<T> {
         let (mut known, mut ahead_in_all, mut most_ahead) = (HashMap::new(), 0, 0);
         for (name, tenant) in &mut self.tenants {
             tenant.pace.measure(tenant.running, tenant.finished, now);
-            tenant.ahead = tenant.pace.hold(self.limits.tenant, claim_took).ahead;
+            let limit = self.limits.within(self.quotas.of(name)).tenant;
+            tenant.ahead = tenant.pace.hold(limit, claim_took).ahead;
             let ready = ready.get(name).copied().unwrap_or_default();
-            let slots = self.limits.tenant.saturating_sub(tenant.running + ready);
+            let slots = limit.saturating_sub(tenant.running + ready);
             let ahead = if tenant.waiting <= tenant.ahead / 2 { tenant.ahead - tenant.waiting } else { 0 };
             known.insert(name.clone(), Room { slots, ahead });
             ahead_in_all += ahead;
             most_ahead = most_ahead.max(tenant.ahead);
+        }
+        for name in self.quotas.tenants() {
+            let slots = self.limits.within(self.quotas.of(name)).tenant;
+            known.entry(name.clone()).or_insert(Room { slots, ahead: 0 });
         }
         let room = Room { slots: free.saturating_sub(ready_in_all), ahead: ahead_in_all.min(MAX_AHEAD) };
         // A queue whose jobs wait for busy destinations is left alone until they have moved on.
         let most_blocked = self.limits.destination.max(most_ahead) / 2;
         let skipped: HashSet<QueueId> =
             blocked.into_iter().filter(|(_, count)| *count > most_blocked).map(|(queue, _)| queue).collect();
-        let others = Room { slots: self.limits.tenant, ahead: 0 };
+        let others = Room { slots: self.limits.within(self.quotas.default).tenant, ahead: 0 };
         (room, TenantRooms { known, others, skipped })
     }
 
     fn judge(&self, line: &Line) -> SlotVerdict {
-        self.limits.judge(InUse {
+        self.limits.within(self.quotas.of(&line.tenant)).judge(InUse {
             tenant: self.tenants.get(&line.tenant).map_or(0, |tenant| tenant.running),
             destination: self.destinations.get(&line.destination).copied().unwrap_or_default(),
         })
@@ -255,6 +268,22 @@ mod tests {
         assert_eq!(room, Room { slots: 4, ahead: 0 });
         assert_eq!(tenants.of(&Tenant::new("a").unwrap()), Room::default());
         assert_eq!(tenants.of(&Tenant::new("b").unwrap()), Room { slots: 4, ahead: 0 });
+    }
+
+    #[test]
+    fn a_quota_narrows_its_tenant_and_nobody_else() {
+        let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("b").unwrap());
+        let mut backlog = backlog(&[("a", "w"), ("a", "x"), ("b", "w"), ("b", "x"), ("b", "y")]);
+        let own = [(a.clone(), 1), (b.clone(), 100)].into();
+        backlog.set_quotas(HttpQuotas { default: Some(3), own });
+        assert_eq!(backlog.room(8, NOW, NOW).1.others.slots, 3);
+        let mut started = start_all(&mut backlog);
+        started.sort_unstable();
+        assert_eq!(started, [0, 2, 3, 4], "one of a; the quota of b is beyond its share");
+        let (_, tenants) = backlog.room(4, NOW, NOW);
+        assert_eq!((tenants.of(&a).slots, tenants.of(&b).slots), (0, 1));
+        backlog.ended(&line("a", "w"), NOW);
+        assert_eq!(start_all(&mut backlog), [1]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::leases::commit::{Cancel, commit, decide, ending, report, rules_for, r
 use crate::leases::held::Done;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::limits::MAX_COMMIT;
+use crate::leases::outage::store_failed;
 use crate::leases::reconnect::Reconnect;
 use crate::leases::transition::Trace;
 use crate::store::{Commit, Committed, StoreError};
@@ -149,6 +150,7 @@ impl Writer {
             started_at: done.ticket.started_at().unwrap_or(done.finished_at),
             finished_at: done.finished_at,
             next_firing: None,
+            lease: done.ticket.started_at().map(|_| done.ticket.lease()),
         };
         report(&self.windlass, &self.reporter, ended).await;
     }
@@ -158,7 +160,7 @@ impl Writer {
         match error {
             // Repeating is safe in both cases: the store recognises a commit that already happened.
             StoreError::Unavailable(_) | StoreError::Unknown(_) => {
-                tracing::warn!(%error, count = batch.len(), "outcomes wait for the store");
+                store_failed!(error, count = batch.len(), "outcomes wait for the store");
                 reconnect.wait(self.windlass.clock(), self.windlass.random()).await;
                 batch
             }

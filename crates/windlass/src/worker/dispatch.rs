@@ -4,6 +4,7 @@
 use super::backlog::{Line, SharedBacklog, Unstarted};
 use super::execute::run_held;
 use super::pace::Pace;
+use crate::client::quota::HttpQuotas;
 use crate::clock::Clock;
 use crate::event::Reporter;
 use crate::executor::Execute;
@@ -104,6 +105,24 @@ impl Group {
             }
         }
         GroupRoom { all, tenants: Some(tenants) }
+    }
+
+    /// Whether slots are shared between tenants and destinations.
+    pub(crate) const fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    /// Narrows what tenants may hold of shared slots.
+    pub(crate) fn set_quotas(&self, quotas: HttpQuotas) {
+        if let Some(shared) = &mut self.lock().shared {
+            shared.set_quotas(quotas);
+        }
+    }
+
+    /// Whether it pays to wait for more free slots: most are in use, and quick handlers are about to free them.
+    pub(crate) fn is_about_to_have_room(&self) -> bool {
+        let inner = self.lock();
+        inner.slot_tasks > self.concurrency / 2 && inner.ahead >= self.concurrency
     }
 
     /// Whether jobs of this kind can run here.

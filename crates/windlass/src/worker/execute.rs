@@ -29,12 +29,13 @@ pub(crate) async fn run_held(held: Held, run: &dyn Execute, reporter: &Reporter,
 pub(crate) async fn run_attempt(run: &dyn Execute, ticket: &Arc<Ticket>) -> Executed {
     let attempt = Attempt(ticket.clone());
     let mut ran = match panic::catch(|| run.execute(&attempt)) {
-        Ok(mut work) => match attempt.deadline().filter(|_| run.timeout() == Timeout::Worker) {
+        Ok(mut work) => match attempt.job().timeout.filter(|_| run.timeout() == Timeout::Worker) {
             None => panic::catching(work.as_mut()).await.unwrap_or_else(Executed::failed),
-            Some(deadline) => tokio::select! {
+            Some(limit) => tokio::select! {
                 biased;
                 ran = panic::catching(work.as_mut()) => ran.unwrap_or_else(Executed::failed),
-                () = attempt.clock().sleep_until(deadline) => timed_out(&attempt),
+                // A span, not a moment: setting the clock ends no attempt.
+                () = attempt.clock().sleep(limit) => timed_out(&attempt),
             },
         },
         Err(failure) => Executed::failed(failure),

@@ -14,6 +14,7 @@ use crate::leases::fair_share::{FairShare, GroupRoom};
 use crate::leases::held::{DoneSender, hold};
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::limits::{MAX_CLAIM, MAX_SUSPECTS};
+use crate::leases::outage::store_failed;
 use crate::leases::reconnect::Reconnect;
 use crate::store::{Claimed, Kinds, Leases, Share, StoreError};
 use crate::wake::Waker;
@@ -21,12 +22,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::job::Kind;
-use windlass_core::{Executor, Millis, Timestamp};
+use windlass_core::{Executor, Millis};
 
 /// The most unknown kinds that are remembered, and logged.
 const MAX_UNKNOWN: usize = 1000;
 /// The most jobs held beyond the slots: those that wait for a slot or for the commit of their outcomes.
 const MAX_UNCOMMITTED: usize = 4 * MAX_AHEAD as usize;
+
+/// How long a claim of few jobs waits for more free slots. Quick handlers free them sooner than that.
+const GATHER: Millis = Millis::new(5);
 
 pub(crate) struct Fetch {
     pub claimer: Claimer,
@@ -68,7 +72,7 @@ impl Fetch {
     pub(crate) async fn run(mut self) {
         let stop = self.stop.clone();
         let mut reconnect = Reconnect::default();
-        let mut next_poll = self.windlass().clock().now();
+        let mut next_poll = self.windlass().clock().monotonic();
         let mut look = true;
         let mut had_suspect = false;
         while !stop.is_cancelled() {
@@ -97,12 +101,12 @@ impl Fetch {
                 }
                 Ok(None) => reconnect.reset(),
                 Err(error) => {
-                    tracing::warn!(%error, worker = %self.claimer.worker, "jobs could not be claimed");
+                    store_failed!(error, worker = %self.claimer.worker, "jobs could not be claimed");
                     let pause = reconnect.next(self.windlass().random());
                     tokio::select! { () = stop.cancelled() => return, () = self.windlass().clock().sleep(pause) => continue }
                 }
             }
-            let now = self.windlass().clock().now();
+            let now = self.windlass().clock().monotonic();
             if now >= next_poll {
                 next_poll = now + self.poll;
             }
@@ -118,16 +122,15 @@ impl Fetch {
         }
     }
 
-    async fn wait(&mut self, stop: &CancellationToken, next_poll: Timestamp) -> Woken {
+    async fn wait(&mut self, stop: &CancellationToken, next_poll: Millis) -> Woken {
         let clock = self.windlass().clock().clone();
-        let next_due = self.fair_share.next_due.filter(|due| *due < next_poll);
+        let left = next_poll - clock.monotonic();
         tokio::select! {
             () = stop.cancelled() => Woken::Stopped,
             () = self.waker.rung() => Woken::Rung,
             () = self.held_leases.room.notified() => Woken::Room,
-            () = clock.sleep_until(next_due.unwrap_or(next_poll)) => {
-                if next_due.is_some() { Woken::Due } else { Woken::Polled }
-            }
+            () = clock.sleep(left) => Woken::Polled,
+            () = clock.due(self.fair_share.next_due) => Woken::Due,
         }
     }
 
@@ -138,15 +141,26 @@ impl Fetch {
         let queues = match result {
             Ok(queues) => queues,
             Err(error) => {
-                tracing::warn!(%error, "the list of queues could not be read");
+                store_failed!(error, "the list of queues could not be read");
                 return false;
             }
         };
+        self.read_quotas().await;
         let wanted: Vec<_> = queues
             .iter()
             .filter_map(|queue| Some((queue.id, &queue.tenant, Subscription::find(&self.subscriptions, queue)?)))
             .collect();
         self.fair_share.set(&wanted)
+    }
+
+    /// Reads the tenants' quotas of calls, if this worker makes calls.
+    async fn read_quotas(&self) {
+        for group in self.groups.iter().filter(|group| group.is_shared()) {
+            match self.windlass().catalogue().await {
+                Ok(catalogue) => group.set_quotas(catalogue.http_quotas()),
+                Err(error) => store_failed!(error, "the quotas of tenants could not be read"),
+            }
+        }
     }
 
     /// Claims once, if there is room and a queue may have work. Returns `None` when it can only wait.
@@ -155,8 +169,11 @@ impl Fetch {
         if self.held_leases.open() > slots as usize + MAX_UNCOMMITTED {
             return Ok(None);
         }
-        let rooms: Vec<GroupRoom> = self.groups.iter().map(|group| group.room(self.claim_took)).collect();
-        let shares = self.fair_share.plan(rooms);
+        let mut shares = self.plan();
+        if self.may_grow(&shares) {
+            self.gather(&shares).await;
+            shares = self.plan();
+        }
         if shares.is_empty() {
             return Ok(None);
         }
@@ -169,6 +186,34 @@ impl Fetch {
         let count = claimed.jobs.len();
         self.deliver(claimed.jobs);
         Ok(Some(count))
+    }
+
+    fn plan(&mut self) -> Vec<Share> {
+        let rooms: Vec<GroupRoom> = self.groups.iter().map(|group| group.room(self.claim_took)).collect();
+        self.fair_share.plan(rooms)
+    }
+
+    /// Whether a claim that takes nothing ahead of slots would take more in a moment.
+    fn may_grow(&self, shares: &[Share]) -> bool {
+        let grows = |share: &Share| {
+            let group = self.fair_share.group_of(share.queue);
+            share.ahead == 0 && group.is_some_and(|group| self.groups[group].is_about_to_have_room())
+        };
+        !shares.is_empty() && shares.iter().all(grows)
+    }
+
+    /// Waits until more slots are free. Jobs that may not be claimed ahead of slots (behind limits, at most once) would
+    /// otherwise be claimed a few at a time, each time with a commit.
+    async fn gather(&self, shares: &[Share]) {
+        let clock = self.windlass().clock();
+        let until = clock.monotonic() + GATHER;
+        while self.may_grow(shares) {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = self.held_leases.room.notified() => {}
+                () = clock.sleep(until - clock.monotonic()) => return,
+            }
+        }
     }
 
     /// Claims jobs of every kind, until one was found that no handler knows.
@@ -198,10 +243,11 @@ impl Fetch {
                 Ok(more) => {
                     claimed.next_due = [claimed.next_due, more.next_due].into_iter().flatten().min();
                     claimed.jobs.extend(more.jobs);
+                    claimed.parked.extend(more.parked);
                 }
                 Err(error) if claimed.jobs.is_empty() => return Err(error),
                 // The jobs claimed so far must run: nobody else holds them.
-                Err(error) => tracing::warn!(%error, worker = %self.claimer.worker, "no more jobs could be claimed"),
+                Err(error) => store_failed!(error, worker = %self.claimer.worker, "no more jobs could be claimed"),
             }
         }
         Ok(claimed)
@@ -212,7 +258,9 @@ impl Fetch {
         match self.claimer.claim(Leases::Shared(lease), shares, limit, suspects).await {
             Ok(claimed) => Ok(claimed),
             Err(ClaimFailure::Refused(error)) => Err(error),
-            Err(ClaimFailure::Unknown(doubt, _)) => Ok(Claimed { jobs: self.resolve(doubt).await, next_due: None }),
+            Err(ClaimFailure::Unknown(doubt, _)) => {
+                Ok(Claimed { jobs: self.resolve(doubt).await, ..Claimed::default() })
+            }
         }
     }
 
@@ -228,7 +276,7 @@ impl Fetch {
                     return Vec::new();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, worker = %self.claimer.worker, "the jobs of a claim could not be read");
+                    store_failed!(error, worker = %self.claimer.worker, "the jobs of a claim could not be read");
                 }
             }
             reconnect.wait(self.windlass().clock(), self.windlass().random()).await;
@@ -237,7 +285,7 @@ impl Fetch {
 
     /// Asks once more which jobs the claims in doubt have taken.
     async fn ask_again(&mut self) {
-        let now = self.windlass().clock().now();
+        let now = self.windlass().clock().monotonic();
         let mut doubts = std::mem::take(&mut self.doubts);
         doubts.retain(|doubt| !doubt.is_over(now));
         for mut doubt in doubts {

@@ -7,8 +7,9 @@ use super::dispatch::Group;
 use crate::client::windlass::Windlass;
 use crate::leases::held_leases::HeldLeases;
 use crate::leases::limits::RENEW_AGAIN;
+use crate::leases::outage::store_failed;
 use crate::leases::renew::renew;
-use crate::store::{WorkerId, WorkerReport};
+use crate::store::{Kinds, WorkerId, WorkerReport};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::{Millis, Timestamp};
@@ -23,6 +24,7 @@ pub(crate) struct Renewer {
     pub lease_for: Millis,
     /// For the report: queue names with their concurrency, and the groups that know how many run.
     pub queues: Vec<(String, u32)>,
+    pub kinds: Kinds,
     pub groups: Vec<Arc<Group>>,
     pub host: String,
     pub started_at: Timestamp,
@@ -78,7 +80,7 @@ impl Renewer {
             Ok(renewed) => renewed,
             Err(error) => {
                 // A lease ends when it is reaped, not when its time is over. Continue, and try again soon.
-                tracing::warn!(%error, worker = %self.worker, "leases could not be renewed");
+                store_failed!(error, worker = %self.worker, "leases could not be renewed");
                 return false;
             }
         };
@@ -98,12 +100,12 @@ impl Renewer {
             host: self.host.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             queues: self.queues.clone(),
+            kinds: Some(self.kinds.iter().map(str::to_owned).collect()),
             running: self.groups.iter().map(|group| group.running()).sum(),
             started_at: self.started_at,
             seen_at: self.windlass.clock().now(),
         };
-        let result = self.windlass.store().report_worker(&report).await;
-        self.windlass.inner().record_contact(&result);
+        let result = self.windlass.inner().write(self.windlass.store().report_worker(&report)).await;
         if let Err(error) = result {
             tracing::debug!(%error, "the worker's report could not be stored");
         }

@@ -139,6 +139,7 @@ impl Running {
             installation: self.identity.installation.clone(),
             state: worker.state,
         };
+        let known = kinds.clone();
         let fetch = Fetch {
             claimer: Claimer { windlass: windlass.clone(), worker: id.clone(), lease_for: worker.lease, kinds: None },
             poll: worker.poll,
@@ -168,6 +169,7 @@ impl Running {
                 .iter()
                 .map(|subscription| (subscription.name(), subscription.concurrency))
                 .collect(),
+            kinds: known,
             groups: self.groups.clone(),
             host: self.identity.host.clone(),
             started_at: windlass.clock().now(),

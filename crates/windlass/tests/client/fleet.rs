@@ -38,5 +38,5 @@ async fn settings_tokens_and_audit_are_kept() {
     assert!(windlass.workers().seen_within(Millis::from_secs(60)).await.unwrap().is_empty());
     windlass.migrate().await.unwrap();
     assert!(!windlass.health().await.unwrap().engine.is_empty());
-    assert!(windlass.backup("nowhere.db").await.is_err(), "only a store opened by its URL is copied");
+    assert!(windlass.transfer().backup("nowhere.db").await.is_err(), "only a store opened by its URL is copied");
 }

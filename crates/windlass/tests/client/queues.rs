@@ -97,3 +97,59 @@ async fn a_purge_covers_only_jobs_waiting_when_it_began() {
     assert_eq!(windlass.queues().purge(&queue("mail")).await.unwrap().cancelled, 1);
     assert_eq!(windlass.queues().purge(&queue("mail")).await.unwrap().cancelled, 0);
 }
+
+#[tokio::test]
+async fn what_waits_is_counted_by_reason_and_reported_to_subscribers() {
+    use windlass::core::gate::WaitingFor;
+    use windlass::remote::{RemoteWorker, TakeRequest, WorkScope};
+    let w = world().await;
+    let windlass = client(&w);
+    let flow = windlass::core::Flow::from_value(&serde_json::json!({"limits": {"perKey": {"concurrency": 1}}}));
+    windlass.queues().set_flow(&queue("calls"), flow.unwrap().as_ref()).await.unwrap();
+    let keyed = |key: &str| NewJob { limit_key: Some(key.into()), ..job_in("calls") };
+    w.put_all(vec![keyed("a"), keyed("a"), keyed("a"), keyed("b")]).await;
+    w.put_all(vec![job_in("paused"), job_in("held"), job_in("held"), job_in("alone")]).await;
+    windlass.queues().pause(&queue("paused")).await.unwrap();
+    let until = w.now() + Millis::from_secs(60);
+    windlass.queues().hold(&queue("held"), None, until, "repairs").await.unwrap();
+    let mut events = windlass.events().subscribe();
+    let worker = RemoteWorker::new("w1", WorkScope::all());
+    let queues = vec![queue("calls")];
+    let (wait, lease_for) = (Millis::ZERO, Millis::from_secs(30));
+    let taken = windlass.remote().take(TakeRequest { worker, queues, kinds: None, max: 10, wait, lease_for }).await;
+    assert_eq!(taken.unwrap().len(), 2);
+
+    let total = windlass.queues().waiting_in_all().await.unwrap();
+    let behind: Vec<(WaitingFor, u64)> = total.behind.iter().map(|(what, count)| (*what, *count)).collect();
+    let expected =
+        [(WaitingFor::Concurrency, 2), (WaitingFor::Hold, 2), (WaitingFor::Paused, 1), (WaitingFor::Worker, 1)];
+    assert_eq!((total.ready, total.later, behind.as_slice()), (0, 0, &expected[..]));
+    let each = windlass.queues().waiting().await.unwrap();
+    let names: Vec<&str> = each.iter().map(|one| one.queue.as_str()).collect();
+    assert_eq!(names, ["alone", "calls", "held", "paused"]);
+
+    let mut parked = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        if let windlass::EventKind::Parked { waiting_for, .. } = event.event_kind {
+            assert_eq!(event.waiting(), Some((waiting_for, None)));
+            parked.push(waiting_for);
+        }
+    }
+    assert_eq!(parked, [WaitingFor::Concurrency; 2]);
+}
+
+#[tokio::test]
+async fn a_key_is_held_in_every_queue_that_exists() {
+    let w = world().await;
+    let windlass = client(&w);
+    let keyed = |name: &str| NewJob { limit_key: Some("acme".into()), ..job_in(name) };
+    w.put_all(vec![keyed("mail"), keyed("sms"), NewJob { tenant: tenant("shop"), ..keyed("mail") }]).await;
+    let own = Scope::Tenant(tenant("default"));
+    let until = w.now() + Millis::from_secs(60);
+    assert_eq!(windlass.queues().within(&own).hold_key("acme", until, "").await.unwrap(), 2);
+    assert_eq!(w.claim(&["mail", "sms"], 5).await.jobs.len(), 0);
+    assert_eq!(windlass.queues().hold_key("acme", until, "").await.unwrap(), 3, "of every tenant");
+    assert_eq!(windlass.queues().release_key("acme").await.unwrap(), 3);
+    assert_eq!(windlass.queues().release_key("acme").await.unwrap(), 0);
+    assert_eq!(w.claim(&["mail", "sms"], 5).await.jobs.len(), 2);
+}

@@ -56,6 +56,18 @@ async fn nothing_is_claimed_before_its_time_to_the_millisecond() {
 }
 
 #[tokio::test]
+async fn a_due_job_brings_no_other_one_that_is_due_a_millisecond_later() {
+    let w = world().await;
+    let at = |delay| NewJob { run_at: RunAt::After(Millis::new(delay)), ..job() };
+    let (first, second) = (w.put(at(1000)).await, w.put(at(1001)).await);
+    w.advance(Millis::new(1000));
+    let claimed = w.claim(&["default"], 10).await;
+    assert_eq!((ids(&claimed), claimed.next_due), (vec![first], Some(START + Millis::new(1001))));
+    w.advance(Millis::new(1));
+    assert_eq!(ids(&w.claim(&["default"], 10).await), [second]);
+}
+
+#[tokio::test]
 async fn the_next_due_time_is_the_earliest_over_queues_and_priorities() {
     let w = world().await;
     let later = |queue, priority, s| NewJob { priority, run_at: RunAt::After(Millis::from_secs(s)), ..job_in(queue) };
@@ -207,6 +219,16 @@ async fn a_paused_queue_gives_nothing_until_resumed() {
     assert_eq!(w.store.pause_queue(&Default::default(), &name, false).await.unwrap(), 1);
     assert_eq!(w.claim_one().await.id, id);
     assert_eq!(w.store.pause_queue(&tenant("acme"), &name, true).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn jobs_that_may_still_start_do_not_keep_late_ones_from_expiring() {
+    let w = world().await;
+    w.put(NewJob { start_by: Some(START + Millis::from_secs(60)), ..job() }).await;
+    let late = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;
+    w.advance(SECOND);
+    let expired: Vec<_> = w.store.expire(1).await.unwrap().iter().map(|moved| moved.job.id).collect();
+    assert_eq!(expired, [late]);
 }
 
 #[tokio::test]

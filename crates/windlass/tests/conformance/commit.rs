@@ -113,6 +113,27 @@ async fn the_wrong_lease_or_attempt_is_stale() {
     }
 }
 
+/// Stores apply large batches otherwise than single commits.
+#[tokio::test]
+async fn the_wrong_lease_or_attempt_is_stale_in_a_large_batch_too() {
+    let w = world().await;
+    for outcome in [Outcome::Succeeded, Outcome::Failed(Failure::permanent("never")), failed("busy")] {
+        w.put_all((0..12).map(|_| job()).collect()).await;
+        let jobs = w.claim(&["default"], 12).await.jobs;
+        let good: Vec<Commit> = jobs.iter().map(|job| w.commit_of(job, &outcome)).collect();
+        let mut batch = good.clone();
+        batch[3].lease = LeaseId(1);
+        batch[7].attempt = 2;
+        for (n, answer) in w.store.commit(batch, vec![]).await.unwrap().iter().enumerate() {
+            assert_eq!(*answer == Committed::Stale, n == 3 || n == 7, "{outcome:?}, commit {n}: {answer:?}");
+        }
+        for n in [3, 7] {
+            assert_eq!(w.get(jobs[n].id).await.state, State::Running, "{outcome:?}, commit {n}");
+            assert_applied(&w.store.commit(vec![good[n].clone()], vec![]).await.unwrap()[0]);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_repeated_result_is_recognised_and_a_different_one_is_stale() {
     let w = world().await;

@@ -53,6 +53,20 @@ async fn every_field_of_a_job_reads_back() {
 }
 
 #[tokio::test]
+async fn jobs_of_a_batch_keep_their_traces() {
+    const A: Option<&str> = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+    const B: Option<&str> = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203332-00");
+    let w = world().await;
+    for traces in [[A, A], [A, B], [A, None], [None, None]] {
+        let jobs = traces.map(|trace| NewJob { traceparent: trace.map(Into::into), ..job() });
+        let ids = w.put_all(jobs.to_vec()).await;
+        for (id, trace) in ids.into_iter().zip(traces) {
+            assert_eq!(w.get(id).await.traceparent.as_deref(), trace);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_policy_may_be_long() {
     let w = world().await;
     let classes: Vec<String> = (0..100).map(|n| format!("C{:060x}", (n as u128 + 7) * 0x9e37_79b9_7f4a_7c15)).collect();

@@ -316,6 +316,20 @@ async fn a_retry_budget_delays_retries_and_never_first_attempts() {
 }
 
 #[tokio::test]
+async fn a_limit_per_key_does_not_bound_how_many_retries_a_budget_lets_go() {
+    let w = world().await;
+    flow(&w, r#"{"limits":{"perKey":{"concurrency":1}},"retryBudget":{"share":"10%","minimum":1}}"#).await;
+    w.put_all((0..30).map(|n| keyed(&format!("k{n}"))).collect()).await;
+    for job in claim(&w, 30).await.jobs {
+        w.fail(&job).await;
+    }
+    for _ in 0..2 {
+        w.advance(Millis::from_secs(60));
+        assert_eq!(claim(&w, 100).await.jobs.len(), 10, "one per second over ten seconds");
+    }
+}
+
+#[tokio::test]
 async fn parked_jobs_are_counted_cancelled_amended_expired_and_listed_like_others() {
     let w = world().await;
     flow(&w, r#"{"limits":{"perKey":{"concurrency":1}}}"#).await;
@@ -350,6 +364,41 @@ async fn an_at_most_once_job_behind_a_limit_starts_into_a_free_slot_only() {
     let queue = w.queue_id("default").await;
     let ahead = Share { queue, slots: 1, ahead: 100 };
     assert_eq!(w.store.claim(w.request_shares(vec![ahead])).await.unwrap().jobs.len(), 1);
+}
+
+#[tokio::test]
+async fn jobs_behind_a_limit_on_concurrency_are_taken_ahead_and_count_as_running() {
+    let w = world().await;
+    flow(&w, r#"{"limits":{"concurrency":9,"perKey":{"concurrency":5}}}"#).await;
+    w.put_all((0..40).map(|n| keyed(["a", "b"][n % 2])).collect()).await;
+    let queue = w.queue_id("default").await;
+    let taken = async |slots, ahead| {
+        w.store.claim(w.request_shares(vec![Share { queue, slots, ahead }])).await.unwrap().jobs
+    };
+    let first = taken(1, 100).await;
+    assert_eq!(first.len(), 9, "as many as the limits allow");
+    assert_eq!(taken(1, 100).await.len(), 0);
+    w.succeed(&first[0]).await;
+    assert_eq!(taken(0, 100).await.len(), 1, "without a free slot too");
+    w.commit(&first[1], Outcome::Released(Progress::NotStarted)).await;
+    assert_eq!(taken(0, 100).await.len(), 1, "a job that was given back frees its place");
+}
+
+#[tokio::test]
+async fn jobs_whose_moment_counts_are_taken_into_free_slots_only() {
+    let limits = [
+        r#"{"limits":{"rate":"100/1s","burst":100}}"#,
+        r#"{"limits":{"perKey":{"rate":"100/1s","burst":100}}}"#,
+        r#"{"limits":{"perKey":{"concurrency":100}},"breaker":{"minimum":3,"window":"1m","openFor":"30s"}}"#,
+        r#"{"limits":{"concurrency":100},"retryBudget":{"share":"10%","minimum":1}}"#,
+    ];
+    for settings in limits {
+        let w = world().await;
+        flow(&w, settings).await;
+        w.put_all((0..20).map(|_| keyed("a")).collect()).await;
+        let ahead = Share { queue: w.queue_id("default").await, slots: 2, ahead: 100 };
+        assert_eq!(w.store.claim(w.request_shares(vec![ahead])).await.unwrap().jobs.len(), 2, "{settings}");
+    }
 }
 
 #[tokio::test]
@@ -431,7 +480,7 @@ async fn an_error_rule_holds_a_key_or_discards_the_job() {
     assert_applied(&w.commit(&jobs[0], Outcome::Failed(Failure::new("slow down").class("Busy"))).await);
     assert_eq!(w.get(all[0]).await.failures, 0, "a hold counts no failure");
     let others = claim(&w, 10).await.jobs;
-    assert_eq!(ids(&Claimed { jobs: others.clone(), next_due: None }), [all[2]]);
+    assert_eq!(ids(&Claimed { jobs: others.clone(), ..Claimed::default() }), [all[2]]);
     assert_applied(&w.commit(&others[0], Outcome::Failed(Failure::new("no use").class("Useless"))).await);
     let useless = w.get(all[2]).await;
     assert_eq!((useless.state, useless.discarded_at.is_some()), (State::Failed, true));

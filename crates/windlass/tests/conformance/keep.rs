@@ -271,6 +271,7 @@ async fn workers_not_seen_for_a_long_time_are_not_listed() {
         host: "host".into(),
         version: "1".into(),
         queues: vec![],
+        kinds: Some(vec!["email".into()]),
         running: 0,
         started_at: START,
         seen_at: w.now(),

@@ -114,7 +114,7 @@ async fn racing_callers_with_one_key_make_one_job() {
         match call.await.unwrap() {
             Enqueued::Created { .. } => created += 1,
             Enqueued::Existing(_) => {}
-            Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::NotStored => panic!("the key is the same"),
+            Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::OverQuota(_) | Enqueued::NotStored => panic!("the key is the same"),
         }
     }
     assert_eq!(created, 1);

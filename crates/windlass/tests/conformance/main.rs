@@ -1,5 +1,7 @@
 //! One suite, three stores: every test here runs unchanged as `memory::…`, `sqlite::…` and `postgres::…`, as
-//! `pooled::…` behind a pgbouncer and as `shared::…` on a caller's own pool. What all stores share is tested only here.
+//! `pooled::…` behind a pgbouncer, as `shared::…` on a caller's own pool, and as `sealed::…` on SQLite with sealed
+//! values. What all stores share is tested only here. Moving data has no statements that a pooler or a caller's pool
+//! could treat differently, so it runs on the four stores alone.
 
 #![allow(clippy::unwrap_used)] // A test may panic.
 #![allow(clippy::duplicate_mod)] // The cases are compiled once per backend on purpose.
@@ -8,7 +10,7 @@ mod model;
 mod world;
 
 macro_rules! backend {
-    ($name:ident) => {
+    ($name:ident $(, $more:ident)*) => {
         // The cases are in this folder, the same for every backend.
         #[path = "."]
         mod $name {
@@ -29,19 +31,23 @@ macro_rules! backend {
             mod lease;
             mod operations;
             mod reads;
+            mod replays;
             mod schedules;
             mod settings;
             mod webhooks;
+            $(mod $more;)*
         }
     };
 }
 
-backend!(memory);
+backend!(memory, transfer);
 #[cfg(feature = "postgres")]
 backend!(pooled);
 #[cfg(feature = "postgres")]
-backend!(postgres);
+backend!(postgres, transfer);
+#[cfg(all(feature = "sealing", feature = "sqlite"))]
+backend!(sealed, transfer);
 #[cfg(feature = "deadpool")]
 backend!(shared);
 #[cfg(feature = "sqlite")]
-backend!(sqlite);
+backend!(sqlite, transfer);

@@ -206,6 +206,7 @@ async fn workers_report_themselves() {
         host: "box".into(),
         version: "1".into(),
         queues: vec![("email".into(), 5)],
+        kinds: Some(vec!["email".into()]),
         running: 2,
         started_at: START,
         seen_at: START,
@@ -234,6 +235,7 @@ async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
             since: START,
             fired_at: Some(START),
             resolved_at: None,
+            notified_at: None,
             detail: "3 dead letters".into(),
         },
         notices: vec![job_in("notices")],
@@ -249,8 +251,17 @@ async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
     assert_eq!(made, 1);
     assert_eq!(w.store.alerts().await.unwrap(), std::slice::from_ref(&change.after));
     assert_eq!(w.claim(&["notices"], 5).await.jobs.len(), 1);
-    let resolved = Alert { status: AlertStatus::Resolved, resolved_at: Some(START), ..change.after.clone() };
-    let resolve = AlertChange { before: Some((AlertStatus::Firing, 1)), after: resolved.clone(), notices: vec![] };
+    // A reminder changes nothing but the time of the last notice; a second node's is refused.
+    let reminded = Alert { notified_at: Some(START), ..change.after.clone() };
+    let before = Some((AlertStatus::Firing, 1, None));
+    let remind = AlertChange { before, after: reminded.clone(), notices: vec![job_in("notices")] };
+    assert!(w.store.change_alert(remind.clone()).await.unwrap());
+    assert!(!w.store.change_alert(remind).await.unwrap());
+    assert_eq!(w.store.alerts().await.unwrap(), std::slice::from_ref(&reminded));
+    assert_eq!(w.claim(&["notices"], 5).await.jobs.len(), 1);
+    let resolved = Alert { status: AlertStatus::Resolved, resolved_at: Some(START), ..reminded };
+    let before = Some((AlertStatus::Firing, 1, Some(START)));
+    let resolve = AlertChange { before, after: resolved.clone(), notices: vec![] };
     assert!(w.store.change_alert(resolve.clone()).await.unwrap());
     assert!(!w.store.change_alert(resolve).await.unwrap());
     assert_eq!(w.store.alerts().await.unwrap(), [resolved]);

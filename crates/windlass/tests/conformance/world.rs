@@ -205,6 +205,24 @@ impl World {
     }
 }
 
+#[cfg(all(feature = "sealing", feature = "sqlite"))]
+impl World {
+    /// A SQLite store whose values are sealed.
+    pub async fn sealed() -> Self {
+        let plain = Self::sqlite().await;
+        let sealed = |store| {
+            let ring = windlass::KeyRing::parse(&windlass::KeyRing::generate("test", &Random::seeded(3)));
+            windlass::low_level::sealed(store, ring.unwrap(), Random::system())
+        };
+        let Self { store, clock, reopen, _home: home, .. } = plain;
+        let reopen: Reopen = Box::new(move || {
+            let reopened = reopen();
+            Box::pin(async move { sealed(reopened.await) })
+        });
+        Self::new(sealed(store), clock, home, reopen)
+    }
+}
+
 #[cfg(feature = "postgres")]
 pub fn postgres_url() -> String {
     std::env::var("WINDLASS_TEST_POSTGRES").expect(

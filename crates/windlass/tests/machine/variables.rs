@@ -35,8 +35,8 @@ fn the_environment_says_where_postgres_is() {
         command.env(name, value);
         command
     };
-    assert_passes(&mut with("refused", "PGPASSWORD", "wrong"));
-    assert_passes(&mut with("refused", "PGDATABASE", "not_there"));
+    assert_passes(&mut with("invalid", "PGPASSWORD", "wrong"));
+    assert_passes(&mut with("invalid", "PGDATABASE", "not_there"));
     assert_passes(&mut with("refused", "PGSSLROOTCERT", ""));
     assert_passes(&mut with("invalid", "PGPORT", "many"));
     assert_passes(&mut with("invalid", "PGSSLMODE", "perhaps"));

@@ -12,6 +12,7 @@ mod prune;
 mod schema;
 #[cfg(feature = "deadpool")]
 mod shared_pool;
+mod silence;
 mod sql_function;
 mod tallies;
 mod transactions;

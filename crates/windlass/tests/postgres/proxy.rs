@@ -18,6 +18,8 @@ pub struct Proxy {
 enum Gate {
     Open,
     Shut,
+    /// Connections are accepted, and nothing passes.
+    Frozen,
 }
 
 /// Whether the server still gets what the client sent before the cut.
@@ -46,9 +48,14 @@ impl Proxy {
                 if *gate.borrow_and_update() == Gate::Shut {
                     continue;
                 }
+                if *gate.borrow() == Gate::Frozen {
+                    let held = async move { drop((gate.wait_for(|gate| *gate != Gate::Frozen).await, client)) };
+                    tokio::spawn(held);
+                    continue;
+                }
                 // If the server is missing, the connection ends at once.
                 let Ok(server) = TcpStream::connect(&server).await else { continue };
-                let passing = pass(client, server, trigger, is_armed.clone());
+                let passing = pass(client, server, trigger, is_armed.clone(), at_gate.subscribe());
                 tokio::spawn(async move {
                     tokio::select! {
                         () = passing => {}
@@ -81,13 +88,31 @@ impl Proxy {
         self.gate.send_replace(Gate::Shut);
     }
 
+    /// Lets nothing pass, and cuts nothing: the server seems to be frozen.
+    #[allow(dead_code)] // Not every test that shares this file does.
+    pub fn freeze(&self) {
+        self.gate.send_replace(Gate::Frozen);
+    }
+
     #[allow(dead_code)] // Not every test that shares this file does.
     pub fn open(&self) {
         self.gate.send_replace(Gate::Open);
     }
 }
 
-async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, armed: Arc<Mutex<Option<Cut>>>) {
+async fn thawed(gate: &mut watch::Receiver<Gate>) {
+    // The proxy lives as long as its test.
+    let _ = gate.wait_for(|gate| *gate != Gate::Frozen).await;
+}
+
+async fn pass(
+    client: TcpStream,
+    server: TcpStream,
+    trigger: &'static str,
+    armed: Arc<Mutex<Option<Cut>>>,
+    mut gate: watch::Receiver<Gate>,
+) {
+    let mut back = gate.clone();
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = server.into_split();
     let is_cut = AtomicBool::new(false);
@@ -97,6 +122,7 @@ async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, armed
             if count == 0 {
                 return;
             }
+            thawed(&mut gate).await;
             let is_trigger = buffer[..count].windows(trigger.len()).any(|window| window == trigger.as_bytes());
             let cut = if is_trigger { armed.lock().unwrap().take() } else { None };
             is_cut.store(cut.is_some(), Ordering::SeqCst);
@@ -113,6 +139,7 @@ async fn pass(client: TcpStream, server: TcpStream, trigger: &'static str, armed
     let down = async {
         let mut buffer = vec![0; 65_536];
         while let Ok(count) = from_server.read(&mut buffer).await {
+            thawed(&mut back).await;
             if is_cut.load(Ordering::SeqCst) {
                 std::future::pending::<()>().await;
             }

@@ -20,6 +20,9 @@ macro_rules! pass_on_reads {
             async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
                 self.inner.parked(ids).await
             }
+            async fn parked_before(&self, id: JobId) -> Result<u64> {
+                self.inner.parked_before(id).await
+            }
             async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
                 self.inner.gates(scope, queue, limit).await
             }
@@ -147,6 +150,23 @@ macro_rules! pass_on_registry {
             }
 
             $($own)*
+        }
+
+        #[async_trait]
+        impl windlass::low_level::stores::Transfer for $store {
+            async fn copies(
+                &self,
+                after: Option<JobId>,
+                limit: u32,
+            ) -> Result<Vec<windlass::low_level::stores::JobCopy>> {
+                self.inner.copies(after, limit).await
+            }
+            async fn import(
+                &self,
+                import: windlass::low_level::stores::Import,
+            ) -> Result<windlass::low_level::stores::Imported> {
+                self.inner.import(import).await
+            }
         }
     };
 }

@@ -32,7 +32,7 @@ async fn receiver_with(status: &Arc<AtomicU16>) -> Receiver {
 
 fn rules(operator: &Receiver) -> Alerts {
     let rules = default_rules().into_iter().filter(|rule| rule.measure == Measure::DeadLetters).collect();
-    let operators = vec![Operator { url: operator.url(), secret: Some(SECRET.into()) }];
+    let operators = vec![Operator::json(operator.url(), Some(SECRET.into()))];
     Alerts { rules, operators, ..Alerts::default() }
 }
 

@@ -11,4 +11,5 @@ mod receiver;
 mod receivers;
 mod replays;
 mod signatures;
+mod traces;
 mod world;

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use windlass::core::Executor;
+use windlass::core::job::Tenant;
+use windlass::core::quota::Quotas;
 use windlass::http::{Dial, Egress, HttpExecutor, HttpOptions, Resolve, TcpDial};
 use windlass::low_level::job::HttpCall;
 use windlass::low_level::stores::Scope;
@@ -122,6 +124,26 @@ scenario! {
         assert_eq!(w.clock.monotonic(), Millis::ZERO, "nobody waited");
         let held = running(&w).await;
         assert_eq!(held, u64::from(SLOTS / 2), "what is over the share stays in the store");
+        w.pass_until_stopped(stopping(worker)).await;
+    }
+
+    async fn a_quota_of_calls_narrows_its_tenants_share(w: World) {
+        let (network, port) = (Network::default(), lively().await);
+        let loud = Tenant::new("loud").unwrap();
+        let quotas = Quotas { http_concurrency: Some(3), ..Quotas::default() };
+        w.windlass.tenants().set_quotas(&loud, Some(quotas)).await.unwrap();
+        crowd(&w, "loud", "http", |n| format!("silent{n}.example")).await;
+        let worker = w.start(network.worker(&w));
+        w.until("the tenant's calls are under way", async || network.hanging() == 3).await;
+        w.quiet().await;
+        assert_eq!((network.hanging(), running(&w).await), (3, 3), "what is over the quota stays in the store");
+        let quiet = call(&w, "quiet", "http", &format!("http://lively.example:{port}/")).await;
+        assert_eq!(w.finished(quiet).await.state, State::Succeeded);
+        // Without its quota, the tenant has its share again.
+        w.windlass.tenants().set_quotas(&loud, None).await.unwrap();
+        w.advance(Millis::from_secs(1)).await;
+        w.advance(Millis::from_secs(1)).await;
+        w.until("its share is used", async || network.hanging() == SLOTS as usize / 2).await;
         w.pass_until_stopped(stopping(worker)).await;
     }
 

@@ -42,6 +42,7 @@ from windlass.models import (
     Schedule,
     Webhook,
 )
+from windlass.operating_models import BulkResult, DeadLetterGroup, Hold, KindSettings, Queue, Why
 from windlass.worker import Worker
 
 __version__ = "0.1.0"
@@ -52,20 +53,24 @@ __all__ = [
     "Attempt",
     "AttemptCancelled",
     "BatchItem",
+    "BulkResult",
     "CancelJob",
     "CancelReason",
     "Client",
     "Conflict",
     "ConnectionLost",
     "Context",
+    "DeadLetterGroup",
     "Delay",
     "Fault",
     "Forbidden",
     "HandlerError",
+    "Hold",
     "HttpCall",
     "InvalidRequest",
     "Job",
     "JobNotSucceeded",
+    "KindSettings",
     "LeasedJob",
     "NamedPolicy",
     "NewJob",
@@ -74,6 +79,7 @@ __all__ = [
     "Page",
     "Permanent",
     "PolicyPreview",
+    "Queue",
     "RetryAfter",
     "RetryIn",
     "Schedule",
@@ -84,6 +90,7 @@ __all__ = [
     "WaitTimeout",
     "Webhook",
     "WebhookError",
+    "Why",
     "WindlassError",
     "Worker",
     "testing",

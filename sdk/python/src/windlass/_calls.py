@@ -95,7 +95,7 @@ def encode(body: Any) -> bytes:
     return json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _query(path: str, parameters: Mapping[str, Any]) -> str:
+def query(path: str, parameters: Mapping[str, Any]) -> str:
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"{path}?{urlencode(given)}" if given else path
 
@@ -145,13 +145,13 @@ def get(job_id: int) -> Call[Job]:
 def list_jobs(**filters: Any) -> Call[Page[Job]]:
     since = filters.pop("since", None)
     filters["since"] = time_to_api(since) if isinstance(since, datetime) else since
-    return Call("GET", _query(f"{API}/jobs", filters), lambda response: Page.from_api(response.json(), Job.from_api))
+    return Call("GET", query(f"{API}/jobs", filters), lambda response: Page.from_api(response.json(), Job.from_api))
 
 
 def history(job_id: int, limit: int) -> Call[list[Attempt]]:
     return Call(
         "GET",
-        _query(f"{API}/jobs/{job_id}/history", {"limit": limit}),
+        query(f"{API}/jobs/{job_id}/history", {"limit": limit}),
         lambda response: [Attempt.from_api(one) for one in response.json()["items"]],
     )
 
@@ -200,7 +200,7 @@ def get_schedule(schedule_id: int) -> Call[Schedule]:
 
 def list_schedules(**filters: Any) -> Call[Page[Schedule]]:
     return Call(
-        "GET", _query(f"{API}/schedules", filters), lambda response: Page.from_api(response.json(), Schedule.from_api)
+        "GET", query(f"{API}/schedules", filters), lambda response: Page.from_api(response.json(), Schedule.from_api)
     )
 
 
@@ -225,7 +225,7 @@ def trigger_schedule(schedule_id: int) -> Call[Job]:
 
 
 def preview_schedule(schedule_id: int, count: int) -> Call[list[datetime]]:
-    return Call("GET", _query(f"{API}/schedules/{schedule_id}/preview", {"count": count}), _firings)
+    return Call("GET", query(f"{API}/schedules/{schedule_id}/preview", {"count": count}), _firings)
 
 
 def preview_new_schedule(**fields: Any) -> Call[list[datetime]]:

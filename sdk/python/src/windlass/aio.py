@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-from windlass import _calls
+from windlass import _calls, _operations
 from windlass._aio_transport import AsyncHttpTransport, AsyncTransport
 from windlass._backoff import Backoff
 from windlass._calls import Call
 from windlass._duration import Duration
 from windlass._target import Target
+from windlass.aio_operations import AsyncDeadLetters, AsyncHolds, AsyncKinds, AsyncQueues
 from windlass.errors import ApiError, JobNotSucceeded, WaitTimeout, WindlassError
 from windlass.models import (
     Attempt,
@@ -27,6 +28,7 @@ from windlass.models import (
     Priority,
     Schedule,
 )
+from windlass.operating_models import Why
 
 T = TypeVar("T")
 
@@ -56,6 +58,10 @@ class AsyncClient:
         self._retries = retries
         self.schedules = AsyncSchedules(self)
         self.policies = AsyncPolicies(self)
+        self.queues = AsyncQueues(self)
+        self.holds = AsyncHolds(self)
+        self.kinds = AsyncKinds(self)
+        self.dead_letters = AsyncDeadLetters(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -140,6 +146,10 @@ class AsyncClient:
     async def history(self, job_id: int, *, limit: int = 10) -> Sequence[Attempt]:
         """The latest attempts, oldest first."""
         return await self._run(_calls.history(job_id, limit))
+
+    async def why(self, job_id: int) -> Why:
+        """Why a job is where it is: what it waits for and until when, who runs it, or why it gave up."""
+        return await self._run(_operations.why(job_id))
 
     async def cancel(self, job_id: int) -> Job:
         """Cancels a job. A running one is asked to stop: `cancel_requested` is then true."""

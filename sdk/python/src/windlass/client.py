@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-from windlass import _calls
+from windlass import _calls, _operations
 from windlass._backoff import Backoff
 from windlass._calls import Call
 from windlass._duration import Duration
@@ -26,6 +26,8 @@ from windlass.models import (
     Priority,
     Schedule,
 )
+from windlass.operating_models import Why
+from windlass.operations import DeadLetters, Holds, Kinds, Queues
 
 T = TypeVar("T")
 
@@ -55,6 +57,10 @@ class Client:
         self._retries = retries
         self.schedules = Schedules(self)
         self.policies = Policies(self)
+        self.queues = Queues(self)
+        self.holds = Holds(self)
+        self.kinds = Kinds(self)
+        self.dead_letters = DeadLetters(self)
 
     def __enter__(self) -> Self:
         return self
@@ -138,6 +144,10 @@ class Client:
     def history(self, job_id: int, *, limit: int = 10) -> Sequence[Attempt]:
         """The latest attempts, oldest first."""
         return self._run(_calls.history(job_id, limit))
+
+    def why(self, job_id: int) -> Why:
+        """Why a job is where it is: what it waits for and until when, who runs it, or why it gave up."""
+        return self._run(_operations.why(job_id))
 
     def cancel(self, job_id: int) -> Job:
         """Cancels a job. A running one is asked to stop: `cancel_requested` is then true."""

@@ -17,7 +17,7 @@ Examples:
   windlass serve --store sqlite:jobs-backup.db       a backup is an ordinary store
 
 The copy is the store as it was at one moment; servers and workers may keep using the store
-meanwhile. For Postgres use pg_dump or your provider's backups. Exit codes: 0 done, 1 failed,
+meanwhile. It is checked for damage before it is called done. For Postgres use pg_dump or your provider's backups. Exit codes: 0 done, 1 failed,
 2 bad input (also: the file at PATH already exists), 3 no such store, 5 unavailable.";
 
 /// How often the copy's size is read.
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &Args) -> Result<String, Error> {
         }
     };
     let copied = tokio::select! {
-        copied = opened.backup(&args.path) => copied,
+        copied = opened.transfer().backup(&args.path) => copied,
         () = watch => unreachable!("watching never ends"),
     };
     bar.finish_and_clear();

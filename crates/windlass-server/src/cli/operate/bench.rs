@@ -21,7 +21,8 @@ Examples:
   windlass bench --summary run1.json run2.json       medians of several runs, as Markdown
 
 Every figure stands next to a raw ceiling of the same run: the same database with a plain driver and without \
-Windlass. The settings are the library's defaults. Machines are noisy: compare ratios, not runs.
+Windlass. The settings are the library's defaults. Machines are noisy: compare ratios, not runs. \
+With a key ring (WINDLASS_KEY_RING_FILE) values are sealed.
 
 Exit codes: 0 done, 1 failed, 2 bad input.")]
 pub(crate) struct Args {

@@ -8,7 +8,7 @@ use crate::cli::remote::target::{Place, Target};
 use crate::cli::terminal::screen::{Hue, Screen, wrap};
 use crate::cli::terminal::words::{counted, plain, rough};
 use serde_json::{Value, json};
-use windlass::Clock;
+use windlass::{Clock, StoreError, Windlass};
 use windlass_core::{Millis, Timestamp};
 
 const EXAMPLES: &str = "\
@@ -20,6 +20,7 @@ Examples:
 Checks: whether the store answers and can be written to, its schema, how long a durable commit
 takes, the clock's offset, settings that weaken durability (synchronous off, asynchronous
 replication), leases that were not reaped, due jobs without workers, dead letters, firing alerts.
+With --store sqlite:… it also reads the whole file and looks for damage.
 Exit codes: 0 no problems, 1 something is wrong, 2 bad input, 3 no such store, 5 unavailable.";
 
 /// Clocks further apart than this make displayed times confusing. Leases use only the store's clock.
@@ -72,14 +73,16 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
         Place::Server { url, .. } => {
             let api = args.target.api().await?;
             look_at_server(&api, &mut found).await?;
-            (api, url)
+            (Some(api), url)
         }
         Place::Store(url) => {
             let shown = store::without_password(&url);
             (look_at_store(&url, &shown, &mut found).await?, shown)
         }
     };
-    look_at_work(&api, &mut found).await?;
+    if let Some(api) = api {
+        look_at_work(&api, &mut found).await?;
+    }
     let is_well = found.iter().all(|finding| finding.verdict != Verdict::Wrong);
     let text = if args.target.json {
         let shown = |finding: &Finding| json!({ "check": finding.what, "verdict": finding.verdict.shown().0.to_lowercase(), "detail": finding.reported });
@@ -122,11 +125,35 @@ fn warnings(all: impl Iterator<Item = String>, found: &mut Vec<Finding>) {
     }
 }
 
-async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Result<Api, Error> {
+/// Whether values at rest are sealed.
+async fn sealing(windlass: &Windlass) -> Result<Finding, StoreError> {
+    let status = windlass.settings().sealing().await?;
+    Ok(match status.ring.first() {
+        Some(name) => finding("encryption", Verdict::Fine, format!("values at rest are sealed with the key {name}")),
+        None => finding(
+            "encryption",
+            Verdict::Fine,
+            "no key ring is set: values at rest are in clear, and masked on read only",
+        ),
+    })
+}
+
+/// Nothing to ask further if the store is damaged.
+async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Result<Option<Api>, Error> {
     let opened = store::open(url, Missing::Refuse).await?;
+    let damage = opened.transfer().verify().await.map_err(|error| store::reported(shown, &error))?;
+    if !damage.is_empty() {
+        let reported = |damage: &String| format!("{damage}: stop the servers, check the disk, restore a backup");
+        found.extend(damage.iter().map(|damage| finding("integrity", Verdict::Wrong, reported(damage))));
+        return Ok(None);
+    }
+    if store::sqlite_path(url).is_some() {
+        found.push(finding("integrity", Verdict::Fine, "every page, index and table of the file fits the others"));
+    }
     let clock = Clock::system();
     // The first call includes connecting; the second shows the time of a commit.
     let health = opened.health().await.map_err(|error| store::reported(shown, &error))?;
+    found.push(sealing(&opened).await.map_err(|error| store::reported(shown, &error))?);
     let started = clock.monotonic();
     opened.health().await.map_err(|error| store::reported(shown, &error))?;
     let took = clock.monotonic() - started;
@@ -141,7 +168,7 @@ async fn look_at_store(url: &str, shown: &str, found: &mut Vec<Finding>) -> Resu
         found.push(finding("settings", Verdict::Wrong, format!("{error}; see `windlass config`")));
     }
     found.push(offset(opened.clock().now(), clock.now()));
-    Ok(Api::store(opened))
+    Ok(Some(Api::store(opened)))
 }
 
 fn offset(theirs: Timestamp, ours: Timestamp) -> Finding {

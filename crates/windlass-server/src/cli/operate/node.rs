@@ -58,6 +58,9 @@ pub(crate) struct NodeArgs {
     /// Faktory with TLS: the key, a PEM file.
     #[arg(long, value_name = "FILE", requires = "faktory_tls_certificate")]
     faktory_tls_key: Option<String>,
+    /// Where traces are sent, by OTLP over HTTP: http://HOST:4318 [default: nowhere].
+    #[arg(long, value_name = "URL")]
+    otlp_endpoint: Option<String>,
     /// The log format: auto, text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
@@ -105,6 +108,7 @@ impl NodeArgs {
             ("faktory.allowFlush", "--faktory-allow-flush", self.faktory_allow_flush.then_some(json!(true))),
             ("faktory.tlsCertificate", "--faktory-tls-certificate", text(&self.faktory_tls_certificate)),
             ("faktory.tlsKey", "--faktory-tls-key", text(&self.faktory_tls_key)),
+            ("telemetry.endpoint", "--otlp-endpoint", text(&self.otlp_endpoint)),
             ("logs.format", "--log-format", text(&self.log_format)),
             ("logs.level", "--log-level", text(&self.log_level)),
             ("logs.jobs", "--quiet-jobs", self.quiet_jobs.then_some(json!(false))),

@@ -26,7 +26,9 @@ pub(crate) async fn open(url: &str, missing: Missing) -> Result<Windlass, Error>
 }
 
 pub(crate) async fn open_with(url: &str, migrations: Migrations) -> Result<Windlass, Error> {
-    let options = Options { migrations, schema: schema(), ..Options::default() };
+    let ring = crate::config::key_ring_of_environment();
+    let key_ring = ring.map_err(|error| Error::BadInput(format!("{error:#}")))?;
+    let options = Options { migrations, schema: schema(), key_ring, ..Options::default() };
     let opened = match sqlite_path(url) {
         Some("") => return Err(Error::BadInput(format!("the store `{url}` names no file; {FORMS}"))),
         Some(path) => Windlass::open_with(&format!("sqlite:{path}"), options).await,

@@ -1,20 +1,15 @@
 //! A small HTTP client for the command line: one connection per request, http or https.
 
+use crate::dial::dial;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_util::task::AbortOnDropHandle;
-use url::{Host, Url};
+use url::Url;
 
 /// The longest that connecting may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -25,8 +20,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub(crate) struct Server {
     base: Url,
-    host: String,
-    port: u16,
     authorization: Option<HeaderValue>,
 }
 
@@ -50,9 +43,6 @@ pub(crate) struct Answer {
     _connection: AbortOnDropHandle<()>,
 }
 
-trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
-
 impl Server {
     /// # Errors
     /// What is wrong with the URL or the token.
@@ -62,20 +52,16 @@ impl Server {
         if !matches!(base.scheme(), "http" | "https") {
             return Err(format!("`{url}` is not a server's URL; {form}"));
         }
-        let host = base.host().ok_or_else(|| format!("`{url}` names no host; {form}"))?;
-        let host = match host {
-            Host::Domain(name) => name.to_owned(),
-            Host::Ipv4(address) => address.to_string(),
-            Host::Ipv6(address) => address.to_string(),
-        };
-        let port = base.port_or_known_default().unwrap_or(80);
+        if base.host().is_none() {
+            return Err(format!("`{url}` names no host; {form}"));
+        }
         let authorization = token.map(|token| {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", token.trim()))
                 .map_err(|_| "the token contains characters that no token has".to_owned())?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });
-        Ok(Self { host, port, authorization: authorization.transpose()?, base })
+        Ok(Self { authorization: authorization.transpose()?, base })
     }
 
     /// The URL, as it was given.
@@ -98,7 +84,7 @@ impl Server {
 
     /// Sends a request; the caller reads the answer's body as it arrives.
     pub(crate) async fn open(&self, method: Method, path: &str, body: Option<String>) -> Result<Answer, WireError> {
-        let wire = tokio::time::timeout(CONNECT_LIMIT, self.connect()).await;
+        let wire = tokio::time::timeout(CONNECT_LIMIT, dial(&self.base)).await;
         let wire =
             wire.unwrap_or_else(|_| Err("it does not accept connections".into())).map_err(|e| self.unreachable(e))?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(|e| self.unreachable(e))?;
@@ -124,18 +110,6 @@ impl Server {
             request = request.header(CONTENT_TYPE, "application/json");
         }
         request.body(Full::from(body.unwrap_or_default()))
-    }
-
-    async fn connect(&self) -> Result<Box<dyn Wire>, String> {
-        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(|error| error.to_string())?;
-        if self.base.scheme() == "http" {
-            return Ok(Box::new(tcp));
-        }
-        let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        let name = ServerName::try_from(self.host.clone()).map_err(|error| error.to_string())?;
-        let tls = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.map_err(|error| error.to_string())?;
-        Ok(Box::new(tls))
     }
 
     fn unreachable(&self, why: impl std::fmt::Display) -> WireError {

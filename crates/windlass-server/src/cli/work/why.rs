@@ -22,8 +22,24 @@ pub(crate) struct Args {
     target: Target,
 }
 
+/// What follows for the job while the server or its database does not answer.
+fn unreachable_store(id: i64, error: Error) -> Error {
+    match error {
+        Error::Unavailable(cause) => Error::Unavailable(format!(
+            "job {id} cannot be looked up. While its database cannot be reached, nothing starts and no job is charged \
+             an attempt; work resumes by itself. {cause}"
+        )),
+        other @ (Error::Reported(_)
+        | Error::Failed(_)
+        | Error::BadInput(_)
+        | Error::NotFound(_)
+        | Error::Conflict(_)) => other,
+    }
+}
+
 pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
-    let why = args.target.api().await?.get(&format!("/api/v1/jobs/{}/why", args.id)).await?;
+    let asked = async { args.target.api().await?.get(&format!("/api/v1/jobs/{}/why", args.id)).await };
+    let why = asked.await.map_err(|error| unreachable_store(args.id, error))?;
     if args.target.json {
         return Ok(pretty(&why));
     }

@@ -14,7 +14,7 @@ use windlass_core::Millis;
 /// The longest name of a rule.
 const MAX_NAME: usize = 64;
 /// The fields of a rule that are texts, as the form has them.
-const TEXTS: [&str; 3] = ["measure", "for", "queue"];
+const TEXTS: [&str; 7] = ["measure", "for", "queue", "tenant", "window", "remind", "quiet"];
 
 pub(super) struct RuleRow {
     pub(super) name: String,
@@ -23,6 +23,9 @@ pub(super) struct RuleRow {
     pub(super) lasting: String,
     pub(super) min_count: u64,
     pub(super) queue: Option<String>,
+    pub(super) tenant: Option<String>,
+    /// Who is notified, how often, and when not.
+    pub(super) notices: String,
     pub(super) source: String,
     pub(super) is_off: bool,
     /// An operator set it or turned it off.
@@ -34,8 +37,10 @@ impl RuleRow {
         let threshold = match rule.measure {
             Measure::DeadLetters | Measure::Exhausted => format!("{} jobs", rule.threshold),
             Measure::RetryRate => format!("{} %", rule.threshold),
-            Measure::Backoff | Measure::OldestDue => Millis::new(rule.threshold).to_string(),
+            Measure::OpenBreakers => format!("{} breakers", rule.threshold),
+            Measure::Backoff | Measure::OldestDue | Measure::Holds => Millis::new(rule.threshold).to_string(),
         };
+        let notices = notices(&rule);
         let can_reset = source == Some(&SettingSource::Operator);
         let source = match source {
             None => "default".to_owned(),
@@ -48,12 +53,21 @@ impl RuleRow {
             threshold,
             lasting: rule.lasting.to_string(),
             min_count: rule.min_count,
+            notices,
             queue: rule.queue,
+            tenant: rule.tenant,
             source,
             is_off: false,
             can_reset,
         }
     }
+}
+
+fn notices(rule: &Rule) -> String {
+    let mut parts = vec![if rule.notify.is_empty() { "all".to_owned() } else { rule.notify.join(", ") }];
+    parts.extend(rule.remind.map(|interval| format!("again every {interval}")));
+    parts.extend(rule.quiet.as_ref().map(|hours| format!("not {hours}")));
+    parts.join("; ")
 }
 
 /// The rules that are judged, and the default rules that are not.
@@ -73,7 +87,9 @@ pub(super) async fn rows(app: &App) -> Result<Vec<RuleRow>, PageError> {
 
 pub(super) async fn set(State(app): State<App>, action: Action) -> Result<Response, PageError> {
     let name = name(&action)?;
-    let rule = app.windlass().alerts().by(&action.visitor.caller.by).set_rule(&name, &fields(&action.form)?).await;
+    let fields = fields(&action.form)?;
+    app.check_notified(&fields).map_err(|detail| PageError::bad(format!("notify: {detail}")))?;
+    let rule = app.windlass().alerts().by(&action.visitor.caller.by).set_rule(&name, &fields).await;
     rule.map_err(|fault| match fault {
         RuleFault::Store(error) => PageError::from(error),
         RuleFault::Rule(wrong) => PageError::bad(wrong.to_string()),
@@ -112,6 +128,10 @@ fn fields(form: &Form) -> Result<Map<String, Value>, PageError> {
         if let Some(text) = form.text(name) {
             fields.insert(name.into(), text.into());
         }
+    }
+    if let Some(names) = form.text("notify") {
+        let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        fields.insert("notify".into(), names.into());
     }
     if let Some(text) = form.text("threshold") {
         fields.insert("threshold".into(), text.parse::<u64>().map_or_else(|_| text.into(), Value::from));

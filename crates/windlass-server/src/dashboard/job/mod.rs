@@ -35,6 +35,8 @@ struct Page {
     is_masked: bool,
     policy_line: String,
     policy_words: String,
+    /// Why it is where it is, in two sentences.
+    why: Option<String>,
 }
 
 pub(super) fn router() -> Router<App> {
@@ -55,7 +57,8 @@ async fn page(
     let jobs = app.windlass().jobs().within(&visitor.tenants());
     let id = show::id(&id).ok_or_else(|| PageError::not_found("job", &id))?;
     let job = jobs.get(id).await?.ok_or_else(|| PageError::not_found("job", id))?;
-    let (attempts, deliveries) = tokio::try_join!(jobs.latest_attempts(id, MOST_ATTEMPTS), jobs.deliveries(&job))?;
+    let (attempts, deliveries, why) =
+        tokio::try_join!(jobs.latest_attempts(id, MOST_ATTEMPTS), jobs.deliveries(&job), jobs.why(id))?;
     let now = app.now();
     let is_masked = !visitor.is_admin();
     let json = |text: &str| if is_masked { show::mask(text) } else { show::pretty(text) };
@@ -69,6 +72,7 @@ async fn page(
         payload: json(&job.payload),
         result: job.result.as_deref().map(json),
         is_masked,
+        why: why.map(|why| why.sentences.join(" ")),
         policy_line: job.policy.to_string(),
         policy_words: windlass_core::explain(&job.policy),
         job: JobView::new(&job, now),

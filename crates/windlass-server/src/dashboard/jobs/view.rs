@@ -58,10 +58,16 @@ fn attempts(job: &Job) -> String {
 /// How far a search looked, in words.
 pub(super) fn searched(found: &Found) -> String {
     let looked = show::number(found.searched.into());
-    match found.is_complete {
+    let looked = match found.is_complete {
         true => format!("Looked at all {looked} jobs of this filter."),
         false => {
             format!("Looked at the newest {looked} jobs of this filter. Older ones may match too: narrow the filter.")
         }
+    };
+    match found.is_sealed {
+        true => {
+            format!("{looked} Payloads and errors are sealed, so they were not searched: only ids, keys and classes.")
+        }
+        false => looked,
     }
 }

@@ -41,7 +41,8 @@ pub(super) async fn page(State(app): State<App>, visitor: Visitor, query: Query)
     let windlass = app.windlass();
     let (span, step) = window.steps();
     let (queue_handle, stats) = (windlass.queues().within(&scope), windlass.stats().within(&scope));
-    let (queues, series, recent) = tokio::try_join!(queue_handle.list(), stats.series(span, step), stats.over(RECENT))?;
+    let (queues, series, recent, waiting) =
+        tokio::try_join!(queue_handle.list(), stats.series(span, step), stats.over(RECENT), queue_handle.waiting())?;
     let (workers, alerts) = match visitor.sees_all() {
         true => {
             let (workers, alerts) = (windlass.workers(), windlass.alerts());
@@ -63,7 +64,7 @@ pub(super) async fn page(State(app): State<App>, visitor: Visitor, query: Query)
         window,
         figures,
         panels: panels(&series),
-        waits: view::waits(&queues, workers.as_deref()),
+        waits: view::waits(&waiting),
         more_queues: queues.len().saturating_sub(MOST_QUEUES),
         is_empty: queues.is_empty(),
         queues: busiest(queues).iter().map(|queue| QueueRow::new(queue, now)).collect(),

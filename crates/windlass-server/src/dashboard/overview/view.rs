@@ -2,8 +2,9 @@
 
 use crate::dashboard::plot::Svg;
 use crate::dashboard::show::{self, Moment};
-use windlass::client::{Alert, AlertStatus, QueueStatus, Tally, WorkerReport};
-use windlass_core::{Executor, Millis, Timestamp};
+use windlass::client::{Alert, AlertStatus, QueueStatus, QueueWaiting, Tally, WorkerReport};
+use windlass_core::gate::WaitingFor;
+use windlass_core::{Millis, Timestamp};
 
 /// The span of the plots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,32 +128,34 @@ pub(super) fn figures(
 }
 
 /// What waits, and for what.
-pub(super) fn waits(queues: &[QueueStatus], workers: Option<&[WorkerReport]>) -> Vec<Wait> {
-    let names = |matching: &dyn Fn(&QueueStatus) -> bool| {
-        let found: Vec<&QueueStatus> = queues.iter().filter(|queue| queue.due > 0 && matching(queue)).collect();
-        let count: u64 = found.iter().map(|queue| queue.due).sum();
-        let shown: Vec<&str> = found.iter().take(4).map(|queue| queue.name.as_str()).collect();
-        (count, shown.join(", ") + if found.len() > 4 { ", …" } else { "" })
+pub(super) fn waits(waiting: &[QueueWaiting]) -> Vec<Wait> {
+    let of = |what: &'static str, count: &dyn Fn(&QueueWaiting) -> u64| {
+        let found: Vec<&QueueWaiting> = waiting.iter().filter(|queue| count(queue) > 0).collect();
+        let total: u64 = found.iter().map(|queue| count(queue)).sum();
+        let shown: Vec<&str> = found.iter().take(4).map(|queue| queue.queue.as_str()).collect();
+        let note = shown.join(", ") + if found.len() > 4 { ", …" } else { "" };
+        (total > 0).then(|| Wait { what, count: show::number(total), note })
     };
-    let has_worker = |queue: &QueueStatus| match workers {
-        None => true,
-        Some(workers) => workers.iter().any(|worker| {
-            let is_named = |(name, _): &(String, u32)| name == queue.name.as_str() || name == "*";
-            worker.queues.iter().any(is_named) || queue.executors.contains(&Executor::Http)
-        }),
-    };
-    let (paused, paused_in) = names(&|queue| queue.paused);
-    let (alone, alone_in) = names(&|queue| !queue.paused && !has_worker(queue));
-    let (free, free_in) = names(&|queue| !queue.paused && has_worker(queue));
-    let later: u64 = queues.iter().map(|queue| queue.later).sum();
-    let waits = [
-        ("a free worker", free, free_in),
-        ("a worker: none reports these queues", alone, alone_in),
-        ("a queue that is paused", paused, paused_in),
-        ("their time, or their next retry", later, String::new()),
-    ];
-    let shown = waits.into_iter().filter(|(_, count, _)| *count > 0);
-    shown.map(|(what, count, note)| Wait { what, count: show::number(count), note }).collect()
+    let mut waits: Vec<Wait> = of("a free worker", &|queue| queue.counts.ready).into_iter().collect();
+    for reason in WaitingFor::ALL {
+        waits.extend(of(in_words(*reason), &|queue| queue.counts.behind.get(reason).copied().unwrap_or_default()));
+    }
+    waits.extend(of("their time, or their next retry", &|queue| queue.counts.later));
+    waits
+}
+
+const fn in_words(reason: WaitingFor) -> &'static str {
+    match reason {
+        WaitingFor::RunAt => "their time",
+        WaitingFor::Retry => "their next retry",
+        WaitingFor::Concurrency => "a limit: too many run at once",
+        WaitingFor::Rate => "a limit: too many started",
+        WaitingFor::Hold => "a hold to end",
+        WaitingFor::Breaker => "a circuit breaker to close",
+        WaitingFor::Budget => "the retry budget",
+        WaitingFor::Paused => "a queue that is paused",
+        WaitingFor::Worker => "a worker: none reports these queues",
+    }
 }
 
 impl QueueRow {

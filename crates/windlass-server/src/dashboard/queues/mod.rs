@@ -1,6 +1,7 @@
 //! The queues: how full they are, how fast, and what is set for them; pause, resume, purge and change them.
 
 mod actions;
+mod limits;
 mod view;
 
 use super::error::PageError;
@@ -13,6 +14,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use limits::{Field, GateRow};
 use view::{QueueRow, Sentence};
 use windlass::client::{QueueSettings, QueueStatus, Scope};
 use windlass_core::job::{QueueName, Tenant};
@@ -21,6 +23,8 @@ use windlass_core::{Millis, Policy};
 /// The span of the sparklines, and the length of a bar.
 const SPAN: Millis = Millis::from_secs(3600);
 const STEP: Millis = Millis::from_secs(120);
+/// The most held and broken keys on the page of all queues.
+const MOST_SHUT: usize = 100;
 /// The most retries in a preview.
 const PREVIEWED: u32 = 12;
 
@@ -30,6 +34,8 @@ struct Page {
     frame: Frame,
     queues: Vec<QueueRow>,
     shows_tenant: bool,
+    /// What is held, and open breakers, of all queues.
+    shut: Vec<(String, String, GateRow)>,
 }
 
 #[derive(Template)]
@@ -45,6 +51,12 @@ struct QueuePage {
     line: String,
     retention: [(&'static str, String, String); 3],
     panels: Vec<(&'static str, Svg)>,
+    /// The limits in words.
+    limits: String,
+    limit_fields: Vec<Field>,
+    /// What the limits in the form would do, or what is wrong with them.
+    limit_preview: Option<Result<String, String>>,
+    gates: Vec<GateRow>,
 }
 
 /// A policy as words and a plot.
@@ -73,6 +85,9 @@ pub(super) fn router() -> Router<App> {
         .route("/queues/{tenant}/{name}/resume", post(actions::resume))
         .route("/queues/{tenant}/{name}/purge", post(actions::purge))
         .route("/queues/{tenant}/{name}/settings", post(actions::change))
+        .route("/queues/{tenant}/{name}/limits", post(limits::change))
+        .route("/queues/{tenant}/{name}/hold", post(limits::hold))
+        .route("/queues/{tenant}/{name}/release", post(limits::release))
 }
 
 /// A queue in an address, within what the visitor may see.
@@ -88,8 +103,12 @@ pub(super) fn find(visitor: &Visitor, tenant: &str, name: &str) -> Result<(Tenan
 async fn page(State(app): State<App>, visitor: Visitor, query: Query) -> Result<Response, PageError> {
     let scope = visitor.tenants();
     let (queues, stats) = (app.windlass().queues().within(&scope), app.windlass().stats().within(&scope));
-    let (queues, series) = tokio::try_join!(queues.list(), stats.series(SPAN, STEP))?;
+    let (queues, series, shut) = tokio::try_join!(queues.list(), stats.series(SPAN, STEP), queues.holds())?;
     let now = app.now();
+    let shut = shut.iter().take(MOST_SHUT).map(|status| {
+        let tenant = status.name.tenant.as_ref().map_or_else(|| "*".to_owned(), ToString::to_string);
+        (tenant, status.name.queue.to_string(), GateRow::new(status, now))
+    });
     let row = |queue: &QueueStatus| {
         let counts = series.queues.get(&(queue.tenant.clone(), queue.name.clone()));
         QueueRow::new(queue, counts.map(Vec::as_slice), series.total.len(), now)
@@ -98,6 +117,7 @@ async fn page(State(app): State<App>, visitor: Visitor, query: Query) -> Result<
         frame: Frame::new(&app, &visitor, "queues", "Queues").live("/queues").done(query.text("done")),
         queues: queues.iter().map(row).collect(),
         shows_tenant: visitor.sees_all(),
+        shut: shut.collect(),
     })
 }
 
@@ -110,8 +130,12 @@ async fn queue(
     let (tenant, name) = find(&visitor, &tenant, &name)?;
     let scope = Scope::Tenant(tenant.clone());
     let (queues, stats) = (app.windlass().queues().within(&scope), app.windlass().stats().within(&scope));
-    let (all, settings, series) =
-        tokio::try_join!(queues.list(), queues.settings(&name), stats.series(SPAN, Millis::from_secs(60)))?;
+    let (all, settings, series, gates) = tokio::try_join!(
+        queues.list(),
+        queues.settings(&name),
+        stats.series(SPAN, Millis::from_secs(60)),
+        queues.gates(&name, limits::MOST_GATES),
+    )?;
     let status = all.iter().find(|queue| queue.name == name).ok_or_else(|| PageError::not_found("queue", &name))?;
     let counts = series.queues.get(&(tenant.clone(), name.clone()));
     let now = app.now();
@@ -130,6 +154,10 @@ async fn queue(
         fault,
         line: query.text("policy").map_or_else(|| own_line(&settings), str::to_owned),
         retention: retention(&settings, status),
+        limits: limits::in_words(&status.flow, Some(status)),
+        limit_fields: limits::fields(&settings, &query),
+        limit_preview: limits::preview(&app, &query, &settings, status).await,
+        gates: gates.iter().map(|status| GateRow::new(status, now)).collect(),
         panels: panels(counts.map(Vec::as_slice).unwrap_or_default(), series.step, series.total.len()),
         queue: QueueRow::new(status, counts.map(Vec::as_slice), series.total.len(), now),
         path,

@@ -2,6 +2,7 @@
 
 use crate::dashboard::plot::{Svg, spark};
 use crate::dashboard::show::{self, Moment};
+use serde_json::Value;
 use windlass::client::{QueueStatus, Tally};
 use windlass_core::Timestamp;
 
@@ -23,6 +24,9 @@ pub(super) struct QueueRow {
     pub(super) retried: String,
     pub(super) failed: String,
     pub(super) spark: Svg,
+    /// The most that run at once, and all limits in words; absent without limits.
+    pub(super) most: Option<u64>,
+    pub(super) limits: Option<String>,
 }
 
 impl QueueRow {
@@ -46,6 +50,8 @@ impl QueueRow {
             retried: show::rate(queue.rates.retried),
             failed: show::rate(queue.rates.failed),
             spark: spark("Attempts in the last hour", &attempts),
+            most: queue.flow.get("limits").and_then(|limits| limits.get("concurrency")).and_then(Value::as_u64),
+            limits: (!queue.flow.is_empty()).then(|| super::limits::in_words(&queue.flow, None)),
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Connection slots, limited in number, in all and for each client address. When all are in use, the connection with
-//! the least progress gives up its slot. When an address has used its share, one of its own connections does.
+//! Connection slots, limited in number, in all, for each client address and for each token. When all are in use, the
+//! connection with the least progress gives up its slot. When an address or a token has used its share, one of its own
+//! connections does.
 //! A connection without a slot waits in the lobby: there it gets answers to health checks only, until a slot is free.
 
 use std::cmp::Reverse;
@@ -33,6 +34,7 @@ pub(crate) struct ConnectionSlots {
     clock: Clock,
     max: usize,
     max_of_address: usize,
+    max_of_token: usize,
     places: Mutex<Places>,
     next: AtomicU64,
     freed: Notify,
@@ -55,6 +57,8 @@ enum Full {
 #[derive(Debug)]
 struct Occupant {
     address: IpAddr,
+    /// The id of the token that its last request had.
+    token: Mutex<Option<Arc<str>>>,
     /// Requests whose handler is running.
     working: AtomicUsize,
     /// The part of them that only waits for an event: long polls.
@@ -125,13 +129,14 @@ pub(super) struct Unread {
 pub(crate) struct Waiting(ConnectionSlot);
 
 impl ConnectionSlots {
-    pub(crate) fn new(clock: Clock, max: usize, share: Percent) -> Self {
+    pub(crate) fn new(clock: Clock, max: usize, of_address: Percent, of_token: Percent) -> Self {
         let max = max.max(1);
-        let max_of_address = share.of(u32::try_from(max).unwrap_or(u32::MAX)) as usize;
+        let part = |share: Percent| share.of(u32::try_from(max).unwrap_or(u32::MAX)) as usize;
         Self {
             clock,
             max,
-            max_of_address,
+            max_of_address: part(of_address),
+            max_of_token: part(of_token),
             places: Mutex::default(),
             next: AtomicU64::new(0),
             freed: Notify::new(),
@@ -144,6 +149,7 @@ impl ConnectionSlots {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let occupant = Arc::new(Occupant {
             address,
+            token: Mutex::default(),
             working: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             sending: AtomicUsize::new(0),
@@ -186,14 +192,18 @@ impl ConnectionSlots {
     /// Closes the connection that loses least: from the address with the most connections (or from this one), the one
     /// that has made no progress for the longest time.
     fn free_one(&self, of: Option<IpAddr>) {
+        self.free_among(&self.places(), &|occupant| of.is_none_or(|address| occupant.address == address));
+    }
+
+    /// The same among some connections. Returns whether there was one.
+    fn free_among(&self, places: &Places, is_meant: &dyn Fn(&Occupant) -> bool) -> bool {
         let now = self.now();
-        let places = self.places();
         let taken = &places.taken;
         let mut shares: HashMap<IpAddr, usize> = HashMap::new();
         for occupant in taken.values() {
             *shares.entry(occupant.address).or_default() += 1;
         }
-        let candidates = taken.values().filter(|occupant| of.is_none_or(|address| occupant.address == address));
+        let candidates = taken.values().filter(|occupant| is_meant(occupant));
         let candidates = candidates.filter_map(|occupant| Some((occupant.standing(now)?, occupant)));
         let victim = candidates.min_by_key(|(standing, occupant)| {
             (*standing, Reverse(shares[&occupant.address]), occupant.progress_at.load(Ordering::Acquire))
@@ -203,8 +213,9 @@ impl ConnectionSlots {
             Some((Standing::NeverAsked | Standing::Silent | Standing::Stalled | Standing::Following, occupant)) => {
                 occupant.evicted.cancel();
             }
-            None => {}
+            None => return false,
         }
+        true
     }
 
     fn now(&self) -> u64 {
@@ -240,6 +251,10 @@ impl Places {
 }
 
 impl Occupant {
+    fn has_token(&self, token: &str) -> bool {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(token)
+    }
+
     /// How it could give up its slot now; `None` while a handler runs for it or it makes progress.
     fn standing(&self, now: u64) -> Option<Standing> {
         let load = |count: &AtomicUsize| count.load(Ordering::Acquire);
@@ -288,6 +303,25 @@ impl ConnectionSlot {
                 () = &mut over => return false,
             }
         }
+    }
+
+    /// A request with this token came on the connection. If the token has used its share, its connection with the least
+    /// progress gives way. Returns the share if none does: the request is refused.
+    pub(crate) fn belong_to(&self, token: &str) -> Result<(), usize> {
+        let Held { id, occupant, slots } = &*self.0;
+        if occupant.has_token(token) {
+            return Ok(());
+        }
+        let places = slots.places();
+        let is_its = |other: &Occupant| other.has_token(token) && !other.evicted.is_cancelled();
+        let open = places.taken.iter().filter(|(other, held)| *other != id && is_its(held)).count();
+        if open >= slots.max_of_token && !slots.free_among(&places, &is_its) {
+            drop(places);
+            self.retire();
+            return Err(slots.max_of_token);
+        }
+        *occupant.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.into());
+        Ok(())
     }
 
     /// The connection ends after its current answers.
@@ -427,5 +461,48 @@ impl Drop for Held {
         places.lobby.remove(&self.id);
         drop(places);
         self.slots.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_core::{Millis, Timestamp};
+
+    fn slots(clock: &Clock) -> Arc<ConnectionSlots> {
+        let half = Percent::new(50).unwrap();
+        Arc::new(ConnectionSlots::new(clock.clone(), 8, Percent::ALL, half))
+    }
+
+    fn connect(slots: &Arc<ConnectionSlots>) -> ConnectionSlot {
+        slots.enter(IpAddr::from([127, 0, 0, 1])).unwrap()
+    }
+
+    #[test]
+    fn a_token_holds_its_share_and_leaves_room_for_others() {
+        let clock = Clock::manual(Timestamp::EPOCH);
+        let slots = slots(&clock);
+        let mut busy: Vec<_> = (0..4).map(|_| connect(&slots)).map(|slot| (slot.working(), slot)).collect();
+        assert!(busy.iter().all(|(_, slot)| slot.belong_to("greedy").is_ok()));
+        let next = connect(&slots);
+        assert_eq!(next.belong_to("greedy"), Err(4), "all of its connections are at work");
+        assert_eq!(connect(&slots).belong_to("other"), Ok(()));
+        assert_eq!(busy[0].1.belong_to("greedy"), Ok(()), "it is counted already");
+        busy.pop();
+        assert_eq!(connect(&slots).belong_to("greedy"), Ok(()), "one that ended makes room");
+    }
+
+    #[test]
+    fn a_silent_connection_of_the_token_gives_way() {
+        let clock = Clock::manual(Timestamp::EPOCH);
+        let slots = slots(&clock);
+        let silent: Vec<_> = (0..4).map(|_| connect(&slots)).collect();
+        let another = connect(&slots);
+        assert!(another.belong_to("other").is_ok());
+        assert!(silent.iter().all(|slot| slot.belong_to("greedy").is_ok()));
+        clock.advance(Millis::new(SILENCE_MS));
+        assert_eq!(connect(&slots).belong_to("greedy"), Ok(()));
+        assert_eq!(silent.iter().filter(|slot| slot.0.occupant.evicted.is_cancelled()).count(), 1);
+        assert!(!another.0.occupant.evicted.is_cancelled());
     }
 }

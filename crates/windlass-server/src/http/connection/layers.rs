@@ -76,7 +76,11 @@ async fn finish(State(app): State<App>, request: Request, next: Next) -> Respons
     }
     let elapsed_ms = (app.windlass().clock().monotonic() - began).get();
     let status = response.status().as_u16();
-    if response.status().is_server_error() {
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        // Counted, not logged one by one.
+        app.windlass().note_refused();
+    }
+    if response.status().is_server_error() && response.status() != StatusCode::SERVICE_UNAVAILABLE {
         tracing::warn!(request_id = %id, %method, path, status, elapsed_ms, "request answered with {status}");
     } else {
         tracing::debug!(request_id = %id, %method, path, status, elapsed_ms, "request answered with {status}");

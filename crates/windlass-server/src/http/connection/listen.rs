@@ -62,6 +62,8 @@ pub(crate) struct Limits {
     pub(crate) connections: usize,
     /// The most of them that one client address holds.
     pub(crate) of_address: Percent,
+    /// The most of them that requests with one token hold.
+    pub(crate) of_token: Percent,
 }
 
 /// Serves until `stop`; then running requests may finish within `grace`.
@@ -73,7 +75,7 @@ pub(crate) async fn serve(
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let slots = Arc::new(ConnectionSlots::new(clock, limits.connections, limits.of_address));
+    let slots = Arc::new(ConnectionSlots::new(clock, limits.connections, limits.of_address, limits.of_token));
     let connections = TaskTracker::new();
     let end = CancellationToken::new();
     loop {
@@ -255,7 +257,7 @@ mod tests {
         let address = listener.local_addr().expect("the listener is bound");
         let stop = CancellationToken::new();
         let router = Router::new().route("/", get(|| async { "here" }));
-        let limits = Limits { connections: 8, of_address: Percent::ALL };
+        let limits = Limits { connections: 8, of_address: Percent::ALL, of_token: Percent::ALL };
         let serving = tokio::spawn(serve(listener, router, Clock::system(), limits, stop.clone(), IDLE_TIMEOUT));
         let mut stream = TcpStream::connect(address).await.expect("the server listens");
         assert!(ask(&mut stream).await.ends_with("here"));

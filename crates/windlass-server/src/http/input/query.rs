@@ -34,17 +34,22 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 
 impl Query {
     /// # Errors
-    /// The first parameter that is not in `known`, with the nearest known name.
+    /// The first parameter that is not in `known`, with the nearest known name, or that is empty: `?queue=$QUEUE` with
+    /// an unset variable must not mean every queue.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), Problem> {
         if let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             let hint = nearest(name, known).map_or_else(String::new, |k| format!("; did you mean `{k}`?"));
             let name: String = name.chars().take(60).collect();
             return Err(Problem::query(&name, format!("is not a known parameter{hint}")));
         }
+        if let Some((name, _)) = self.0.iter().find(|(_, value)| value.is_empty()) {
+            return Err(Problem::query(name, "is empty; give a value or leave the parameter out"));
+        }
         Ok(())
     }
 
-    /// The parameter, unless it is absent or empty.
+    /// The parameter, unless it is absent or empty. Forms of the dashboard send empty ones; the API refuses them in
+    /// [`Query::only`].
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, v)| n == name && !v.is_empty()).map(|(_, value)| value.as_str())
     }

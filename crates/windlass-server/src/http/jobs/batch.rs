@@ -2,17 +2,18 @@
 
 use super::enqueue::key_conflict;
 use super::first_detail;
+use super::traced::traced;
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May};
 use crate::http::input::body::Body;
 use crate::http::input::draft::{self, JOB_FIELDS, JobBody, RequestHeaders};
 use crate::http::input::fields::{Faults, Fields};
-use crate::http::output::problem::{Fault, Kind, Problem, ProblemBody};
+use crate::http::output::problem::{Fault, Kind, Problem, ProblemBody, retry_after};
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -64,6 +65,7 @@ pub(crate) struct ItemResult {
         (status = 201, description = "All stored", body = BatchResult),
         (status = 200, description = "A result for each job; not all were created", body = BatchResult),
         (status = 409, description = "Atomic, and a key belongs to another job: nothing was stored", body = ProblemBody),
+        (status = 429, description = "Atomic, and a quota of a tenant is used up: nothing was stored", body = ProblemBody),
         (status = 422, description = "Atomic, and a job is wrong: nothing was stored", body = ProblemBody),
     ))]
 pub(crate) async fn batch(
@@ -78,8 +80,21 @@ pub(crate) async fn batch(
             "a batch cannot have an idempotency key; give each job an idempotencyKey",
         ));
     }
+    traced(&app, &headers, "/api/v1/jobs/batch", async |traceparent| {
+        batch_in_trace(&app, &caller, &body, traceparent).await
+    })
+    .await
+}
+
+async fn batch_in_trace(
+    app: &App,
+    caller: &Caller,
+    body: &Body,
+    traceparent: Option<String>,
+) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
-    let (atomicity, drafted) = read(&body, &caller, &catalogue)?;
+    let request_headers = RequestHeaders { key: None, traceparent };
+    let (atomicity, drafted) = read(body, caller, &catalogue, &request_headers)?;
     let mut jobs = Vec::with_capacity(drafted.len());
     let mut wrong: Vec<(usize, Problem)> = Vec::new();
     for (index, job) in drafted.into_iter().enumerate() {
@@ -92,18 +107,34 @@ pub(crate) async fn batch(
     if atomicity == Atomicity::All {
         refuse_conflicts(&stored)?;
     }
+    let waits = stored.iter().filter_map(|one| match one {
+        Enqueued::OverQuota(refusal) => Some(retry_after(refusal)),
+        Enqueued::Created { .. }
+        | Enqueued::Existing(_)
+        | Enqueued::KeyConflict(_)
+        | Enqueued::Refused(_)
+        | Enqueued::NotStored => None,
+    });
+    let wait = waits.max();
     let mut results: Vec<ItemResult> = stored.into_iter().map(item_result).collect();
     for (index, problem) in wrong {
         results.insert(index, refused(problem));
     }
     let created = results.iter().filter(|r| r.result == "created").count();
     let status = if created == results.len() { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(BatchResult { created, results })).into_response())
+    let mut response = (status, Json(BatchResult { created, results })).into_response();
+    response.headers_mut().extend(wait.map(|seconds| (RETRY_AFTER, HeaderValue::from(seconds))));
+    Ok(response)
 }
 
 type Drafted = Vec<Result<NewJob, Problem>>;
 
-fn read(body: &Body, caller: &Caller, catalogue: &Catalogue) -> Result<(Atomicity, Drafted), Problem> {
+fn read(
+    body: &Body,
+    caller: &Caller,
+    catalogue: &Catalogue,
+    headers: &RequestHeaders,
+) -> Result<(Atomicity, Drafted), Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(body.json()?, "", &faults) else { return Err(faults.problem()) };
     fields.refuse_unknown(&["jobs", "atomic"]);
@@ -118,7 +149,7 @@ fn read(body: &Body, caller: &Caller, catalogue: &Catalogue) -> Result<(Atomicit
     known.push("isRecurring");
     let mut drafted = Vec::with_capacity(items.len());
     for (index, raw) in items.into_iter().enumerate() {
-        match (atomicity, read_item(raw, index, &known, caller, catalogue)?) {
+        match (atomicity, read_item(raw, index, &known, caller, catalogue, headers)?) {
             // In an all-or-nothing batch, the first wrong job ends the request.
             (Atomicity::All, Err(problem)) => return Err(problem),
             (Atomicity::All | Atomicity::Each, read) => drafted.push(read),
@@ -133,11 +164,12 @@ fn read_item(
     known: &[&str],
     caller: &Caller,
     catalogue: &Catalogue,
+    headers: &RequestHeaders,
 ) -> Result<Result<NewJob, Problem>, Problem> {
     let faults = Faults::default();
     let Some(fields) = Fields::open(raw, format!("/jobs/{index}"), &faults) else { return Ok(Err(faults.problem())) };
     fields.refuse_unknown(known);
-    let draft = draft::read(&fields, caller, catalogue, &RequestHeaders::default())?;
+    let draft = draft::read(&fields, caller, catalogue, headers)?;
     let job = draft.and_then(|draft| draft::complete(&fields, catalogue, draft));
     Ok(job.filter(|_| faults.is_empty()).ok_or_else(|| faults.problem()))
 }
@@ -150,6 +182,7 @@ fn refuse_conflicts(stored: &[Enqueued]) -> Result<(), Problem> {
                 let (detail, _) = key_conflict(*id).into_faults();
                 return Err(Problem::new(Kind::KeyConflict, format!("/jobs/{index}: {detail}; nothing was stored")));
             }
+            Enqueued::OverQuota(refusal) => return Err(Problem::over_quota(refusal)),
             Enqueued::Refused(why) => return Err(Problem::field(format!("/jobs/{index}"), why.clone())),
             Enqueued::Created { .. } | Enqueued::Existing(_) | Enqueued::NotStored => {}
         }
@@ -169,6 +202,7 @@ fn item_result(stored: Enqueued) -> ItemResult {
         Enqueued::Existing(id) => item("existing", Some(id.0), None),
         Enqueued::KeyConflict(id) => item("conflict", Some(id.0), Some(key_conflict(id).into_faults().0)),
         Enqueued::Refused(why) => item("refused", None, Some(why)),
+        Enqueued::OverQuota(refusal) => item("refused", None, Some(refusal.to_string())),
         Enqueued::NotStored => item("not_stored", None, None),
     }
 }

@@ -2,6 +2,7 @@
 //! it, creates a schedule.
 
 use super::one::ChangedJobOrSchedule;
+use super::traced::traced;
 use crate::http::app::App;
 use crate::http::auth::{Caller, Enqueue, May, Scope};
 use crate::http::input::body::Body;
@@ -22,9 +23,6 @@ use windlass::client::{Atomicity, Enqueued};
 use windlass::protocol::{NewJob, QueueId};
 use windlass_core::JobId;
 use windlass_core::policy::FAMILY_FIELDS;
-
-/// The length of a valid `traceparent`; others are ignored.
-const TRACEPARENT_LENGTH: usize = 55;
 
 /// Store one job.
 ///
@@ -48,28 +46,41 @@ pub(crate) async fn enqueue(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    traced(&app, &headers, "/api/v1/jobs", async |traceparent| {
+        enqueue_in_trace(&app, &caller, &headers, &body, traceparent).await
+    })
+    .await
+}
+
+async fn enqueue_in_trace(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    body: &Body,
+    traceparent: Option<String>,
+) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
     let made = {
         let faults = Faults::default();
         let raw = body.json()?;
         let Some(fields) = Fields::open(raw, "", &faults) else { return Err(faults.problem()) };
-        let request_headers = read_headers(&headers, &fields)?;
+        let request_headers = RequestHeaders { key: read_key(headers, &fields)?, traceparent };
         if fields.has("schedule") {
             caller.check(Scope::Manage)?;
             fields.refuse_unknown(&[JOB_FIELDS, FAMILY_FIELDS, SCHEDULE_FIELDS].concat());
-            let made = schedules::read_new(&fields, &caller, &catalogue, app.now())?;
+            let made = schedules::read_new(&fields, caller, &catalogue, app.now())?;
             faults.finish()?;
             Made::Schedule(made)
         } else {
-            let made = read_job(&fields, &caller, &catalogue, &request_headers)?;
+            let made = read_job(&fields, caller, &catalogue, &request_headers)?;
             faults.finish()?;
             Made::Job(made)
         }
     };
     match made {
         Made::Schedule(None) | Made::Job(None) => Err(Problem::new(Kind::Invalid, "the body is wrong")),
-        Made::Schedule(Some(new)) => schedules::as_job::add(&app, &caller, new).await,
-        Made::Job(Some(job)) => store(&app, &caller, job, Echo::of(&headers)).await,
+        Made::Schedule(Some(new)) => schedules::as_job::add(app, caller, new).await,
+        Made::Job(Some(job)) => store(app, caller, job, Echo::of(headers)).await,
     }
 }
 
@@ -160,6 +171,7 @@ async fn store(app: &App, caller: &Caller, job: NewJob, echo: Echo) -> Result<Re
             None => Ok(Json(serde_json::json!({ "id": id.0 })).into_response()),
         },
         Some(Enqueued::KeyConflict(id)) => Err(key_conflict(id)),
+        Some(Enqueued::OverQuota(refusal)) => Err(Problem::over_quota(&refusal)),
         Some(Enqueued::Refused(why)) => Err(Problem::new(Kind::Invalid, why)),
         Some(Enqueued::NotStored) | None => Err(Problem::new(Kind::Internal, "the store gave no answer for the job")),
     }
@@ -170,9 +182,8 @@ pub(crate) fn key_conflict(id: JobId) -> Problem {
     Problem::new(Kind::KeyConflict, detail)
 }
 
-/// Reads the headers: a key, which must not contradict the key in the body, and a trace.
-fn read_headers(headers: &HeaderMap, fields: &Fields<'_>) -> Result<RequestHeaders, Problem> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+/// Reads the key of the headers, which must not contradict the key in the body.
+fn read_key(headers: &HeaderMap, fields: &Fields<'_>) -> Result<Option<String>, Problem> {
     let key = headers.get("idempotency-key").map(|value| {
         let text = value.to_str().unwrap_or_default().trim();
         // The draft standard puts it in quotes; many clients do not.
@@ -185,7 +196,5 @@ fn read_headers(headers: &HeaderMap, fields: &Fields<'_>) -> Result<RequestHeade
         let detail = "the header Idempotency-Key and the field idempotencyKey differ; give one of them";
         return Err(Problem::new(Kind::KeyMismatch, detail));
     }
-    let is_trace =
-        |text: &&str| text.len() == TRACEPARENT_LENGTH && text.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
-    Ok(RequestHeaders { key, traceparent: text("traceparent").filter(is_trace).map(str::to_owned) })
+    Ok(key)
 }

@@ -68,7 +68,7 @@ fn word(text: &str) -> Result<String, String> {
 
 fn states(query: &Query) -> Result<Vec<JobState>, Problem> {
     let mut states = Vec::new();
-    for word in query.all("state").flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty()) {
+    for word in query.all("state").flat_map(|text| text.split(',')).map(str::trim) {
         states.extend(state(word)?);
     }
     states.dedup();

@@ -5,6 +5,7 @@ mod enqueue;
 mod history;
 mod list;
 mod one;
+mod traced;
 mod why;
 
 use super::app::App;

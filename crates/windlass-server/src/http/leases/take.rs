@@ -8,13 +8,14 @@ use crate::http::input::body::Body;
 use crate::http::openapi::types;
 use crate::http::output::problem::{Kind, Problem, ProblemBody};
 use crate::http::output::view::raw;
-use crate::http::shares::Open;
+use crate::http::shares::{self, Open};
 use axum::extract::State;
 use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use windlass::protocol::ClaimedJob;
+use windlass::telemetry::Tracer;
 use windlass_core::Millis;
 
 /// A request for jobs.
@@ -25,7 +26,8 @@ pub(crate) struct LeaseBody {
     /// The worker's name, recorded with each attempt.
     #[schema(min_length = 1, max_length = 128, pattern = "^[ -~]+$")]
     worker: String,
-    /// Any queue if absent.
+    /// Any queue if absent or empty: of the token's queues, if it is limited to some. Naming another one is refused
+    /// with 403.
     #[schema(value_type = Option<Vec<types::QueueName>>)]
     queues: Option<Vec<String>>,
     /// The kinds that the worker knows; any kind if absent. Jobs of other kinds stay as they are, so that a worker of
@@ -73,6 +75,8 @@ pub(crate) struct LeasedJob {
     created_at: String,
     run_at: String,
     schedule_id: Option<i64>,
+    /// The W3C trace context to pass on: of this attempt, if the server traces, or of the request that enqueued the
+    /// job.
     traceparent: Option<String>,
 }
 
@@ -82,6 +86,7 @@ pub(crate) struct LeasedJob {
 /// while the job runs, and report the result before the lease ends.
 #[utoipa::path(post, path = "/api/v1/leases", operation_id = "takeLeases", tag = "remote workers", request_body = LeaseBody,
     responses((status = 200, body = LeasedJobs), (status = 422, body = ProblemBody),
+        (status = 403, description = "The token has not the scope `work`, or is not for a queue that the request names", body = ProblemBody),
         (status = 429, description = "Too many requests wait for jobs", body = ProblemBody),
         (status = 503, description = "The server is stopping, or its store cannot be used", body = ProblemBody)))]
 pub(crate) async fn take(
@@ -91,8 +96,10 @@ pub(crate) async fn take(
     body: Body,
 ) -> Result<Json<LeasedJobs>, Problem> {
     let request = read::take_request(&body, caller.work_scope())?;
+    // An empty answer would hide that such a worker never gets a job of that queue.
+    request.queues.iter().try_for_each(|queue| caller.check_queue(queue))?;
     let lease_for = request.lease_for;
-    let _counted = app.shares().count(Open::LongPoll, &caller)?;
+    let _counted = shares::open(&app, Open::LongPoll, &caller).await?;
     // Read first: once jobs are claimed, nothing may keep the worker from getting them.
     let installation = app.windlass().installation().await?;
     let waiting = slot.as_ref().map(|slot| slot.waiting());
@@ -106,7 +113,11 @@ pub(crate) async fn take(
         // An empty answer would make the worker ask again at once.
         return Err(Problem::new(Kind::Draining, "the server gives out no more jobs; ask another, or later"));
     }
-    let leased = |job| LeasedJob::new(job, lease_for, &installation);
+    let leased = |job: &ClaimedJob| {
+        let own = Tracer::of(app.windlass()).map(|tracer| tracer.traceparent_of(job));
+        let leased = LeasedJob::new(job, lease_for, &installation);
+        LeasedJob { traceparent: own.or(leased.traceparent), ..leased }
+    };
     Ok(Json(LeasedJobs { jobs: jobs.iter().map(leased).collect() }))
 }
 

@@ -79,7 +79,19 @@ fn describe_parameters(document: &mut Value) {
             let Some(known) = words.get(&format!("{id}.{name}")).or_else(|| words.get(name)) else { continue };
             parameter.entry("description").or_insert_with(|| known["description"].clone());
             parameter.insert("schema".into(), known["schema"].clone());
+            refuse_empty(parameter);
         }
+    }
+}
+
+/// What every free text of a query has in common: an empty one is refused, and so is NUL, which cannot be stored.
+fn refuse_empty(parameter: &mut Map<String, Value>) {
+    let is_query = parameter.get("in").is_some_and(|place| place == "query");
+    let Some(schema) = parameter.get_mut("schema").and_then(Value::as_object_mut).filter(|_| is_query) else { return };
+    let is_free = is(schema, "string") && !schema.contains_key("enum") && !schema.contains_key("pattern");
+    if is_free {
+        schema.insert("minLength".into(), json!(1));
+        schema.insert("pattern".into(), json!("^[^\\u0000]+$"));
     }
 }
 

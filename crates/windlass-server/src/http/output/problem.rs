@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use windlass::DraftError;
 use windlass::StoreError;
 use windlass::client::{PolicyFault, ScheduleError};
+use windlass_core::quota::OverQuota;
 
 /// How long a client should wait after a 503, in seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -33,6 +34,7 @@ pub(crate) enum Kind {
     TooLarge,
     NotJson,
     TooMany,
+    OverQuota,
     Busy,
     Internal,
     Unavailable,
@@ -59,6 +61,7 @@ impl Kind {
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The body is too large"),
             Self::NotJson => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "not-json", "The body must be JSON"),
             Self::TooMany => (StatusCode::TOO_MANY_REQUESTS, "too-many", "Too many at once"),
+            Self::OverQuota => (StatusCode::TOO_MANY_REQUESTS, "over-quota", "A quota of the tenant is used up"),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "The server is busy"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Internal server error"),
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The store cannot be used now"),
@@ -84,6 +87,8 @@ pub(crate) struct Problem {
     detail: String,
     faults: Vec<Fault>,
     allow: Option<HeaderValue>,
+    /// Instead of the usual second, for 429 and 503.
+    retry_after: Option<u32>,
 }
 
 /// An error as the client receives it (RFC 9457).
@@ -105,7 +110,7 @@ pub(crate) struct ProblemBody<'a> {
 
 impl Problem {
     pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), faults: Vec::new(), allow: None }
+        Self { kind, detail: detail.into(), faults: Vec::new(), allow: None, retry_after: None }
     }
 
     pub(crate) fn not_found(what: &str, id: impl std::fmt::Display) -> Self {
@@ -131,6 +136,17 @@ impl Problem {
     pub(crate) fn query(name: &str, detail: impl Into<String>) -> Self {
         let faults = vec![Fault { pointer: format!("?{name}"), detail: detail.into() }];
         Self { detail: described(&faults), faults, ..Self::new(Kind::InvalidQuery, "") }
+    }
+
+    /// The same for a probe, which asks only whether the server is ready: whatever the reason, it is not.
+    pub(crate) fn not_ready(self) -> Self {
+        if matches!(self.kind, Kind::Internal) { Self::new(Kind::Unavailable, self.detail) } else { self }
+    }
+
+    /// A quota of the tenant is used up.
+    pub(crate) fn over_quota(refusal: &OverQuota) -> Self {
+        let retry_after = Some(retry_after(refusal));
+        Self { retry_after, ..Self::new(Kind::OverQuota, refusal.to_string()) }
     }
 
     pub(crate) fn with_allow(mut self, methods: Option<HeaderValue>) -> Self {
@@ -165,7 +181,7 @@ impl Problem {
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if status == StatusCode::SERVICE_UNAVAILABLE || status == StatusCode::TOO_MANY_REQUESTS {
-            headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
+            headers.insert(RETRY_AFTER, HeaderValue::from(self.retry_after.unwrap_or(RETRY_AFTER_SECONDS)));
         }
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"windlass\""));
@@ -175,6 +191,11 @@ impl Problem {
         }
         response
     }
+}
+
+/// Whole seconds, rounded up.
+pub(crate) fn retry_after(refusal: &OverQuota) -> u32 {
+    u32::try_from(refusal.retry_after.get().div_ceil(1000)).unwrap_or(u32::MAX).max(1)
 }
 
 fn described(faults: &[Fault]) -> String {
@@ -205,11 +226,12 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Unavailable(_) => {
-                tracing::warn!(%error, "the store cannot be used");
+                // An outage has its own lines in the log; one per request would fill it.
+                tracing::debug!(%error, "the store cannot be used");
                 Self::new(Kind::Unavailable, "nothing was changed; try again later")
             }
             StoreError::Unknown(_) => {
-                tracing::warn!(%error, "the outcome of a commit is unknown");
+                tracing::debug!(%error, "the outcome of a commit is unknown");
                 Self::new(
                     Kind::Unknown,
                     "the connection to the database was lost during the commit: check the result before you repeat the request, or repeat it with an idempotency key",
@@ -218,7 +240,8 @@ impl From<StoreError> for Problem {
             StoreError::Invalid(message) => Self::new(Kind::Invalid, message.clone()),
             StoreError::Corrupt { .. } | StoreError::Schema(_) | _ => {
                 tracing::error!(%error, "the store contains invalid data");
-                Self::new(Kind::Internal, "the store contains data that this version cannot read; see the server's log")
+                let detail = "the store is damaged or contains data that this version cannot read; see the server's log and `windlass doctor`";
+                Self::new(Kind::Internal, detail)
             }
         }
     }

@@ -17,7 +17,7 @@ async fn rule(world: &World, name: &str) -> Option<Value> {
 #[tokio::test]
 async fn rules_are_set_listed_turned_off_and_reset() {
     let world = World::new();
-    assert_eq!(rules(&world).await.len(), 5, "the default rules");
+    assert_eq!(rules(&world).await.len(), 7, "the default rules");
     assert_eq!(rule(&world, "dead_letters").await.unwrap()["source"], "default");
     let set = put(&world, "dead_letters", r#"{"threshold":10,"for":"1m"}"#).await.is(200);
     assert_eq!((&set["threshold"], &set["for"], &set["source"]), (&json!(10), &json!("1m"), &json!("operator")));
@@ -49,6 +49,11 @@ async fn a_wrong_rule_is_reported_where_it_is_wrong_and_changes_nothing() {
         ("exhausted", r#"{"treshold":1}"#, "/treshold"),
         ("exhausted", r#"{"for":true}"#, "/for"),
         ("exhausted", r#"{"queue":"No Name"}"#, "/queue"),
+        ("exhausted", r#"{"tenant":true}"#, "/tenant"),
+        ("exhausted", r#"{"window":"1s"}"#, "/window"),
+        ("exhausted", r#"{"notify":"oncall"}"#, "/notify"),
+        ("exhausted", r#"{"remind":"1s"}"#, "/remind"),
+        ("exhausted", r#"{"quiet":"at night"}"#, "/quiet"),
         ("exhausted", r#"{"off":"yes"}"#, "/off"),
         ("exhausted", r#"{"off":true,"threshold":3}"#, "/off"),
         ("exhausted", "[]", ""),
@@ -59,7 +64,20 @@ async fn a_wrong_rule_is_reported_where_it_is_wrong_and_changes_nothing() {
     put(&world, &"x".repeat(65), r#"{"measure":"exhausted"}"#).await.is(422);
     put(&world, "nothing", r#"{"off":true}"#).await.is(404);
     let names: Vec<Value> = rules(&world).await.iter().map(|rule| rule["source"].clone()).collect();
-    assert_eq!(names, vec![json!("default"); 5]);
+    assert_eq!(names, vec![json!("default"); 7]);
+}
+
+#[tokio::test]
+async fn a_rule_says_whom_it_notifies_and_when() {
+    let world = World::with_operators(&["oncall=https://a.example/x"]);
+    let body =
+        r#"{"tenant":"acme","window":"10m","notify":["oncall"],"remind":"4h","quiet":"22:00-07:00 Europe/Berlin"}"#;
+    let set = put(&world, "exhausted", body).await.is(200);
+    assert_eq!((&set["tenant"], &set["window"], &set["notify"]), (&json!("acme"), &json!("10m"), &json!(["oncall"])));
+    assert_eq!((&set["remind"], &set["quiet"]), (&json!("4h"), &json!("22:00-07:00 Europe/Berlin")));
+    let answer = put(&world, "exhausted", r#"{"notify":["nobody"]}"#).await;
+    assert_eq!((answer.status.as_u16(), answer.pointers()), (422, vec!["/notify".to_owned()]));
+    assert!(answer.text.contains("oncall"), "it says who is known: {}", answer.text);
 }
 
 #[tokio::test]
@@ -67,9 +85,14 @@ async fn a_test_sends_one_notice_to_each_operator() {
     let world = World::new();
     let refused = world.send(Method::POST, "/api/v1/alerts/test", None, &[]).await.is(409);
     assert!(refused["detail"].as_str().unwrap().contains("alerts.urls"), "{refused}");
-    let world = World::with_operators(&["https://a.example/x", "https://b.example/x"]);
+    let world =
+        World::with_operators(&["https://a.example/x", "team=slack+https://hooks.slack.com/services/T/B/s3cret"]);
     let sent = world.send(Method::POST, "/api/v1/alerts/test", None, &[]).await.is(202);
-    assert_eq!(sent["items"][1], json!({"jobId": 2, "url": "https://b.example/x"}));
+    let url = "https://hooks.slack.com/services/***";
+    assert_eq!(sent["items"][1], json!({"jobId": 2, "name": "team", "form": "slack", "url": url}));
+    let shown = world.get("/api/v1/jobs/2").await.is(200);
+    assert!(shown["payload"]["text"].as_str().unwrap().contains("nothing is wrong"), "{shown}");
+    assert!(!shown.to_string().contains("s3cret"), "{shown}");
     let notice = world.get("/api/v1/jobs/1").await.is(200);
     assert_eq!((&notice["queue"], &notice["kind"]), (&json!("alerts"), &json!("alert")));
     assert_eq!(

@@ -48,6 +48,8 @@ pub(super) const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("GET", "/api/v1/holds", "", Scope("read"), NotAsked),
     ("PUT", "/api/v1/holds", r#"{"queue":"ours","for":"1m"}"#, Scope("manage"), NotAsked),
     ("DELETE", "/api/v1/holds?queue=ours", "", Scope("manage"), NotAsked),
+    ("GET", "/api/v1/kinds", "", Scope("read"), NotAsked),
+    ("PUT", "/api/v1/kinds/{rule}", "{}", AllTenants("admin"), NotAsked),
     ("GET", "/api/v1/schedules", "", Scope("read"), NotAsked),
     ("POST", "/api/v1/schedules", r#"{"every":"1h","kind":"a"}"#, Scope("manage"), NotAsked),
     ("POST", "/api/v1/schedules/preview", r#"{"every":"1h"}"#, Scope("read"), NotAsked),
@@ -76,6 +78,14 @@ pub(super) const ROUTES: &[(&str, &str, &str, Needs, Foreign)] = &[
     ("POST", "/api/v1/policies/preview", r#"{"policy":"http"}"#, Scope("read"), NotAsked),
     ("GET", "/api/v1/tenants/{tenant}", "", Scope("read"), NotFound),
     ("PUT", "/api/v1/tenants/{tenant}", "{}", Scope("admin"), NotFound),
+    ("PUT", "/api/v1/tenants/{tenant}/quotas", r#"{"waiting":5}"#, AllTenants("admin"), NotAsked),
+    (
+        "POST",
+        "/api/v1/tenants/{tenant}/webhook/rotate",
+        r#"{"from":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#,
+        Scope("admin"),
+        NotFound,
+    ),
     ("GET", "/api/v1/stats", "", Scope("read"), NotAsked),
     ("GET", "/api/v1/workers", "", AllTenants("read"), NotAsked),
     ("GET", "/api/v1/alerts", "", AllTenants("read"), NotAsked),
@@ -305,13 +315,57 @@ async fn a_token_for_some_queues_enqueues_and_works_only_there() {
         let refused = caller.post(path, body).await.is(403);
         assert!(refused["detail"].as_str().unwrap().contains("only for the queues `email`"), "{refused}");
     }
-    for queues in [r#"["theirs"]"#, "[]"] {
-        let body = format!(r#"{{"worker":"w","queues":{queues},"max":10,"waitMs":0}}"#);
-        let leased = caller.post("/api/v1/leases", &body).await.is(200);
-        let ids: Vec<_> = leased["jobs"].as_array().unwrap().iter().map(|job| job["id"].clone()).collect();
-        assert_eq!(ids.is_empty(), queues.contains("theirs"));
-        assert!(ids.iter().all(|id| *id == own["id"]), "{ids:?}");
+    for queues in [r#"["theirs"]"#, r#"["email","theirs"]"#] {
+        let refused = caller.post("/api/v1/leases", &format!(r#"{{"worker":"w","queues":{queues}}}"#)).await.is(403);
+        assert!(refused["detail"].as_str().unwrap().contains("`email`, not for `theirs`"), "{refused}");
     }
+    let leased = caller.post("/api/v1/leases", r#"{"worker":"w","queues":[],"max":10}"#).await.is(200);
+    let ids: Vec<_> = leased["jobs"].as_array().unwrap().iter().map(|job| job["id"].clone()).collect();
+    assert_eq!(ids, [own["id"].clone()]);
+}
+
+#[tokio::test]
+async fn every_route_refuses_a_token_for_another_queue() {
+    for (method, path, body, needs, _) in ROUTES {
+        let ours = Ours::new().await;
+        let queues = Some(vec![QueueName::new("elsewhere").unwrap()]);
+        let caller = ours.world.with_grant(Grant { queues, ..grant(&["enqueue", "work"]) }).await;
+        let (status, text) = call(&caller, method, &ours.path(path), body).await;
+        // These name leases, not queues: `work_scope` checks that foreign ones are stale.
+        let names_leases = path.starts_with("/api/v1/leases/");
+        let expected = if *needs == Nothing || names_leases { 200 } else { 403 };
+        assert_eq!(status, expected, "{method} {path}: {text}");
+    }
+}
+
+/// After this time a caller loads the tokens again. `http::cached` bounds how long others may use the old copy.
+const RELOAD: u64 = 1_000;
+
+#[tokio::test]
+async fn every_route_asks_for_a_token_soon_after_another_node_created_the_first_one() {
+    for (method, path, body, needs, _) in ROUTES {
+        let ours = Ours::new().await;
+        let (status, _) = call(&ours.world, method, &ours.path(path), body).await;
+        assert_ne!(status, 401, "{method} {path} before the first token");
+        ours.world.store_token(grant(&["read"])).await;
+        ours.world.advance(RELOAD);
+        let (status, text) = call(&ours.world, method, &ours.path(path), body).await;
+        assert_eq!(status == 401, *needs != Nothing, "{method} {path}: {status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_opened_without_a_token_ends_after_the_first_token() {
+    let world = World::new();
+    let mut stream = world.stream("/api/v1/events").await;
+    let poll = world.post("/api/v1/leases", r#"{"worker":"w","queues":["nowhere"],"waitMs":20000}"#);
+    let create = async {
+        world.store_token(grant(&["read"])).await;
+        world.advance(RELOAD);
+    };
+    let (poll, ()) = tokio::join!(poll, create);
+    poll.is(401);
+    assert!(stream.frame().await.is_none(), "the stream ends");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::world::World;
 use axum::body::Body;
 use hyper::{Method, Request};
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass::http::{HttpExecutor, HttpOptions};
 
 const BODIES: &[(&str, u16, &str)] = &[
@@ -56,6 +56,16 @@ const BODIES: &[(&str, u16, &str)] = &[
     (r#"{"kind":"a","limitKey":7}"#, 422, "/limitKey"),
     (r#"{"kind":"a","limitKey":"a\u0007"}"#, 422, "/limitKey"),
     (r#"{"kind":"a","payload":"\ud800"}"#, 422, "/payload"),
+    (r#"{"kind":"a","payload":"windlass:sealed:1:-:k1:AAAA"}"#, 422, "/payload"),
+    (r#"{"kind":"a","payload":"windlass:sealed:1:broken"}"#, 422, "/payload"),
+    (
+        r#"{"kind":"a","webhook":{"url":"https://example.com","secret":"windlass:sealed:1:-:k1:AAAA"}}"#,
+        422,
+        "/webhook/secret",
+    ),
+    (r#"{"kind":"a","webhook":{"url":"https://example.com?windlass-sealed=x"}}"#, 422, "/webhook/url"),
+    (r#"{"http":{"url":"https://example.com?windlass-sealed=x"}}"#, 422, "/http/url"),
+    (r#"{"http":{"url":"https://example.com","headers":{"Windlass-Sealed":"x"}}}"#, 422, "/http/headers"),
     (r#"{"kind":"a","paylod":1}"#, 422, "/paylod"),
     (r#"{"kind":"a","jobName":"b"}"#, 422, "/jobName"),
     (r#"{"kind":"a","isRecurring":true}"#, 422, "/isRecurring"),
@@ -187,6 +197,8 @@ async fn wrong_routes_methods_and_queries_are_reported() {
         "executor=x",
         "schedule=x",
         "class=%00",
+        "state=,",
+        "state=queued,,failed",
         &format!("class={}", "x".repeat(201)),
     ] {
         let answer = world.get(&format!("/api/v1/jobs?{query}")).await;
@@ -196,6 +208,36 @@ async fn wrong_routes_methods_and_queries_are_reported() {
     assert!(hint["detail"].as_str().unwrap().contains("did you mean `state`?"));
     let own = world.send(Method::GET, "/nope", None, &[("x-request-id", "abc-1")]).await;
     assert_eq!((own.headers["x-request-id"].to_str().unwrap(), &own.json()["requestId"]), ("abc-1", &json!("abc-1")));
+}
+
+/// The document says so too: no schema of a query parameter accepts an empty text.
+#[tokio::test]
+async fn every_route_refuses_each_of_its_query_parameters_when_it_is_empty() {
+    let world = World::new();
+    let document = world.get("/openapi.json").await.is(200);
+    let mut asked = 0;
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            for parameter in parameters.filter(|parameter| parameter["in"] == "query") {
+                let name = parameter["name"].as_str().unwrap();
+                let path = path.replace("{id}", "1").replace("{name}", "default").replace("{policy}", "http");
+                let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
+                let body = (method == Method::PUT).then_some("{}");
+                let answer = world.send(method.clone(), &format!("{path}?{name}="), body, &[]).await;
+                assert_eq!(answer.pointers(), [format!("?{name}")], "{method} {path}: {}", answer.text);
+                answer.is(400);
+                assert!(!accepts_empty(&parameter["schema"]), "{method} {path}: {parameter}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 30, "only {asked} query parameters in the document");
+}
+
+fn accepts_empty(schema: &Value) -> bool {
+    let is_text = schema["type"] == "string" && !schema["enum"].is_array();
+    is_text && schema["pattern"].as_str().is_none_or(|pattern| regex::Regex::new(pattern).unwrap().is_match(""))
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ impl World {
     /// A server that notifies these URLs of alerts.
     pub(super) fn with_operators(urls: &[&str]) -> Self {
         let world = Self::new();
-        let operators = urls.iter().map(|url| Operator { url: (*url).to_owned(), secret: None }).collect();
+        let operators = urls.iter().map(|url| Operator::parse(url, None).unwrap()).collect();
         let place = Place { operators, ..Place::new(Access::OpenUntilFirstToken) };
         Self { router: router(App::new(world.windlass.clone(), place, TenantLabel::Off)), ..world }
     }
@@ -112,8 +112,7 @@ impl World {
 
     /// The same server, called with a new token of these rights.
     pub(super) async fn with_grant(&self, grant: Grant) -> Self {
-        let (token, shown) = token::mint(&Random::system(), grant, self.store.clock().now());
-        self.store.put_token(&token).await.unwrap();
+        let shown = self.store_token(grant).await;
         // Copies of the tokens are at most this old.
         self.advance(6_000);
         Self {
@@ -122,6 +121,13 @@ impl World {
             router: self.router.clone(),
             token: Some(shown),
         }
+    }
+
+    /// Stores a token, as another process does: nothing tells the server.
+    pub(super) async fn store_token(&self, grant: Grant) -> String {
+        let (token, shown) = token::mint(&Random::system(), grant, self.store.clock().now());
+        self.store.put_token(&token).await.unwrap();
+        shown
     }
 
     /// The token of all calls.

@@ -25,6 +25,7 @@ pub fn violations(record: &Record, stored: &Stored, allowed: Allowed) -> Vec<Str
     endings(record, stored, allowed, &mut found);
     webhooks(record, stored, &mut found);
     checked_operators::violations(record, stored, &mut found);
+    found.extend(record.leases.violations(|job| record.replays.contains_key(&job)));
     found
 }
 

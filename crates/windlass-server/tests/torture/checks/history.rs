@@ -1,12 +1,16 @@
 //! Requests, answers and started attempts, recorded outside the system under test.
 
+use crate::checks::leases::{Lease, Leases};
 use crate::work::spec::Spec;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use windlass::low_level::clock::Stopwatch;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct History {
+    watch: Stopwatch,
     tags: AtomicU64,
     acknowledged: AtomicU64,
     record: Mutex<Record>,
@@ -30,6 +34,8 @@ pub struct Record {
     pub replays: HashMap<i64, Replays>,
     /// Queues that were purged.
     pub purges: u64,
+    /// What remote workers held, and when.
+    pub leases: Leases,
     /// Jobs whose worker was too slow without a fault.
     pub late: HashSet<i64>,
     /// Results that were refused.
@@ -62,6 +68,16 @@ pub enum Cancel {
 }
 
 impl History {
+    pub fn start() -> Self {
+        let watch = Stopwatch::start();
+        Self { watch, tags: AtomicU64::default(), acknowledged: AtomicU64::default(), record: Mutex::default() }
+    }
+
+    /// The time since the start.
+    pub fn now(&self) -> Duration {
+        self.watch.elapsed()
+    }
+
     pub fn record(&self) -> MutexGuard<'_, Record> {
         self.record.lock().unwrap()
     }
@@ -94,6 +110,15 @@ impl History {
         for (id, attempt) in starts {
             let moment = record.tick();
             record.starts.entry(id).or_default().push(Start { attempt, moment });
+        }
+    }
+
+    /// A request sent at `asked` was answered with leases of these attempts, for `length`.
+    pub fn leased(&self, attempts: impl IntoIterator<Item = (i64, u32)>, asked: Duration, length: Duration) {
+        let from = self.now();
+        let mut record = self.record();
+        for (job, attempt) in attempts {
+            record.leases.granted(job, Lease { attempt, asked, from, until: asked + length });
         }
     }
 

@@ -4,4 +4,5 @@ pub mod check;
 pub mod checked_operators;
 pub mod history;
 pub mod integrity;
+pub mod leases;
 pub mod stored;

@@ -1,5 +1,6 @@
 //! A separate Postgres that a test may stop, run out of disk space and start again.
 
+use crate::setup::faulty_disk::FaultyDisk;
 use crate::tools::below;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ pub struct Cluster {
     home: tempfile::TempDir,
     bin: PathBuf,
     port: u64,
+    /// The variables of the server and its tools.
+    variables: Vec<(String, String)>,
 }
 
 impl Cluster {
@@ -21,7 +24,26 @@ impl Cluster {
     pub fn start() -> Self {
         // The server's user may not have access to root's temporary directory; it has access to /tmp.
         let home = tempfile::Builder::new().prefix("windlass-torture.").tempdir_in("/tmp").unwrap();
-        let mut cluster = Self { home, bin: binaries(), port: 0 };
+        Self::start_in(home, Vec::new())
+    }
+
+    /// The same, with a table space, which the caller creates, on a disk that has faults.
+    pub fn start_beside(disk: &FaultyDisk) -> Self {
+        let home = tempfile::Builder::new().prefix("windlass-torture.").tempdir_in("/tmp").unwrap();
+        let cluster = Self::start_in(home, disk.variables());
+        give_to_server(disk.home());
+        cluster
+    }
+
+    /// The same, with all its files on a disk that has faults.
+    pub fn start_on(disk: &FaultyDisk) -> Self {
+        let home = tempfile::Builder::new().prefix("cluster.").tempdir_in(disk.path()).unwrap();
+        give_to_server(disk.home());
+        Self::start_in(home, disk.variables())
+    }
+
+    fn start_in(home: tempfile::TempDir, variables: Vec<(String, String)>) -> Self {
+        let mut cluster = Self { home, bin: binaries(), port: 0, variables };
         cluster.give(cluster.home.path());
         let data = cluster.data();
         cluster.run("initdb", &["-D", &data, "-U", "windlass", "--auth=trust", "-E", "UTF8", "--locale=C"]);
@@ -32,13 +54,61 @@ impl Cluster {
         let file = cluster.home.path().join("data/postgresql.conf");
         let before = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, before + &settings).unwrap();
-        for _ in 0..TRIES {
-            cluster.port = 20_000 + below(&Random::system(), 30_000);
-            if cluster.up() {
-                return cluster;
+        cluster.start_somewhere();
+        cluster
+    }
+
+    /// A standby of this cluster. From here on every commit here waits for it.
+    pub fn standby(&self) -> Self {
+        let home = tempfile::Builder::new().prefix("windlass-torture.").tempdir_in("/tmp").unwrap();
+        let mut standby = Self { home, bin: self.bin.clone(), port: 0, variables: Vec::new() };
+        standby.give(standby.home.path());
+        let (data, port) = (standby.data(), self.port.to_string());
+        let words = ["-D", &data, "-h", "127.0.0.1", "-p", &port, "-U", "windlass", "-R", "-X", "stream", "-c", "fast"];
+        standby.run("pg_basebackup", &words);
+        standby.start_somewhere();
+        self.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+        self.sql("SELECT pg_reload_conf()");
+        standby
+    }
+
+    /// Makes a standby the primary.
+    pub fn promote(&self) {
+        self.run("pg_ctl", &["-D", &self.data(), "-w", "promote"]);
+    }
+
+    /// Sends a signal to every process of the server.
+    pub fn signal(&self, name: &str) {
+        let file = self.home.path().join("data/postmaster.pid");
+        let main: u32 = std::fs::read_to_string(file).unwrap().lines().next().unwrap().parse().unwrap();
+        let mut processes = vec![main];
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let parent = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+            if parent == Some(main) {
+                processes.push(id);
             }
         }
-        panic!("the cluster does not start: {}", std::fs::read_to_string(cluster.log()).unwrap_or_default());
+        for id in processes {
+            // A process may have ended meanwhile.
+            let _ = Command::new("kill").args([name, &id.to_string()]).stderr(std::process::Stdio::null()).status();
+        }
+    }
+
+    /// `host:port`
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    fn start_somewhere(&mut self) {
+        for _ in 0..TRIES {
+            self.port = 20_000 + below(&Random::system(), 30_000);
+            if self.up() {
+                return;
+            }
+        }
+        panic!("the cluster does not start: {}", std::fs::read_to_string(self.log()).unwrap_or_default());
     }
 
     pub fn url(&self, database: &str) -> String {
@@ -71,9 +141,7 @@ impl Cluster {
 
     /// Lets the server's user write to a directory.
     pub fn give(&self, dir: &Path) {
-        if let Some(user) = server_user() {
-            assert!(Command::new("chown").args(["-R", user]).arg(dir).status().unwrap().success());
-        }
+        give_to_server(dir);
     }
 
     fn data(&self) -> String {
@@ -98,7 +166,7 @@ impl Cluster {
                 command
             }
         };
-        command.args(words).current_dir(self.home.path());
+        command.args(words).current_dir(self.home.path()).envs(self.variables.clone());
         // Otherwise the server would keep the pipe of its parent open.
         command.stdout(std::process::Stdio::null());
         command
@@ -112,8 +180,14 @@ impl Drop for Cluster {
     }
 }
 
+fn give_to_server(dir: &Path) {
+    if let Some(user) = server_user() {
+        assert!(Command::new("chown").args(["-R", user]).arg(dir).status().unwrap().success());
+    }
+}
+
 /// Postgres refuses to run as root.
-fn server_user() -> Option<&'static str> {
+pub fn server_user() -> Option<&'static str> {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
         return None;
     }
@@ -122,7 +196,7 @@ fn server_user() -> Option<&'static str> {
 }
 
 /// The directory of the newest server binaries; Debian keeps them out of PATH.
-fn binaries() -> PathBuf {
+pub fn binaries() -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
     let newest = versions.map(|entry| entry.path()).filter(|path| path.join("bin/initdb").exists()).max_by_key(number);

@@ -5,6 +5,7 @@ use crate::client::{Answer, Client};
 use crate::setup::node::Node;
 use crate::setup::place::Place;
 use crate::tools::{HANG, below, eventually};
+use std::net::SocketAddr;
 use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -115,6 +116,11 @@ impl Fleet {
             assert!(ended.is_none(), "the node ended ({ended:?}):\n{}", slot.node.log());
             slot.node.address().is_some()
         });
+    }
+
+    /// Where a node listens.
+    pub fn address(&self, index: usize) -> SocketAddr {
+        self.slot(index).node.address().expect("it serves")
     }
 
     /// The process ids of all nodes, to check that none was restarted.

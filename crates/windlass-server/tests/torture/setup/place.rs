@@ -13,6 +13,8 @@ pub struct Place {
     pub schema: String,
     /// Whether processes ignore the signal for a file at its size limit, which would end them.
     pub survives_limits: bool,
+    /// Further variables of every node.
+    pub variables: Vec<(String, String)>,
     dir: tempfile::TempDir,
 }
 
@@ -30,7 +32,14 @@ impl Place {
 
     fn sqlite_in(file: &Path, dir: tempfile::TempDir) -> Self {
         let store = format!("sqlite:{}", file.display());
-        Self { direct: store.clone(), store, schema: "windlass".into(), survives_limits: false, dir }
+        Self {
+            direct: store.clone(),
+            store,
+            schema: "windlass".into(),
+            survives_limits: false,
+            variables: Vec::new(),
+            dir,
+        }
     }
 
     pub fn postgres() -> Self {
@@ -45,7 +54,7 @@ impl Place {
     pub fn postgres_at(store: &str, direct: &str) -> Self {
         let schema = format!("torture_{:016x}", Random::system().number());
         let dir = tempfile::tempdir().unwrap();
-        Self { store: store.into(), direct: direct.into(), schema, survives_limits: false, dir }
+        Self { store: store.into(), direct: direct.into(), schema, survives_limits: false, variables: Vec::new(), dir }
     }
 
     pub fn is_postgres(&self) -> bool {
@@ -65,11 +74,12 @@ impl Place {
     /// The command that starts a node of the binary under test.
     pub fn node(&self) -> Command {
         let binary = binary();
-        if !self.survives_limits {
-            return self.on(Command::new(binary), &["serve"]);
+        let mut command = Command::new(&binary);
+        if self.survives_limits {
+            command = Command::new("sh");
+            command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", &binary]);
         }
-        let mut command = Command::new("sh");
-        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", &binary]);
+        command.envs(self.variables.clone());
         self.on(command, &["serve"])
     }
 

@@ -33,7 +33,7 @@ pub struct Shared {
 
 impl Shared {
     pub fn new(fleet: Fleet, habit: Habit) -> Arc<Self> {
-        let history = Arc::new(History::default());
+        let history = Arc::new(History::start());
         let receiver = crate::work::receiver::receive(history.clone());
         let (producing, working) = (AtomicBool::new(true), AtomicBool::new(true));
         let backlog = asked("BACKLOG", BACKLOG);

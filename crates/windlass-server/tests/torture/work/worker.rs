@@ -1,5 +1,6 @@
 //! A remote worker: it leases jobs, completes them, fails some once, is sometimes slow, and sometimes dies.
 
+use crate::client::Answer;
 use crate::tools::{chance, millis, pause};
 use crate::work::load::Shared;
 use crate::work::spec::QUEUES;
@@ -24,13 +25,14 @@ pub fn work(shared: &Shared, random: &Random, name: &str) {
     while shared.is_working() {
         let request =
             json!({"worker": name, "queues": QUEUES, "max": MAX, "waitMs": 300, "leaseMs": LEASE.as_millis() as u64});
-        let since = Since::now(shared);
+        let (since, asked) = (Since::now(shared), shared.history.now());
         let Some(answer) = shared.fleet.call(random, "POST", "/api/v1/leases", &request.to_string()) else {
             pause(millis(random, 1..30));
             continue;
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
         let jobs = answer.json()["jobs"].as_array().cloned().unwrap_or_default();
+        shared.history.leased(jobs.iter().map(attempt_of), asked, LEASE);
         if !jobs.is_empty() {
             do_all(shared, random, name, &jobs, since);
         }
@@ -38,8 +40,7 @@ pub fn work(shared: &Shared, random: &Random, name: &str) {
 }
 
 fn do_all(shared: &Shared, random: &Random, name: &str, jobs: &[Value], mut since: Since) {
-    let key = |job: &Value| (job["id"].as_i64().unwrap(), job["attempt"].as_u64().unwrap() as u32);
-    shared.history.started(jobs.iter().map(key));
+    shared.history.started(jobs.iter().map(attempt_of));
     since.check(shared, jobs);
     if shared.habit == Habit::Dies && chance(random, 3) {
         return;
@@ -55,7 +56,21 @@ fn do_all(shared: &Shared, random: &Random, name: &str, jobs: &[Value], mut sinc
     let passed: Vec<Value> = passing.iter().map(held).collect();
     let done = report(shared, random, name, "complete", &passed, &mut since);
     since.check(shared, jobs);
-    shared.history.record().completed.extend(done);
+    let now = shared.history.now();
+    let mut record = shared.history.record();
+    done.iter().for_each(|(job, _)| record.leases.succeeded(*job, now));
+    record.completed.extend(done);
+}
+
+/// The job and attempt that a lease or a result is about.
+fn attempt_of(item: &Value) -> (i64, u32) {
+    (item["id"].as_i64().unwrap(), item["attempt"].as_u64().unwrap() as u32)
+}
+
+/// The attempts for which a request was answered with `ok`.
+fn accepted(answer: &Answer) -> Vec<(i64, u32)> {
+    let results = answer.json()["results"].as_array().cloned().unwrap_or_default();
+    results.iter().filter(|result| result["result"] == "ok").map(attempt_of).collect()
 }
 
 fn with_message(mut result: Value) -> Value {
@@ -71,7 +86,13 @@ fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: 
     for _ in 0..4 {
         pause(LEASE / 3);
         let body = json!({"worker": name, "results": held, "leaseMs": LEASE.as_millis() as u64}).to_string();
-        while shared.is_working() && shared.fleet.call(random, "POST", "/api/v1/leases/extend", &body).is_none() {
+        while shared.is_working() {
+            let asked = shared.history.now();
+            if let Some(answer) = shared.fleet.call(random, "POST", "/api/v1/leases/extend", &body) {
+                let mut record = shared.history.record();
+                accepted(&answer).into_iter().for_each(|attempt| record.leases.extended(attempt, asked + LEASE));
+                break;
+            }
             *since = Since::now(shared);
             pause(millis(random, 1..50));
         }
@@ -110,10 +131,12 @@ fn report(
     results: &[Value],
     since: &mut Since,
 ) -> Vec<(i64, u32)> {
-    let (path, mut counted) = (format!("/api/v1/leases/{action}"), Vec::new());
+    let path = format!("/api/v1/leases/{action}");
     if results.is_empty() {
-        return counted;
+        return Vec::new();
     }
+    let now = shared.history.now();
+    results.iter().for_each(|result| shared.history.record().leases.reported(attempt_of(result), now));
     let body = json!({"worker": name, "results": results}).to_string();
     while shared.is_working() {
         let Some(answer) = shared.fleet.call(random, "POST", &path, &body) else {
@@ -122,14 +145,9 @@ fn report(
             continue;
         };
         assert_eq!(answer.status, 200, "{}", answer.body);
-        for result in answer.json()["results"].as_array().unwrap() {
-            if result["result"] == "ok" {
-                counted.push((result["id"].as_i64().unwrap(), result["attempt"].as_u64().unwrap() as u32));
-            } else {
-                shared.history.record().stale += 1;
-            }
-        }
-        return counted;
+        let accepted = accepted(&answer);
+        shared.history.record().stale += (results.len() - accepted.len()) as u64;
+        return accepted;
     }
-    counted
+    Vec::new()
 }

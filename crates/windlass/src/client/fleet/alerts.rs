@@ -1,6 +1,7 @@
 //! Alerts: which conditions hold now, which held before, and the rules.
 
-use crate::alert::{Operator, Rule, RuleError, default_rules, stored, test_notice};
+use crate::alert::notice::test_notice;
+use crate::alert::{Operator, Rule, RuleError, default_rules, stored};
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::store::{Alert, Atomicity, Audit, Enqueued, Setting, SettingKey, SettingSource, StoreError};
 use serde_json::{Map, Value};

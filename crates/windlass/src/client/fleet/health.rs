@@ -1,6 +1,5 @@
-//! The store itself: its health, its schema, a backup of it.
+//! The store itself: its health and its schema.
 
-use crate::client::inner::Backend;
 use crate::client::windlass::Windlass;
 use crate::store::{Health, StoreError};
 
@@ -40,31 +39,4 @@ impl Windlass {
     pub async fn migrate(&self) -> Result<(), StoreError> {
         self.store().migrate().await
     }
-
-    /// Copies a SQLite store to a new file while it is in use. The copy is consistent: the store at one moment.
-    ///
-    /// ```no_run
-    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-    /// let windlass = windlass::Windlass::open("sqlite:jobs.db").await?;
-    /// windlass.backup("jobs.backup.db").await?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    /// The store is not a SQLite file opened by its URL, or the copy could not be made.
-    #[allow(clippy::unused_async)] // Without SQLite there is nothing to wait for.
-    pub async fn backup(&self, path: &str) -> Result<(), StoreError> {
-        match self.inner().backend() {
-            #[cfg(feature = "sqlite")]
-            Backend::Sqlite(store) => store.backup(path).await,
-            #[cfg(feature = "postgres")]
-            Backend::Postgres(_) => Err(not_sqlite(path)),
-            Backend::Other => Err(not_sqlite(path)),
-        }
-    }
-}
-
-fn not_sqlite(path: &str) -> StoreError {
-    StoreError::Invalid(format!("only a SQLite store can be copied to {path}; for Postgres use pg_dump"))
 }

@@ -28,7 +28,7 @@ pub struct NodeSettingsPut {
 /// Settings that every producer follows. Made by [`Windlass::settings`].
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
-    windlass: &'a Windlass,
+    pub(crate) windlass: &'a Windlass,
 }
 
 impl Windlass {

@@ -1,7 +1,8 @@
 //! Holds: times until which nothing of a queue or key starts, set and ended by operators.
 
 use super::Queues;
-use crate::store::{GateName, GateStatus, Scope, StoreError};
+use crate::store::{GateName, GateStatus, Queue, Scope, StoreError};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use windlass_core::Timestamp;
 use windlass_core::gate::{Hold, HoldOrigin};
@@ -51,6 +52,38 @@ impl Queues<'_> {
         Ok(gates.len() as u64)
     }
 
+    /// Holds a limit key in every queue that there is: nothing with this key starts until then. Queues that are created
+    /// later are not held. Returns how many gates are held.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn hold_key(&self, key: &str, until: Timestamp, reason: &str) -> Result<u64, StoreError> {
+        let since = self.windlass.clock().now();
+        let origin = HoldOrigin::Operator(self.by.clone());
+        let hold = Hold { since, until, origin, reason: reason.to_owned() };
+        let gates = self.gates_of_key(key).await?;
+        for gate in &gates {
+            self.windlass.store().put_hold(gate, Some(&hold)).await?;
+        }
+        self.record("hold", gates.len() as u64, format!("key {key} of every queue until {until}: {reason}")).await?;
+        Ok(gates.len() as u64)
+    }
+
+    /// Ends the holds of a limit key in every queue. Returns how many gates were held.
+    ///
+    /// # Errors
+    /// The store cannot be written to.
+    pub async fn release_key(&self, key: &str) -> Result<u64, StoreError> {
+        let mut released = 0;
+        for gate in self.gates_of_key(key).await? {
+            released += u64::from(self.windlass.store().put_hold(&gate, None).await?);
+        }
+        if released > 0 {
+            self.record("release", released, format!("key {key} of every queue")).await?;
+        }
+        Ok(released)
+    }
+
     /// Ends a hold. Returns how many gates were held.
     ///
     /// # Errors
@@ -83,7 +116,6 @@ impl Queues<'_> {
     }
 
     /// The gates of every queue that has flow settings, and whatever else is held: at most [`MAX_GATES`] of each queue.
-    #[cfg(feature = "metrics")]
     pub(crate) async fn gates_of_all(&self) -> Result<Vec<GateStatus>, StoreError> {
         use crate::store::SettingKey;
         let mut found = self.holds().await?;
@@ -94,14 +126,22 @@ impl Queues<'_> {
             | SettingKey::Policy { .. }
             | SettingKey::Tenant { .. }
             | SettingKey::Server { .. }
-            | SettingKey::Alert { .. } => None,
+            | SettingKey::Alert { .. }
+            | SettingKey::Secret { .. }
+            | SettingKey::Quota { .. } => None,
         });
-        let names: std::collections::BTreeSet<QueueName> = limited.collect();
+        let names: BTreeSet<QueueName> = limited.collect();
         found.retain(|status| !names.contains(&status.name.queue));
         for name in names {
             found.extend(self.gates(&name, MAX_GATES).await?);
         }
         Ok(found)
+    }
+
+    /// The gates of a key in all queues, each once, whatever its executors.
+    async fn gates_of_key(&self, key: &str) -> Result<BTreeSet<GateName>, StoreError> {
+        let gate = |queue: Queue| GateName { tenant: Some(queue.tenant), queue: queue.name, key: Some(key.into()) };
+        Ok(self.rows().await?.into_iter().map(gate).collect())
     }
 
     async fn gates_named(&self, name: &QueueName, key: Option<&str>) -> Result<Vec<GateName>, StoreError> {

@@ -4,11 +4,14 @@ mod holds;
 mod purge;
 mod settings;
 mod status;
+mod waiting;
 
 pub use holds::MAX_GATES;
 pub use purge::{PurgeCursor, Purged};
 pub use settings::QueueSettings;
+pub(crate) use status::any_queue;
 pub use status::{QueueRates, QueueStatus};
+pub use waiting::{QueueWaiting, WaitingCounts};
 
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::store::{Depth, Queue, Scope, StoreError};

@@ -158,6 +158,11 @@ pub(super) fn any_kind() -> Kind {
     Kind::new("any").expect("any is a kind's name")
 }
 
+/// A queue that has no setting of its own.
+pub(crate) fn any_queue() -> QueueName {
+    QueueName::new("any").expect("any is a queue's name")
+}
+
 pub(super) fn flow_of(setting: &str) -> Map<String, Value> {
     super::settings::flow_in(&serde_json::from_str(setting).unwrap_or_default())
 }

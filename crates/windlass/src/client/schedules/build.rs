@@ -231,9 +231,10 @@ fn refused(error: EnqueueError) -> ScheduleError {
     match error {
         EnqueueError::Draft(error) => error.into(),
         EnqueueError::Store(error) => error.into(),
-        error @ (EnqueueError::KeyConflict(_) | EnqueueError::Refused(_) | EnqueueError::NotStored) => {
-            DraftError::new("job", error.to_string()).into()
-        }
+        error @ (EnqueueError::KeyConflict(_)
+        | EnqueueError::Refused(_)
+        | EnqueueError::OverQuota(_)
+        | EnqueueError::NotStored) => DraftError::new("job", error.to_string()).into(),
     }
 }
 

@@ -59,6 +59,7 @@ use crate::client::outgoing::Outgoing;
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
 use crate::job::{HttpCall, Job};
+use crate::telemetry::{CallTrace, OpenCall};
 use bytes::Bytes;
 use fault::{Fault, Phase};
 use http::Response;
@@ -70,7 +71,7 @@ use limit::within;
 use network::connect::GuardedConnector;
 use network::slots::Slots;
 use network::wire::Gauge;
-use request::{Reuse, Sender};
+use request::{Reuse, Sender, Sent};
 use std::sync::Arc;
 use std::time::Duration;
 use target::Target;
@@ -131,12 +132,21 @@ impl HttpExecutor {
     /// The executor enforces the call's timeout, which starts when the call has its slot. Do not wrap it in another
     /// timeout.
     pub async fn call(&self, job: &Job) -> Called {
-        self.call_from("", job).await
+        let signers: Vec<String> = job.http.iter().filter_map(|call| call.secret.clone()).collect();
+        self.call_from("", job, &signers, None).await
     }
 
-    /// The same with the installation's id, which is part of the ids that the receiver sees.
-    pub(crate) async fn call_from(&self, installation: &str, job: &Job) -> Called {
-        match self.0.answer(installation, job).await {
+    /// The same with the installation's id, which is part of the ids that the receiver sees, the secrets that sign, and
+    /// the trace that the call is part of.
+    pub(crate) async fn call_from(
+        &self,
+        installation: &str,
+        job: &Job,
+        signers: &[String],
+        trace: Option<CallTrace<'_>>,
+    ) -> Called {
+        let sender = Sender { installation, signers, user_agent: &self.0.options.user_agent };
+        match self.0.answer(sender, job, trace).await {
             Ok(called) => called,
             Err(fault) => Called { outcome: Outcome::Failed(fault.failure()), note: None },
         }
@@ -171,7 +181,7 @@ impl HttpExecutor {
 }
 
 impl Inner {
-    async fn answer(&self, installation: &str, job: &Job) -> Result<Called, Fault> {
+    async fn answer(&self, sender: Sender<'_>, job: &Job, trace: Option<CallTrace<'_>>) -> Result<Called, Fault> {
         let call = job.http.as_deref().ok_or_else(|| Fault::bad_call("the job has nothing to call"))?;
         let target = check::parse_url(&call.url).map_err(|error| Fault::bad_call(error.to_string()))?;
         // A target that the URL itself shows to be denied need not wait for a slot. The connector checks again.
@@ -181,24 +191,38 @@ impl Inner {
             return Ok(busy(job.delivery));
         };
         let limit = job.timeout.unwrap_or(self.options.default_timeout).min(MAX_TIMEOUT);
+        let span = trace.map(|trace| trace.begin(job, call, &self.clock));
+        let traceparent = span.as_ref().map(OpenCall::traceparent);
+        let answered =
+            self.within_limit(Sent { sender, job, call, traceparent: traceparent.as_deref() }, &target, limit);
+        let (status, answered) = match answered.await {
+            Ok((status, called)) => (Some(status), Ok(called)),
+            Err(fault) => (None, Err(fault)),
+        };
+        if let Some(span) = span {
+            end(span, status, &answered);
+        }
+        answered
+    }
+
+    /// The call, with the status of its answer.
+    async fn within_limit(&self, sent: Sent<'_>, target: &Target, limit: Millis) -> Result<(u16, Called), Fault> {
         let started = self.clock.monotonic();
-        match within(&self.clock, limit, self.exchange(installation, job, call, &target)).await {
-            Ok(response) => Ok(self.judge(response?, call, limit - (self.clock.monotonic() - started)).await),
+        match within(&self.clock, limit, self.exchange(sent, target)).await {
+            Ok(response) => {
+                let response = response?;
+                let status = response.status().as_u16();
+                let left = limit - (self.clock.monotonic() - started);
+                Ok((status, self.judge(response, sent.call, left).await))
+            }
             Err(limit::Elapsed) => Err(Fault::Timeout { phase: Phase::Whole, after: limit }),
         }
     }
 
-    async fn exchange(
-        &self,
-        installation: &str,
-        job: &Job,
-        call: &HttpCall,
-        target: &Target,
-    ) -> Result<Response<Incoming>, Fault> {
+    async fn exchange(&self, sent: Sent<'_>, target: &Target) -> Result<Response<Incoming>, Fault> {
         // Idle connections are kept only up to the number of calls, so there are never more than twice as many open.
         let reuse = if self.open.count() < self.options.calls { Reuse::Keep } else { Reuse::Close };
-        let sender = Sender { installation, user_agent: &self.options.user_agent };
-        let request = request::request(job, call, target, sender, reuse, self.clock.now())?;
+        let request = request::request(sent, target, reuse, self.clock.now())?;
         self.client.request(request).await.map_err(|error| Fault::from_client(&error))
     }
 
@@ -212,6 +236,15 @@ impl Inner {
             }
         };
         Called { outcome, note }
+    }
+}
+
+/// Ends the span of a call.
+fn end(span: OpenCall<'_>, status: Option<u16>, answered: &Result<Called, Fault>) {
+    match answered {
+        Ok(Called { outcome: Outcome::Failed(failure), .. }) => span.end(status, Some(failure)),
+        Ok(_) => span.end(status, None),
+        Err(fault) => span.end(status, Some(&fault.failure())),
     }
 }
 

@@ -5,6 +5,7 @@ use super::check::{check_headers, parse_method};
 use super::fault::Fault;
 use super::headers;
 use super::target::Target;
+use crate::alert::notice::{BODY_SECRET, SECRET_PLACE};
 use crate::job::{HttpCall, Job, WEBHOOK_ID, within};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
@@ -12,6 +13,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::Full;
 use windlass_core::Timestamp;
 use windlass_core::signature::Secret;
+use windlass_core::trace_context::TraceContext;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -28,7 +30,19 @@ pub(super) enum Reuse {
 pub(super) struct Sender<'a> {
     /// The installation's id, or nothing.
     pub installation: &'a str,
+    /// The secrets that sign, `whsec_…`: the one in use, then those it replaced.
+    pub signers: &'a [String],
     pub user_agent: &'a str,
+}
+
+/// What is sent for one attempt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub sender: Sender<'a>,
+    pub job: &'a Job,
+    pub call: &'a HttpCall,
+    /// The context of the call, if it is traced; otherwise the receiver is handed the job's.
+    pub traceparent: Option<&'a str>,
 }
 
 /// The `webhook-id` of a call that is a webhook or is signed.
@@ -39,29 +53,29 @@ fn webhook_id(job: &Job, call: &HttpCall, sender: Sender<'_>) -> Option<String> 
 
 /// The request of one attempt.
 pub(super) fn request(
-    job: &Job,
-    call: &HttpCall,
+    sent: Sent<'_>,
     target: &Target,
-    sender: Sender<'_>,
     reuse: Reuse,
     now: Timestamp,
 ) -> Result<Request<Full<Bytes>>, Fault> {
+    let Sent { sender, job, call, .. } = sent;
     let method = parse_method(&call.method).map_err(|error| Fault::bad_call(error.to_string()))?;
     check_headers(&call.headers).map_err(|error| Fault::bad_call(error.to_string()))?;
-    let body = body(&method, &job.payload);
+    let body = body(&method, &job.payload, call);
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         let (name, value) = headers::parse(name, value).map_err(Fault::bad_call)?;
         headers.append(name, value);
     }
-    add_defaults(&mut headers, job, sender, body.as_ref());
+    add_defaults(&mut headers, sent, body.as_ref());
     add_facts(&mut headers, job);
     if reuse == Reuse::Close {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     let body = body.unwrap_or_default();
     let id = webhook_id(job, call, sender);
-    sign(&mut headers, call, id, &body, now)?;
+    let signers = if body_secret(call).is_some() { &[] } else { sender.signers };
+    sign(&mut headers, signers, id, &body, now)?;
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = target.uri.clone();
@@ -70,13 +84,25 @@ pub(super) fn request(
 }
 
 /// Methods that usually carry no body send none if the payload is `null`.
-fn body(method: &Method, payload: &str) -> Option<Bytes> {
+fn body(method: &Method, payload: &str, call: &HttpCall) -> Option<Bytes> {
     let bodiless = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS].contains(method);
-    if bodiless && payload.trim() == "null" { None } else { Some(Bytes::copy_from_slice(payload.as_bytes())) }
+    if bodiless && payload.trim() == "null" {
+        return None;
+    }
+    Some(match body_secret(call) {
+        Some(secret) => payload.replacen(SECRET_PLACE, secret, 1).into(),
+        None => Bytes::copy_from_slice(payload.as_bytes()),
+    })
+}
+
+/// A secret that belongs into the body. Only notices to operators have one.
+fn body_secret(call: &HttpCall) -> Option<&str> {
+    call.secret.as_deref()?.strip_prefix(BODY_SECRET)
 }
 
 /// Default headers, which the job's own headers override.
-fn add_defaults(headers: &mut HeaderMap, job: &Job, sender: Sender<'_>, body: Option<&Bytes>) {
+fn add_defaults(headers: &mut HeaderMap, sent: Sent<'_>, body: Option<&Bytes>) {
+    let Sent { sender, job, .. } = sent;
     let mut default = |name: HeaderName, value: HeaderValue| {
         headers.entry(name).or_insert(value);
     };
@@ -87,7 +113,8 @@ fn add_defaults(headers: &mut HeaderMap, job: &Job, sender: Sender<'_>, body: Op
     if body.is_some() {
         default(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    if let Some(context) = job.traceparent.as_deref().filter(|context| is_traceparent(context)) {
+    let context = sent.traceparent.or(job.traceparent.as_deref());
+    if let Some(context) = context.filter(|context| TraceContext::parse(context).is_some()) {
         default(TRACEPARENT, text(context));
     }
 }
@@ -103,18 +130,20 @@ fn add_facts(headers: &mut HeaderMap, job: &Job) {
 /// Standard Webhooks: the id is the same on every attempt; time and signature belong to this attempt.
 fn sign(
     headers: &mut HeaderMap,
-    call: &HttpCall,
+    signers: &[String],
     id: Option<String>,
     body: &Bytes,
     now: Timestamp,
 ) -> Result<(), Fault> {
     let Some(id) = id else { return Ok(()) };
     let seconds = now.as_millis() / 1000;
-    if let Some(secret) = &call.secret {
-        let secret =
-            Secret::parse(secret).map_err(|error| Fault::bad_call(format!("the signing secret is wrong: {error}")))?;
-        let signature = HeaderValue::from_str(&secret.sign(&id, seconds, body))
-            .map_err(|_| Fault::bad_call("the signature is no header"))?;
+    if !signers.is_empty() {
+        let sign = |secret: &String| Secret::parse(secret).map(|secret| secret.sign(&id, seconds, body));
+        let signatures: Result<Vec<String>, _> = signers.iter().map(sign).collect();
+        let signatures =
+            signatures.map_err(|error| Fault::bad_call(format!("the signing secret is wrong: {error}")))?;
+        let signature =
+            HeaderValue::from_str(&signatures.join(" ")).map_err(|_| Fault::bad_call("the signature is no header"))?;
         headers.insert("webhook-signature", signature);
     }
     let id = HeaderValue::from_str(&id).map_err(|_| Fault::bad_call("the webhook id holds control characters"))?;
@@ -133,15 +162,4 @@ fn text(text: &str) -> HeaderValue {
 
 fn encode(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
-}
-
-/// `version-trace-parent-flags` in lower-case hexadecimal, as version 00 of the W3C trace context defines it.
-fn is_traceparent(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let [version, trace, parent, flags] = parts[..] else { return false };
-    let is_hex = |part: &str, length: usize| {
-        part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-    };
-    let is_some = |part: &str| part.bytes().any(|byte| byte != b'0');
-    version == "00" && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2) && is_some(trace) && is_some(parent)
 }

@@ -63,7 +63,7 @@ async fn an_empty_queue_leaves_its_share_to_the_others_until_something_may_have_
     let mut shares = shares(2);
     let room = [Room { slots: 2, ahead: 0 }];
     let plan = shares.plan_rooms(&room);
-    let claimed = Claimed { jobs: vec![job_of(QueueId(2)).await], next_due: None };
+    let claimed = Claimed { jobs: vec![job_of(QueueId(2)).await], ..Claimed::default() };
     shares.learn(&plan, 2, &claimed);
     assert_eq!(asked(&shares.plan_rooms(&room)), [(2, 2, 0)]);
     shares.refresh();
@@ -74,7 +74,7 @@ async fn an_empty_queue_leaves_its_share_to_the_others_until_something_may_have_
 async fn a_share_that_fell_short_only_ahead_of_its_slots_is_asked_again_for_slots() {
     let mut shares = shares(1);
     let plan = shares.plan_rooms(&[Room { slots: 1, ahead: 5 }]);
-    let claimed = Claimed { jobs: vec![job_of(QueueId(1)).await], next_due: None };
+    let claimed = Claimed { jobs: vec![job_of(QueueId(1)).await], ..Claimed::default() };
     shares.learn(&plan, 6, &claimed);
     assert_eq!(asked(&shares.plan_rooms(&[Room { slots: 0, ahead: 5 }])), []);
     assert_eq!(asked(&shares.plan_rooms(&[Room { slots: 1, ahead: 5 }])), [(1, 1, 0)]);
@@ -85,7 +85,7 @@ async fn a_bounded_claim_asks_every_queue_and_then_those_that_have_more() {
     let mut shares = FairShare::starting_at(4, (1..=3).map(QueueId));
     let plan = shares.plan_within(4);
     assert_eq!(asked(&plan), [(2, 2, 0), (3, 1, 0), (1, 1, 0)]);
-    let claimed = Claimed { jobs: vec![job_of(QueueId(3)).await, job_of(QueueId(3)).await], next_due: None };
+    let claimed = Claimed { jobs: vec![job_of(QueueId(3)).await, job_of(QueueId(3)).await], ..Claimed::default() };
     shares.learn(&plan, 4, &claimed);
     assert_eq!(asked(&shares.plan_within(2)), [(3, 2, 0)]);
     assert_eq!(asked(&FairShare::starting_at(0, (1..=3).map(QueueId)).plan_within(1)).len(), 3);

@@ -4,6 +4,7 @@ use crate::job::{ClaimedJob, LeaseId, QueueId};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use windlass_core::gate::WaitingFor;
 use windlass_core::job::Kind;
 use windlass_core::{Millis, Timestamp};
 
@@ -98,6 +99,19 @@ pub struct Claimed {
     /// filled. Until then, or until a wake-up, there is nothing more to take from them. Now, if a claim of some kinds
     /// ended before it had looked at every due job.
     pub next_due: Option<Timestamp>,
+    /// Due jobs that a gate refused in this claim, which wait behind it now.
+    pub parked: Vec<Parking>,
+}
+
+/// A due job that a gate refused when it was to be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parking {
+    /// The job.
+    pub job: windlass_core::JobId,
+    /// What it waits for.
+    pub waiting_for: WaitingFor,
+    /// Until when, if that is known.
+    pub until: Option<Timestamp>,
 }
 
 /// The result of renewing a worker's leases.

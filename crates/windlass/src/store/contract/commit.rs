@@ -161,4 +161,6 @@ pub struct Transitioned {
     pub transition: Transition,
     /// The class of the error.
     pub error_class: Option<String>,
+    /// The lease of the attempt that was lost; none if the job did not run.
+    pub lease: Option<LeaseId>,
 }

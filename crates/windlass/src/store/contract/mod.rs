@@ -1,4 +1,4 @@
-//! The contract of every store: three small traits and their types.
+//! The contract of every store: four small traits and their types.
 
 mod claim;
 mod commit;
@@ -11,8 +11,10 @@ mod registry;
 pub(crate) mod replay;
 mod schedule;
 mod settings;
+pub(crate) mod texts;
+mod transfer;
 
-pub use claim::{Claim, Claimed, Kinds, Leases, Renewed, Share, WorkerId};
+pub use claim::{Claim, Claimed, Kinds, Leases, Parking, Renewed, Share, WorkerId};
 pub(crate) use commit::DISCARDED_BY_RULE;
 pub use commit::{Commit, Committed, HoldRequest, Transitioned};
 pub use life::JobLife;
@@ -29,6 +31,9 @@ pub use schedule::{
 };
 pub(crate) use settings::in_force;
 pub use settings::{NODE_FOR, NodeSetting, Presence, Queue, Setting, SettingKey, SettingSource};
+pub use texts::{StoredText, TextChange, TextPlace};
+pub(crate) use transfer::IMPORT;
+pub use transfer::{Import, Imported, JobCopy, KeyHeld, Origin, Transfer};
 pub use windlass_core::retention::{Keep, Retention};
 pub use windlass_core::verdict::{Amend, ReplayOnly};
 

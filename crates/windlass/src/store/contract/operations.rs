@@ -115,6 +115,8 @@ pub struct WorkerReport {
     pub version: String,
     /// Queue names with their concurrency, for display.
     pub queues: Vec<(String, u32)>,
+    /// The kinds of jobs that it has handlers for; `None`: all.
+    pub kinds: Option<Vec<String>>,
     /// How many run now.
     pub running: u32,
     /// When it started.
@@ -142,6 +144,8 @@ pub struct Alert {
     pub fired_at: Option<Timestamp>,
     /// When it was resolved.
     pub resolved_at: Option<Timestamp>,
+    /// When operators were last notified that it fires.
+    pub notified_at: Option<Timestamp>,
     /// The tenant that was affected most; empty if unknown.
     pub tenant: String,
     /// The queue that was affected most; empty if unknown.
@@ -182,8 +186,8 @@ impl AlertStatus {
 /// A change of an alert, made by exactly one node: it is applied only if the alert still matches `before`.
 #[derive(Debug, Clone)]
 pub struct AlertChange {
-    /// Status and incident as read; `None`: no such alert yet.
-    pub before: Option<(AlertStatus, i64)>,
+    /// Status, incident and the time of the last notice as read; `None`: no such alert yet.
+    pub before: Option<(AlertStatus, i64, Option<Timestamp>)>,
     /// The alert as it is now.
     pub after: Alert,
     /// Notices to the operators, enqueued in the same commit.

@@ -53,6 +53,10 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
     /// Those of these jobs that are parked, in any order. The caller has checked that it may see the jobs.
     async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>>;
 
+    /// How many jobs are parked behind the same gate as this one and start before it, counted up to
+    /// [`crate::store::MAX_PARKED`]; 0 if it is not parked.
+    async fn parked_before(&self, id: JobId) -> Result<u64>;
+
     /// Gates of queues in scope (for all tenants, also those that all tenants share), sorted by name: all of one queue,
     /// or those of every queue that are held or have an open breaker. At most `limit`.
     async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>>;

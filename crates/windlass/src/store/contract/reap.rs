@@ -16,6 +16,16 @@ pub enum Reap {
 }
 
 impl Reap {
+    /// The same request of a reaper that saw the store's clock being set this long ago. Until a lease's length has
+    /// passed since then, its end was written by the old time.
+    #[must_use]
+    pub fn after_step(mut self, ago: Option<Millis>) -> Self {
+        if let (Self::Expired { spared }, Some(ago)) = (&mut self, ago) {
+            spared.0.push(Span { from: ago, to: Millis::MAX });
+        }
+        self
+    }
+
     /// The same request, executed by the store some time after it was made.
     #[must_use]
     pub fn late(mut self, by: Millis) -> Self {

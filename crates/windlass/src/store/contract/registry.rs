@@ -103,11 +103,28 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
     /// The latest entries, newest first.
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>>;
 
+    /// The next rows of texts after a place, in the order of places: of jobs, attempts and schedules. Empty at the end,
+    /// and in a store that does not outlive its process.
+    async fn texts(&self, _after: Option<&TextPlace>, _limit: u32) -> Result<Vec<StoredText>> {
+        Ok(Vec::new())
+    }
+
+    /// Replaces the texts of rows that are as they were read. Returns how many were.
+    async fn replace_texts(&self, _changes: Vec<TextChange>) -> Result<u64> {
+        Ok(0)
+    }
+
     /// Brings the schema up to date. Repeating it changes nothing.
     async fn migrate(&self) -> Result<()>;
 
     /// Whether the store can be written to, with warnings for the operator.
     async fn health(&self) -> Result<Health>;
+
+    /// Reads the whole store once. Returns what is damaged, as far as the store itself can tell; a database server has
+    /// its own tools for that.
+    async fn verify(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 
     /// The store's clock.
     fn clock(&self) -> &Clock;

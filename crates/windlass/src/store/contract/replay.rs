@@ -81,6 +81,11 @@ impl Replay {
         self.from.map_or(now, |from| from.max(now)) + self.spacing.times(before)
     }
 
+    /// The key of the gate that all jobs of a spaced replay pass.
+    pub(crate) fn gate_key(&self) -> Option<std::sync::Arc<str>> {
+        crate::store::gates::replay_key(self.spacing, &self.what)
+    }
+
     /// The audit's detail of a replay that sent `count` jobs again; [`goes_on_at`] parses it.
     pub(crate) fn detail(&self, count: u64, now: Timestamp) -> String {
         match self.spacing {
@@ -114,6 +119,11 @@ impl Spacing {
     #[must_use]
     pub const fn every(span: Millis) -> Self {
         Self(span.get().saturating_mul(1000))
+    }
+
+    /// In microseconds; 0 for all at once.
+    pub(crate) const fn micros(self) -> u64 {
+        self.0
     }
 
     /// The time between the first job and the `n`th one after it.

@@ -60,6 +60,18 @@ pub enum SettingKey {
         /// Its name.
         name: String,
     },
+    /// A webhook secret that was replaced.
+    Secret {
+        /// The tenant.
+        tenant: Tenant,
+        /// The hash of the replaced secret.
+        name: String,
+    },
+    /// The quotas of a tenant.
+    Quota {
+        /// The tenant, or all that have none of their own.
+        tenant: Option<Tenant>,
+    },
 }
 
 impl SettingKey {
@@ -73,6 +85,8 @@ impl SettingKey {
             Self::Tenant { name } => ("tenant", "*", name.as_str()),
             Self::Server { name } => ("server", "*", name),
             Self::Alert { name } => ("alert", "*", name),
+            Self::Secret { tenant, name } => ("secret", tenant.as_str(), name),
+            Self::Quota { tenant } => ("quota", tenant.as_ref().map_or("*", Tenant::as_str), ""),
         }
     }
 
@@ -88,6 +102,9 @@ impl SettingKey {
             "tenant" => Self::Tenant { name: Tenant::new(name).ok()? },
             "server" => Self::Server { name: name_owned },
             "alert" => Self::Alert { name: name_owned },
+            "secret" => Self::Secret { tenant: Tenant::new(tenant).ok()?, name: name_owned },
+            "quota" if tenant == "*" => Self::Quota { tenant: None },
+            "quota" => Self::Quota { tenant: Some(Tenant::new(tenant).ok()?) },
             _ => return None,
         })
     }

@@ -1,6 +1,7 @@
 //! Admission: which of a gated queue's due jobs start now, and which are parked behind the gate that refused them.
 
 use super::{GateName, Gates, QueueFlow};
+use crate::store::Parking;
 use std::cmp::Reverse;
 use std::sync::Arc;
 use windlass_core::gate::{Gate, Pass, Refusal, Start, WaitingFor};
@@ -18,11 +19,20 @@ pub(crate) struct Offered {
     /// Whether it has failed before in its present allowance.
     pub is_retry: bool,
     pub key: Option<Arc<str>>,
+    /// The gate of the replay with a rate that sent it again.
+    pub replay: Option<GateName>,
 }
 
 impl Offered {
     pub(crate) fn order(&self) -> (Reverse<Priority>, Timestamp, JobId) {
         order(self.priority, self.due_at, self.id)
+    }
+
+    /// The gates it asks, in their order.
+    pub(crate) fn gates(&self, flow: &QueueFlow, tenant: &Tenant, queue: &QueueName) -> Vec<GateName> {
+        let mut names = flow.gates_of(tenant, queue, self.key.as_ref());
+        names.extend(self.replay.clone());
+        names
     }
 }
 
@@ -33,8 +43,12 @@ pub(crate) struct Admitted {
     pub started: Vec<Passed>,
     /// Jobs that a gate refused.
     pub parked: Vec<(JobId, GateName)>,
+    /// Why, for each of them.
+    pub refusals: Vec<Parking>,
     /// What stopped the whole queue.
     pub stopped: Option<Refusal>,
+    /// Free slots are filled, and gates refuse what could be taken ahead of more.
+    pub is_enough: bool,
 }
 
 /// A job that starts.
@@ -44,6 +58,9 @@ pub(crate) struct Passed {
     pub gates: Vec<GateName>,
     pub is_probe: bool,
 }
+
+/// After so many refusals nothing more is taken ahead of free slots.
+const MAX_REFUSED_AHEAD: u32 = 16;
 
 /// Decides about due jobs of one queue, in their order. `gates` has the gates that exist; those that begin to enforce
 /// something are added.
@@ -55,22 +72,24 @@ pub(crate) fn admit(
     picker: &mut Picker,
     now: Timestamp,
 ) -> Admitted {
-    let mut admitted = Admitted::default();
+    let (mut admitted, mut refused_ahead) = (Admitted::default(), 0);
     for job in offered {
         if picker.is_full() {
             break;
         }
-        if picker.most(job.candidate) == 0 {
+        // The rate of a replay decides about the moment of a start: such a job does not wait for a slot.
+        let must_start = job.replay.is_some() && !picker.has_slot();
+        if must_start || picker.most(job.candidate) == 0 {
             continue;
         }
-        let mut names = flow.gates_of(tenant, queue, job.key.as_ref());
+        let mut names = job.gates(flow, tenant, queue);
         names.retain(|name| gates.contains_key(name) || !flow.rule(name).is_none());
         let start = start(job, offered);
         match check(flow, gates, &names, start, now) {
             Ok(is_probe) => {
                 picker.pick(job.candidate);
                 for name in &names {
-                    let pass = Pass { is_probe: is_probe && name.key.is_some() };
+                    let pass = Pass { is_probe: is_probe && name.is_of_key() };
                     gates.entry(name.clone()).or_default().start(&flow.rule(name), start, pass, now);
                 }
                 admitted.started.push(Passed { id: job.id, gates: names, is_probe });
@@ -80,9 +99,18 @@ pub(crate) fn admit(
                 admitted.stopped = Some(refusal);
                 break;
             }
-            Err((name, _)) => {
+            // It is not needed now. Parking it would cost two writes, and by the time a slot is free its gate may open.
+            Err(_) if !picker.has_slot() => {
+                refused_ahead += 1;
+                if refused_ahead == MAX_REFUSED_AHEAD {
+                    admitted.is_enough = true;
+                    break;
+                }
+            }
+            Err((name, Refusal { waiting_for, until })) => {
                 gates.entry(name.clone()).or_default();
                 admitted.parked.push((job.id, name));
+                admitted.refusals.push(Parking { job: job.id, waiting_for, until });
             }
         }
     }

@@ -3,11 +3,12 @@
 
 use super::{GateName, Gates, QueueFlow};
 use crate::store::Commit;
-use windlass_core::gate::{Hold, HoldOrigin, Pass};
+use windlass_core::gate::{Hold, HoldOrigin, Opens, Pass};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{Executor, Timestamp};
 
-/// Records that an attempt which had passed these gates ended as `commit` says.
+/// Records that an attempt which had passed these gates ended as `commit` says. Returns whether one of them let nothing
+/// go before: then something may start that could not.
 pub(crate) fn end(
     flow: &QueueFlow,
     gates: &mut Gates,
@@ -15,14 +16,17 @@ pub(crate) fn end(
     is_probe: bool,
     commit: &Commit,
     now: Timestamp,
-) {
+) -> bool {
+    let mut opens = false;
     for name in passed {
         // A gate that is gone had nothing in use.
         if let Some(gate) = gates.get_mut(name) {
-            let pass = Pass { is_probe: is_probe && name.key.is_some() };
-            gate.end(&flow.rule(name), pass, commit.ended, now);
+            let (rule, pass) = (flow.rule(name), Pass { is_probe: is_probe && name.is_of_key() });
+            opens |= gate.opens(&rule, now) != Opens::Now;
+            gate.end(&rule, pass, commit.ended, now);
         }
     }
+    opens
 }
 
 /// The hold that an attempt's end asks for, and of which gate.

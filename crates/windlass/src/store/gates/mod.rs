@@ -3,9 +3,11 @@
 
 mod admit;
 mod end;
+mod replay;
 
 pub(crate) use admit::{Admitted, Offered, admit};
 pub(crate) use end::{end, hold};
+pub(crate) use replay::key_of as replay_key;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ pub(crate) const MAX_OPENED: u32 = 256;
 /// The name of a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GateName {
-    /// Its tenant; `None`: the queues of that name of all tenants.
+    /// Its tenant; `None`: the queues of that name of all tenants, or a replay (see [`GateName::is_replay`]).
     pub tenant: Option<Tenant>,
     /// Its queue.
     pub queue: QueueName,
@@ -32,7 +34,11 @@ impl GateName {
     /// Tenant (`*` for all), queue, scope and key, as stored.
     pub(crate) fn parts(&self) -> (&str, &str, &'static str, &str) {
         let tenant = self.tenant.as_ref().map_or("*", Tenant::as_str);
-        let scope = if self.key.is_some() { "key" } else { "queue" };
+        let scope = match (&self.tenant, &self.key) {
+            (None, Some(_)) => "replay",
+            (Some(_), Some(_)) => "key",
+            (_, None) => "queue",
+        };
         (tenant, self.queue.as_str(), scope, self.key.as_deref().unwrap_or_default())
     }
 
@@ -41,7 +47,8 @@ impl GateName {
         let tenant = if tenant == "*" { None } else { Some(Tenant::new(tenant).ok()?) };
         let key = match scope {
             "queue" => None,
-            "key" => Some(key.into()),
+            "key" if tenant.is_some() => Some(key.into()),
+            "replay" if tenant.is_none() => Some(key.into()),
             _ => return None,
         };
         Some(Self { tenant, queue: QueueName::new(queue).ok()?, key })
@@ -99,6 +106,19 @@ impl QueueFlow {
         self.flow.is_gated() || self.all.is_some_and(|rule| !rule.is_none())
     }
 
+    /// How many of its jobs may be taken ahead of free slots. A job that is held ahead counts as running, so a limit on
+    /// concurrency still holds; a rate, a budget or a breaker decides about the moment of a start.
+    pub(crate) fn ahead(&self, asked: u32) -> u32 {
+        let rules = [Some(self.flow.queue), Some(self.flow.per_key), self.all];
+        if rules.into_iter().flatten().all(|rule| rule.counts_only()) { asked } else { 0 }
+    }
+
+    /// How many of the jobs parked behind one limit key are worth looking at, if a claim takes at most this many: as
+    /// many as may run at once, and a few in case some of them need a free slot or have lost a worker.
+    pub(crate) fn per_key(&self, most: u32) -> u32 {
+        self.flow.per_key.limits.concurrency.map_or(most, |limit| limit.saturating_add(4).min(most))
+    }
+
     /// The limit key of a job.
     pub(crate) fn key_of(&self, tenant: &Tenant, key: Option<&str>, destination: Option<&str>) -> Option<Arc<str>> {
         self.flow.key_of(tenant.as_str(), key, destination).map(|key| Arc::from(&*key))
@@ -115,7 +135,8 @@ impl QueueFlow {
     /// What a gate enforces.
     pub(crate) fn rule(&self, name: &GateName) -> GateRule {
         match (&name.tenant, name.key.as_deref()) {
-            (None, _) => self.all.unwrap_or_default(),
+            (None, Some(key)) => replay::rule(key),
+            (None, None) => self.all.unwrap_or_default(),
             (Some(_), None) => self.flow.queue,
             (Some(_), Some("")) => self.flow.keyless(),
             (Some(_), Some(_)) => self.flow.per_key,

@@ -15,7 +15,11 @@ pub(super) fn claim(state: &mut State, claim: &Claim, now: Timestamp) -> Claimed
         let Some(queue) = state.queues.iter().find(|q| q.id == share.queue && !q.paused).cloned() else { continue };
         let kinds = claim.kinds.as_ref();
         let (ids, next) = match gates::flow_of(state, &queue) {
-            Some(flow) => gates::pick(state, (share, &queue, &flow), kinds, &mut picker, now),
+            Some(flow) => {
+                let (ids, next, parked) = gates::pick(state, (share, &queue, &flow), kinds, &mut picker, now);
+                claimed.parked.extend(parked);
+                (ids, next)
+            }
             None => {
                 picker.next_queue(share.slots, share.ahead);
                 (pick(state, share.queue, kinds, &mut picker, now), next_due(state, share.queue, now))

@@ -7,7 +7,7 @@ use crate::job::{Job, LeaseId};
 use crate::leases::transition;
 use crate::store::DISCARDED_BY_RULE;
 use crate::tally::Tally;
-use windlass_core::{Attempt, JobId, Next, Timestamp, Transition, verdict};
+use windlass_core::{Attempt, JobId, Next, Timestamp, verdict};
 
 pub(super) fn commit(state: &mut State, commits: Vec<Commit>, ended: &[LeaseId], now: Timestamp) -> Vec<Committed> {
     let mut kept = Vec::new();
@@ -43,7 +43,7 @@ fn commit_one(state: &mut State, commit: Commit, now: Timestamp) -> Committed {
 }
 
 fn apply(state: &mut State, mut job: Job, commit: Commit, now: Timestamp) {
-    move_to(&mut job, &commit.transition, now);
+    transition::apply(&mut job, &commit.transition, now);
     state.running.remove(&job.id);
     if commit.is_discarded() {
         (job.discarded_at, job.discard_reason) = (Some(now), Some(DISCARDED_BY_RULE.into()));
@@ -97,7 +97,7 @@ pub(super) fn end_waiting(state: &mut State, id: JobId, next: Next, now: Timesta
     let before = state.live[&id].clone();
     let (transition, delivery) = transition::ended_waiting(&before, next, now);
     let mut job = before.clone();
-    move_to(&mut job, &transition, now);
+    transition::apply(&mut job, &transition, now);
     let delta = match next {
         Next::Failed(_) => Tally { failed: 1, ..Tally::default() },
         Next::Succeeded | Next::Cancelled | Next::Wait { .. } => Tally { cancelled: 1, ..Tally::default() },
@@ -107,24 +107,7 @@ pub(super) fn end_waiting(state: &mut State, id: JobId, next: Next, now: Timesta
         enqueue::store(state, &new, now);
     }
     state.finish(job);
-    Transitioned { job: before, transition, error_class: None }
-}
-
-fn move_to(job: &mut Job, transition: &Transition, now: Timestamp) {
-    job.state = transition.next.state();
-    job.failures = transition.failures;
-    job.crashes = transition.crashes;
-    match transition.next {
-        Next::Wait { due_at, .. } => {
-            job.due_at = due_at;
-            job.previous_delay = transition.next.remembered_delay().unwrap_or(job.previous_delay);
-        }
-        Next::Failed(reason) => {
-            job.reason = Some(reason);
-            job.finished_at = Some(now);
-        }
-        Next::Succeeded | Next::Cancelled => job.finished_at = Some(now),
-    }
+    Transitioned { job: before, transition, error_class: None, lease: None }
 }
 
 fn line(commit: &Commit) -> Line {

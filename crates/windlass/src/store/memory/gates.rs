@@ -4,8 +4,9 @@ use super::claim::{due_jobs, is_asked, late};
 use super::state::{Place, State};
 use crate::job::{Job, QueueId};
 use crate::store::gates::{self, Admitted, GateName, GateStatus, Gates, Offered, QueueFlow};
-use crate::store::{Commit, Kinds, MAX_PARKED, ParkedJob, Queue, Scope, SettingKey, Share, in_force};
+use crate::store::{Commit, Kinds, MAX_PARKED, ParkedJob, Parking, Queue, Scope, SettingKey, Share, in_force};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use windlass_core::gate::{Gate, Hold, destination};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::pick::{Candidate, Picker};
@@ -18,6 +19,8 @@ pub(super) struct GateState {
     parked: HashMap<JobId, (GateName, Place)>,
     behind: BTreeSet<(GateName, Place)>,
     passes: HashMap<JobId, Passed>,
+    /// Jobs that a replay with a rate sent again, with the key of its gate, until they have finished.
+    replayed: HashMap<JobId, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +68,14 @@ impl GateState {
         self.behind.range((name.clone(), first)..).take_while(move |(of, _)| of == name).map(|(_, place)| *place)
     }
 
+    /// A job was sent again: at the rate of this gate, or without one.
+    pub(super) fn replayed(&mut self, id: JobId, key: Option<&Arc<str>>) {
+        match key {
+            Some(key) => self.replayed.insert(id, key.clone()),
+            None => self.replayed.remove(&id),
+        };
+    }
+
     /// Looks at everything parked again: settings changed.
     pub(super) fn reopen(&mut self, now: Timestamp) {
         let names: Vec<GateName> = self.gates.keys().filter(|name| self.has_parked(name)).cloned().collect();
@@ -91,7 +102,8 @@ pub(super) fn flow_of(state: &State, queue: &Queue) -> Option<QueueFlow> {
     };
     let flow = QueueFlow::read(setting(Some(&queue.tenant)).as_deref(), setting(None).as_deref());
     let is_of = |name: &GateName| name.queue == queue.name && name.tenant.as_ref().is_none_or(|t| *t == queue.tenant);
-    let has_gates = state.gates.gates.keys().any(is_of);
+    let is_here = |id: &JobId| state.live.get(id).is_some_and(|job| job.queue_id == queue.id);
+    let has_gates = state.gates.gates.keys().any(is_of) || state.gates.replayed.keys().any(is_here);
     match flow {
         Some(flow) if flow.is_gated() || has_gates => Some(flow),
         None if has_gates => Some(QueueFlow::default()),
@@ -106,9 +118,8 @@ pub(super) fn pick(
     kinds: Option<&Kinds>,
     picker: &mut Picker,
     now: Timestamp,
-) -> (Vec<JobId>, Option<Timestamp>) {
-    // Jobs behind a limit are claimed into free slots only.
-    picker.next_queue(share.slots, 0);
+) -> (Vec<JobId>, Option<Timestamp>, Vec<Parking>) {
+    picker.next_queue(share.slots, flow.ahead(share.ahead));
     let opened = opened(state, queue, now);
     let parked = opened.iter().flat_map(|name| state.gates.behind(name)).filter(|place| place.0 == queue.id);
     let ids: Vec<JobId> = parked.map(|place| place.3).chain(due_jobs(state, queue.id, now)).collect();
@@ -116,14 +127,14 @@ pub(super) fn pick(
         .iter()
         .map(|id| &state.live[id])
         .filter(|job| is_asked(job, kinds) && !late(job, now))
-        .map(|job| offer(job, flow))
+        .map(|job| offer(job, flow, &state.gates))
         .collect();
     offered.sort_by_key(Offered::order);
     let mut gates: Gates = state.gates.gates.iter().map(|(name, row)| (name.clone(), row.gate.clone())).collect();
     let admitted = gates::admit((&queue.tenant, &queue.name), flow, &mut gates, &offered, picker, now);
     let touched: BTreeSet<GateName> = opened.into_iter().collect();
     let next = apply(state, queue, flow, gates, &admitted, touched, now);
-    (admitted.started.into_iter().map(|passed| passed.id).collect(), next)
+    (admitted.started.into_iter().map(|passed| passed.id).collect(), next, admitted.refusals)
 }
 
 fn apply(
@@ -173,6 +184,9 @@ fn next_opening(state: &State, queue: &Queue, now: Timestamp) -> Option<Timestam
 }
 
 fn is_of(name: &GateName, queue: &Queue) -> bool {
+    if name.is_replay() {
+        return true;
+    }
     name.queue == queue.name && name.tenant.as_ref().is_none_or(|tenant| *tenant == queue.tenant)
 }
 
@@ -184,7 +198,7 @@ fn note_opening(state: &mut GateState, flow: &QueueFlow, name: &GateName, now: T
     }
 }
 
-fn offer(job: &Job, flow: &QueueFlow) -> Offered {
+fn offer(job: &Job, flow: &QueueFlow, gates: &GateState) -> Offered {
     let called = job.http.as_deref().and_then(|call| destination(&call.url));
     Offered {
         id: job.id,
@@ -193,11 +207,15 @@ fn offer(job: &Job, flow: &QueueFlow) -> Offered {
         candidate: Candidate { delivery: job.delivery, is_suspect: job.crashes > 0 },
         is_retry: job.failures > 0,
         key: flow.key_of(&job.tenant, job.limit_key.as_deref(), called.as_deref()),
+        replay: gates.replayed.get(&job.id).map(|key| GateName::replay(key)),
     }
 }
 
 /// An attempt has ended: what it used comes back, and its answer may hold its key.
 pub(super) fn end(state: &mut State, job: &Job, commit: &Commit, now: Timestamp) {
+    if commit.transition.next.is_finished() {
+        state.gates.replayed(job.id, None);
+    }
     let passed = state.gates.passes.remove(&job.id);
     if passed.is_none() && commit.hold.is_none() {
         return;
@@ -252,6 +270,12 @@ pub(super) fn parked(state: &State, ids: &[JobId]) -> Vec<ParkedJob> {
     ids.iter().filter_map(parked).collect()
 }
 
+pub(super) fn parked_before(state: &State, id: JobId) -> u64 {
+    let Some((name, own)) = state.gates.parked.get(&id) else { return 0 };
+    let is_before = |place: &Place| place.0 == own.0 && place < own;
+    state.gates.behind(name).filter(is_before).take(MAX_PARKED as usize).count() as u64
+}
+
 pub(super) fn gates(
     state: &State,
     scope: &Scope,
@@ -274,6 +298,9 @@ pub(super) fn gates(
 }
 
 fn rule_of(state: &State, name: &GateName) -> windlass_core::gate::GateRule {
+    if name.is_replay() {
+        return QueueFlow::default().rule(name);
+    }
     let queue = state.queues.iter().find(|queue| is_of(name, queue));
     queue.and_then(|queue| flow_of(state, queue)).map(|flow| flow.rule(name)).unwrap_or_default()
 }

@@ -10,17 +10,19 @@ mod read;
 mod schedule;
 mod settings;
 mod state;
+mod transfer;
 mod upkeep;
 
 use super::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Options,
-    Page, Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope,
-    Session, Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, Import, Imported, JobCopy,
+    JobFilter, NodeSetting, Options, Page, Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule,
+    ScheduleChange, ScheduleSpec, Scope, Session, Setting, SettingKey, Steps, Token, Transitioned, WorkerId,
+    WorkerLock, WorkerReport,
 };
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
-use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
+use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry, Transfer};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -52,6 +54,7 @@ impl MemoryStore {
     }
 
     fn now(&self) -> Timestamp {
+        self.clock.set_ahead(self.clock.look());
         self.clock.now()
     }
 
@@ -86,7 +89,8 @@ impl JobLife for MemoryStore {
         Ok(claim::renew(&mut self.state(), &leases, lease_for, self.now()))
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
-        let transitioned = commit::reap(&mut self.state(), &reap, limit, self.now());
+        let transitioned =
+            commit::reap(&mut self.state(), &reap.after_step(self.clock.since_step()), limit, self.now());
         self.ringing(transitioned)
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
@@ -134,6 +138,9 @@ impl Reads for MemoryStore {
     }
     async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
         Ok(gates::parked(&self.state(), ids))
+    }
+    async fn parked_before(&self, id: JobId) -> Result<u64> {
+        Ok(gates::parked_before(&self.state(), id))
     }
     async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
         Ok(gates::gates(&self.state(), scope, queue, limit, self.now()))
@@ -282,6 +289,17 @@ impl Registry for MemoryStore {
     }
     fn wake(&self) -> &Wake {
         &self.wake
+    }
+}
+
+#[async_trait]
+impl Transfer for MemoryStore {
+    async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
+        Ok(transfer::copies(&self.state(), after, limit, self.now()))
+    }
+    async fn import(&self, import: Import) -> Result<Imported> {
+        let imported = transfer::import(&mut self.state(), import, self.now());
+        self.ringing(imported)
     }
 }
 

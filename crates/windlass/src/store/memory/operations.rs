@@ -34,11 +34,15 @@ fn cancel_one(state: &mut State, scope: &Scope, id: JobId, now: Timestamp) -> Ca
 
 pub(super) fn replay(state: &mut State, scope: &Scope, replay: &Replay, now: Timestamp) -> Vec<Replayed> {
     let mut count = 0;
+    let gate = replay.gate_key();
     let mut replayed = Vec::with_capacity(replay.ids.len());
     for id in &replay.ids {
         let result = replay_one(state, scope, *id, replay.only, replay.due_at(count, now), now);
         count += u64::from(result == Replayed::Queued);
         replayed.push(result);
+        if result == Replayed::Queued {
+            state.gates.replayed(*id, gate.as_ref());
+        }
         if result == Replayed::Queued
             && replay.spacing != Spacing::NONE
             && let Some((queue, due_at)) = state.live.get(id).map(|job| (job.queue_id, job.due_at))
@@ -168,7 +172,7 @@ pub(super) fn revoke_token(state: &mut State, id: &str, now: Timestamp) -> bool 
 
 pub(super) fn change_alert(state: &mut State, change: &AlertChange, now: Timestamp) -> bool {
     let key = (change.after.rule.clone(), change.after.subject.clone());
-    if state.alerts.get(&key).map(|alert| (alert.status, alert.incident)) != change.before {
+    if state.alerts.get(&key).map(|alert| (alert.status, alert.incident, alert.notified_at)) != change.before {
         return false;
     }
     state.alerts.insert(key, change.after.clone());

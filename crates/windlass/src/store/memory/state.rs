@@ -18,7 +18,7 @@ use windlass_core::{Attempt, Executor, JobId, Millis, Priority, State as JobStat
 #[derive(Debug)]
 pub(super) struct State {
     pub random: Random,
-    last_id: i64,
+    pub last_id: i64,
     /// Live jobs.
     pub live: BTreeMap<JobId, Job>,
     /// Live jobs that are neither running nor parked, in claim order.

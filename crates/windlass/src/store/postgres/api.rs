@@ -4,17 +4,19 @@ use super::connection::gather::GATHERED;
 use super::connection::{health, migrate};
 use super::life::{claim, commit, enqueue, gates, leases, names, operations, schedules};
 use super::reads::{depths, gates as reads_gates, read, tallies};
-use super::upkeep::{expire, prune};
+use super::upkeep::{expire, prune, texts, transfer};
 use super::{PostgresStore, registry};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page,
-    Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
-    Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, Import, Imported, JobCopy,
+    JobFilter, NodeSetting, Page, Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange,
+    ScheduleSpec, Scope, Session, Setting, SettingKey, Steps, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
 };
-use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
+use crate::store::{
+    GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry, StoredText, TextChange, TextPlace, Transfer,
+};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -114,6 +116,9 @@ impl Reads for PostgresStore {
     }
     async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
         reads_gates::parked(&self.inner, ids).await
+    }
+    async fn parked_before(&self, id: JobId) -> Result<u64> {
+        reads_gates::parked_before(&self.inner, id).await
     }
     async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
         reads_gates::gates(&self.inner, scope, queue, limit).await
@@ -227,6 +232,12 @@ impl Registry for PostgresStore {
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
         registry::audits(&self.inner, limit).await
     }
+    async fn texts(&self, after: Option<&TextPlace>, limit: u32) -> Result<Vec<StoredText>> {
+        texts::texts(&self.inner, after, limit).await
+    }
+    async fn replace_texts(&self, changes: Vec<TextChange>) -> Result<u64> {
+        texts::replace(&self.inner, &changes).await
+    }
     async fn migrate(&self) -> Result<()> {
         migrate::migrate(&self.inner).await
     }
@@ -238,5 +249,15 @@ impl Registry for PostgresStore {
     }
     fn wake(&self) -> &Wake {
         &self.inner.wake
+    }
+}
+
+#[async_trait]
+impl Transfer for PostgresStore {
+    async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
+        transfer::copies(&self.inner, after, limit).await
+    }
+    async fn import(&self, import: Import) -> Result<Imported> {
+        transfer::import(&self.inner, &import).await.map(|imported| self.ringing(imported))
     }
 }

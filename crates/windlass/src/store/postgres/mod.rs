@@ -24,6 +24,7 @@ use connection::pool::{On, Params, Pool, Reserve, Source};
 use connection::through::Through;
 use futures_util::join;
 use life::frontier::Frontier;
+use life::leases::Ahead;
 use life::names::{self, Names};
 use life::{commit, enqueue};
 use statements::Sql;
@@ -31,6 +32,7 @@ use statements::columns::Columns;
 use statements::row::Row;
 use statements::texts::Texts;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
@@ -71,6 +73,12 @@ struct Inner {
     unfolded: Unfolded,
     /// When this node last counted what is live.
     recounted: Last,
+    /// Leases that end too late to be true.
+    ahead: Ahead,
+    /// The last replayed job that a prune looked at.
+    replayed_pruned: AtomicI64,
+    /// How many due jobs a claim of a gated queue looks at for each free slot.
+    gate_window: AtomicU32,
 }
 
 impl PostgresStore {
@@ -113,8 +121,11 @@ impl PostgresStore {
             remembered: Remembered::default(),
             unfolded: Unfolded::default(),
             recounted: Last::default(),
+            ahead: Ahead::default(),
+            replayed_pruned: AtomicI64::default(),
+            gate_window: AtomicU32::new(1),
         });
-        drop(inner.registry.get().await?);
+        drop(inner.registry.get().await.map_err(connection::fault::for_good)?);
         match options.migrations {
             Migrations::Run => connection::migrate::migrate(&inner).await?,
             Migrations::LeaveToOperator => connection::migrate::check_schema(&inner).await?,
@@ -227,9 +238,10 @@ impl Inner {
     }
 
     async fn follow_server(&self) -> Result<()> {
+        let asked = self.clock.monotonic();
         let rows = self.read(Sql::Now, &[&self.fixed()]).await?;
         if let Some(row) = rows.first() {
-            self.clock.follow(Columns::new(row).moment("now")?);
+            self.clock.follow(Columns::new(row).moment("now")?, asked);
         }
         Ok(())
     }
@@ -249,8 +261,13 @@ impl Inner {
         .await
     }
 
+    /// The server's time, which this process's clock then follows.
     async fn now_on(&self, on: On<'_>) -> Result<Timestamp> {
+        let asked = self.clock.monotonic();
         let rows = on.query(Sql::Now, &[&self.fixed()]).await?;
-        rows.first().map_or_else(|| Ok(self.clock.now()), |row| Columns::new(row).moment("now"))
+        let Some(row) = rows.first() else { return Ok(self.clock.now()) };
+        let now = Columns::new(row).moment("now")?;
+        self.clock.follow(now, asked);
+        Ok(now)
     }
 }

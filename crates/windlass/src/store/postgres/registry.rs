@@ -189,6 +189,7 @@ pub(super) async fn report_worker(store: &Inner, report: &WorkerReport) -> Resul
         &i64::from(report.running),
         &report.started_at.as_millis(),
         &report.seen_at.as_millis(),
+        &report.kinds,
     ];
     store.write(Sql::WorkerReport, params).await.map(drop)
 }
@@ -226,6 +227,7 @@ async fn change_alert_on(
     let status = after.status.as_str();
     let (since, fired_at) = (after.since.as_millis(), after.fired_at.map(Timestamp::as_millis));
     let resolved_at = after.resolved_at.map(Timestamp::as_millis);
+    let notified_at = after.notified_at.map(Timestamp::as_millis);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![
         &after.rule,
         &after.subject,
@@ -238,12 +240,13 @@ async fn change_alert_on(
         &after.measure,
         &after.tenant,
         &after.queue,
+        &notified_at,
     ];
-    let before = change.before.map(|(status, incident)| (status.as_str(), incident));
+    let before = change.before.map(|(status, incident, at)| (status.as_str(), incident, at.map(Timestamp::as_millis)));
     let changed = match &before {
         None => on.query(Sql::AlertAdd, &params).await?,
-        Some((status, incident)) => {
-            params.extend::<[&(dyn ToSql + Sync); 2]>([status, incident]);
+        Some((status, incident, at)) => {
+            params.extend::<[&(dyn ToSql + Sync); 3]>([status, incident, at]);
             on.query(Sql::AlertChange, &params).await?
         }
     };
@@ -315,6 +318,7 @@ fn worker(row: &Row) -> Result<WorkerReport, StoreError> {
         host: c.get("host")?,
         version: c.get("version")?,
         queues: queues.into_iter().zip(concurrency.into_iter().map(|slots| slots.max(0) as u32)).collect(),
+        kinds: c.get("kinds")?,
         running: c.large_count("running")? as u32,
         started_at: c.moment("started_at")?,
         seen_at: c.moment("seen_at")?,
@@ -337,6 +341,7 @@ fn alert(row: &Row) -> Result<Alert, StoreError> {
         since: c.moment("since")?,
         fired_at: c.moment_if("fired_at")?,
         resolved_at: c.moment_if("resolved_at")?,
+        notified_at: c.moment_if("notified_at")?,
         detail: c.get("detail")?,
     })
 }

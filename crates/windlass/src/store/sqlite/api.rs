@@ -5,16 +5,19 @@ use super::connection::readers::Reader;
 use super::connection::{connect, lock, migrate};
 use super::life::{claim, commit, enqueue, expire, gates, leases, operations, schedule};
 use super::reads::settings;
-use super::upkeep::{health, prune};
+use super::upkeep::{health, prune, texts, transfer};
 use crate::clock::Clock;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
 use crate::store::{
     Alert, AlertChange, Amend, Amended, Atomicity, Audit, Cancelled, Claim, Claimed, Commit, Committed, DeadCount,
-    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, JobFilter, NodeSetting, Page,
-    Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange, ScheduleSpec, Scope, Session,
-    Setting, SettingKey, Steps, StoreError, Token, Transitioned, WorkerId, WorkerLock, WorkerReport,
+    DeadGroup, Depth, Discard, Discarded, Enqueued, Fired, Firing, Health, Holder, Import, Imported, JobCopy,
+    JobFilter, NodeSetting, Page, Presence, Queue, Reap, Renewed, Replay, Replayed, Result, Schedule, ScheduleChange,
+    ScheduleSpec, Scope, Session, Setting, SettingKey, Steps, StoreError, Token, Transitioned, WorkerId, WorkerLock,
+    WorkerReport,
 };
-use crate::store::{GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry};
+use crate::store::{
+    GateName, GateStatus, JobLife, KeyedJob, ParkedJob, Reads, Registry, StoredText, TextChange, TextPlace, Transfer,
+};
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
@@ -38,7 +41,7 @@ impl JobLife for SqliteStore {
             Some(jobs) => jobs,
             None => self.read_claimed(taken.jobs).await?,
         };
-        Ok(Claimed { jobs, next_due: taken.next_due })
+        Ok(Claimed { jobs, next_due: taken.next_due, parked: taken.parked })
     }
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
         self.read(move |reader| leases::held(&reader.conn, &mut reader.names, &leases)).await
@@ -123,6 +126,9 @@ impl Reads for SqliteStore {
     async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>> {
         let ids = ids.to_vec();
         self.read(move |reader| reader.parked(&ids)).await
+    }
+    async fn parked_before(&self, id: JobId) -> Result<u64> {
+        self.read(move |reader| reader.parked_before(id)).await
     }
     async fn gates(&self, scope: &Scope, queue: Option<&QueueName>, limit: u32) -> Result<Vec<GateStatus>> {
         let (scope, queue, now) = (scope.clone(), queue.cloned(), self.clock.now());
@@ -262,18 +268,41 @@ impl Registry for SqliteStore {
     async fn audits(&self, limit: u32) -> Result<Vec<Audit>> {
         self.read(move |reader| reader.audits(limit)).await
     }
+    async fn texts(&self, after: Option<&TextPlace>, limit: u32) -> Result<Vec<StoredText>> {
+        let after = after.cloned();
+        self.read(move |reader| reader.texts(after.as_ref(), limit)).await
+    }
+    async fn replace_texts(&self, changes: Vec<TextChange>) -> Result<u64> {
+        self.write(move |tx| texts::replace(tx, &changes)).await
+    }
     async fn migrate(&self) -> Result<()> {
         let (path, now) = (self.path.clone(), self.clock.now());
         let migrating = tokio::task::spawn_blocking(move || migrate::SCHEMA.migrate(&connect::writer(&path)?, now));
         migrating.await.unwrap_or_else(|error| Err(StoreError::unavailable(error)))
     }
     async fn health(&self) -> Result<Health> {
-        self.write(|tx| health::health(tx)).await
+        let clock = self.clock.clone();
+        let health = self.write(move |tx| health::health(tx, &clock)).await?;
+        self.damage.as_error().map_or(Ok(health), Err)
+    }
+    async fn verify(&self) -> Result<Vec<String>> {
+        self.readers.verify().await
     }
     fn clock(&self) -> &Clock {
         &self.clock
     }
     fn wake(&self) -> &Wake {
         &self.wake
+    }
+}
+
+#[async_trait]
+impl Transfer for SqliteStore {
+    async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
+        let now = self.clock.now();
+        self.read(move |reader| reader.copies(after, limit, now)).await
+    }
+    async fn import(&self, import: Import) -> Result<Imported> {
+        self.write_behind(move |tx| transfer::import(tx, &import)).await
     }
 }

@@ -16,6 +16,8 @@ use crate::job::{ClaimedJob, LeaseId};
 use crate::random::Random;
 use crate::wake::Wake;
 use connection::checkpoint::Checkpoints;
+use connection::fault::Damage;
+use connection::file_time::FileTime;
 use connection::pace::Pace;
 use connection::readers::{Reader, Readers};
 use connection::tx::Tx;
@@ -45,6 +47,7 @@ pub struct SqliteStore {
     claimed: Arc<Readers>,
     commits: Arc<AtomicU64>,
     pruned: Mutex<upkeep::prune::Progress>,
+    damage: Damage,
     passed_over: Arc<PassedOver>,
 }
 
@@ -75,6 +78,7 @@ impl SqliteStore {
             Migrations::Run => connection::migrate::SCHEMA.migrate(&conn, options.clock.now())?,
             Migrations::LeaveToOperator => connection::migrate::SCHEMA.verify(&conn)?,
         }
+        let time = FileTime::open(&path, &conn, &options.clock)?;
         let checkpoints = Checkpoints::start(path.clone()).map_err(StoreError::unavailable)?;
         let wake = Wake::default();
         let commits = Arc::new(AtomicU64::new(0));
@@ -90,6 +94,8 @@ impl SqliteStore {
             retentions: Retentions::default(),
             pace: Pace::default(),
             folding: upkeep::fold::Folding::default(),
+            time,
+            has_news: false,
         };
         let (sender, inbox) = mpsc::channel(connection::writer::QUEUE);
         let spawned = std::thread::Builder::new().name("windlass-sqlite".into()).spawn(move || writer.run(inbox));
@@ -107,6 +113,7 @@ impl SqliteStore {
             watch,
             commits,
             pruned: Mutex::default(),
+            damage: Damage::default(),
             passed_over: Arc::default(),
         })
     }
@@ -143,7 +150,8 @@ impl SqliteStore {
         if writer.send(Message::Write(command)).await.is_err() {
             return Err(StoreError::unavailable("the writer has stopped"));
         }
-        answer.await.unwrap_or_else(|_| Err(StoreError::unknown("the writer stopped before it answered")))
+        let stopped = |_| Err(StoreError::unknown("the writer stopped before it answered"));
+        self.damage.noted(answer.await.unwrap_or_else(stopped))
     }
 
     /// The same for a batch. It is returned and dropped here, because every command waits while the writer frees
@@ -162,7 +170,7 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&mut Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.readers.read(read).await
+        self.damage.noted(self.readers.read(read).await)
     }
 
     /// Like `write`, for what may make jobs due before the places at which claims of some kinds start.
@@ -178,6 +186,7 @@ impl SqliteStore {
     /// Reads jobs that were just claimed. They are claimed whether this succeeds or not.
     async fn read_claimed(&self, jobs: Vec<(JobId, LeaseId)>) -> Result<Vec<ClaimedJob>, StoreError> {
         let read = self.claimed.read(move |reader| life::leases::running(&reader.conn, &mut reader.names, &jobs)).await;
+        let read = self.damage.noted(read);
         read.map_err(|error| StoreError::unknown(format!("the claimed jobs could not be read ({error})")))
     }
 }

@@ -83,7 +83,11 @@ impl Sim {
             match answer {
                 Enqueued::Created { .. } => sent.acknowledged += 1,
                 // Another request with the same key and payload covers this one.
-                Enqueued::Existing(_) | Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::NotStored => {}
+                Enqueued::Existing(_)
+                | Enqueued::KeyConflict(_)
+                | Enqueued::Refused(_)
+                | Enqueued::OverQuota(_)
+                | Enqueued::NotStored => {}
             }
         }
     }

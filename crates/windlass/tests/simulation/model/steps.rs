@@ -104,7 +104,7 @@ impl Sim {
                 let pause = self.reconnect(life);
                 self.fetch_in(pause, life);
             }
-            Answer::Held(_, Ok(jobs)) => self.claimed(life, Claimed { jobs, next_due: None }),
+            Answer::Held(_, Ok(jobs)) => self.claimed(life, Claimed { jobs, ..Claimed::default() }),
             Answer::Held(lease, Err(_)) => {
                 let call = Event::Arrive(life, Call::Held(lease).into(), Reply::Awaited);
                 self.again(life, call);

@@ -111,7 +111,7 @@ impl Record {
                 self.demand(is_it, || format!("a key conflicts with job {id}, which does not have it"));
             }
             Enqueued::Refused(why) => self.breaks(format!("a sound job was refused: {why}")),
-            Enqueued::NotStored => {}
+            Enqueued::OverQuota(_) | Enqueued::NotStored => {}
         }
     }
 

@@ -128,6 +128,15 @@ async fn an_unsigned_webhook_still_has_its_id_and_a_signed_job_gets_one() {
 }
 
 #[tokio::test]
+async fn a_secret_of_the_body_is_put_in_when_it_is_sent_and_signs_nothing() {
+    let call = HttpCall { secret: Some("body:R0".into()), webhook_id: Some("msg_1".into()), ..http_call("") };
+    let stored = Job { payload: r#"{"routing_key":"***","note":"***"}"#.into(), ..job(call) };
+    let request = sent(&stored).await;
+    assert_eq!(request.body, br#"{"routing_key":"R0","note":"***"}"#);
+    assert_eq!((request.header("webhook-id"), request.header("webhook-signature")), (Some("msg_1"), None));
+}
+
+#[tokio::test]
 async fn a_call_that_cannot_be_made_is_permanent_and_sends_nothing() {
     let receiver = Receiver::always(Reply::status(200)).await;
     let good = http_call(receiver.url());

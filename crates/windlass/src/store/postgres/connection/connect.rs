@@ -1,20 +1,33 @@
 //! Connecting: URL or `PG*` variables, TLS, and the task that drives a connection and receives its notices.
 
 use crate::store::StoreError;
-use crate::store::postgres::connection::fault::{away, before};
-use crate::store::postgres::connection::pooler::{Prepared, is_direct};
+use crate::store::postgres::connection::contact::{Contact, LinkState, SILENCE};
+use crate::store::postgres::connection::fault::{away, before, message};
+use crate::store::postgres::connection::hosts;
+use crate::store::postgres::connection::pooler::{Prepared, first, is_direct};
 use crate::store::postgres::connection::tls::{Tls, tls_for};
+use futures_util::{FutureExt as _, join};
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 use tokio_util::task::AbortOnDropHandle;
+use windlass_core::Millis;
 
-/// Longest wait for a connection.
-pub(in crate::store::postgres) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long each host has to accept a connection, unless the URL says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Data that the server's machine does not acknowledge within this time ends the connection, and so do unanswered
+/// probes of an idle one.
+const TCP_TIMEOUT: Duration = Duration::from_secs(10);
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(2), 3);
+/// What `silence` may be in the URL.
+const SHORTEST_SILENCE: Millis = Millis::from_secs(1);
+const LONGEST_SILENCE: Millis = Millis::from_secs(600);
+/// Names the server process.
+const SERVER: &str = "SELECT pg_postmaster_start_time()::text";
 
 /// A warning at COMMIT: the wait for synchronous replication was cancelled. The commit holds on this server, perhaps
 /// not on the standby.
@@ -23,15 +36,21 @@ const SYNC_WAIT_CANCELLED: &str = "01000";
 /// How to reach the database.
 #[derive(Clone)]
 pub(in crate::store::postgres) struct Connector {
-    config: Config,
+    /// One for each host.
+    hosts: Vec<Config>,
+    /// The host that accepted the last connection is tried first.
+    last: Arc<AtomicUsize>,
     tls: Option<Tls>,
     prepared: Prepared,
+    contact: Arc<Contact>,
 }
 
 impl std::fmt::Debug for Connector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Not the config: it holds the password.
-        f.debug_struct("Connector").field("hosts", &self.config.get_hosts()).finish_non_exhaustive()
+        f.debug_struct("Connector")
+            .field("hosts", &self.hosts.iter().map(Config::get_hosts).collect::<Vec<_>>())
+            .finish_non_exhaustive()
     }
 }
 
@@ -41,25 +60,59 @@ pub(in crate::store::postgres) struct Link {
     pub(in crate::store::postgres) client: Client,
     /// Set when the server warned that a commit may not be durable.
     pub(in crate::store::postgres) warned: Arc<AtomicBool>,
+    /// Which of the hosts it leads to.
+    host: usize,
+    state: Arc<LinkState>,
     _driver: AbortOnDropHandle<()>,
+}
+
+impl Link {
+    /// Sends something to the server. Meanwhile the server is watched.
+    pub(in crate::store::postgres) async fn asking<T>(&self, work: impl Future<Output = T>) -> T {
+        let _under_way = self.state.ask();
+        work.await
+    }
+
+    /// Asks which server process this is, behind which host.
+    pub(in crate::store::postgres) async fn server(&self) -> Result<String, StoreError> {
+        let answers = self.asking(self.client.simple_query(SERVER)).await.map_err(before)?;
+        let server = format!("{} {}", self.host, first(&answers).unwrap_or_default());
+        self.state.is_of(server.clone());
+        Ok(server)
+    }
 }
 
 impl Connector {
     /// # Errors
     /// [`StoreError::Invalid`] if the URL or a variable cannot be read.
     pub(in crate::store::postgres) fn new(url: &str) -> Result<Self, StoreError> {
-        let Target { mut config, root, prepared } = read(url)?;
-        config.connect_timeout(CONNECT_TIMEOUT);
+        let Target { mut config, root, prepared, silence } = read(url)?;
+        let limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
+        config.connect_timeout(limit);
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(TCP_TIMEOUT);
+        }
+        if config.get_keepalives_interval().is_none() {
+            let (idle, interval, retries) = KEEPALIVE;
+            config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(retries);
+        }
         if config.get_application_name().is_none() {
             config.application_name("windlass");
         }
         let tls = tls_for(config.get_ssl_mode(), root.as_deref())?;
-        Ok(Self { config, tls, prepared })
+        let (hosts, last) = (hosts::each(&config), Arc::default());
+        Ok(Self { hosts, last, tls, prepared, contact: Contact::new(silence.unwrap_or(SILENCE)) })
+    }
+
+    pub(in crate::store::postgres) fn contact(&self) -> &Arc<Contact> {
+        &self.contact
     }
 
     /// Whether a connection goes straight to the server, and whether statements may be prepared on it.
     pub(in crate::store::postgres) async fn prepares(&self, link: &Link) -> Result<(bool, bool), StoreError> {
-        let is_direct = is_direct(&link.client).await.map_err(before)?;
+        let (is_direct, server) = join!(link.asking(is_direct(&link.client)), link.server());
+        server?;
+        let is_direct = is_direct.map_err(before)?;
         Ok((is_direct, self.prepared.is_on(is_direct)))
     }
 
@@ -68,22 +121,41 @@ impl Connector {
         &self,
         notified: Option<mpsc::Sender<()>>,
     ) -> Result<Link, StoreError> {
-        let opening = async {
-            match &self.tls {
-                Some(tls) => {
-                    let (client, connection) = self.config.connect(tls.clone()).await?;
-                    Ok(link(client, connection, notified))
-                }
-                None => {
-                    let (client, connection) = self.config.connect(NoTls).await?;
-                    Ok(link(client, connection, notified))
-                }
+        let limit = self.hosts.first().and_then(Config::get_connect_timeout).copied();
+        self.connect_within(notified, limit.unwrap_or(CONNECT_TIMEOUT)).await
+    }
+
+    /// The same, with so much time for each host.
+    pub(in crate::store::postgres) async fn connect_within(
+        &self,
+        notified: Option<mpsc::Sender<()>>,
+        limit: Duration,
+    ) -> Result<Link, StoreError> {
+        let (count, last) = (self.hosts.len().max(1), self.last.load(Ordering::Relaxed));
+        let attempts = (0..self.hosts.len()).map(|nth| {
+            let (at, notified) = ((last + nth) % count, notified.clone());
+            let connecting = tokio::time::timeout(limit, self.connect_to(at, notified));
+            let late = || StoreError::unavailable("no connection to Postgres in time");
+            async move { Ok((at, connecting.await.map_err(|_| late())??)) }.boxed()
+        });
+        let no_host = || Err(StoreError::Invalid("the Postgres URL names no host".into()));
+        let (at, link) = hosts::first(attempts.collect()).await.unwrap_or_else(no_host)?;
+        self.last.store(at, Ordering::Relaxed);
+        Ok(link)
+    }
+
+    async fn connect_to(&self, at: usize, notified: Option<mpsc::Sender<()>>) -> Result<Link, StoreError> {
+        let host = &self.hosts[at];
+        match &self.tls {
+            Some(tls) => {
+                let (client, connection) = host.connect(tls.clone()).await.map_err(away)?;
+                Ok(link(client, connection, notified, (at, self.contact.add())))
             }
-        };
-        tokio::time::timeout(CONNECT_TIMEOUT, opening)
-            .await
-            .map_err(|_| StoreError::unavailable("no connection to Postgres in time"))?
-            .map_err(away)
+            None => {
+                let (client, connection) = host.connect(NoTls).await.map_err(away)?;
+                Ok(link(client, connection, notified, (at, self.contact.add())))
+            }
+        }
     }
 }
 
@@ -91,6 +163,7 @@ fn link<S, T>(
     client: Client,
     mut connection: tokio_postgres::Connection<S, T>,
     notified: Option<mpsc::Sender<()>>,
+    (host, state): (usize, Arc<LinkState>),
 ) -> Link
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -98,7 +171,8 @@ where
 {
     let warned = Arc::new(AtomicBool::new(false));
     let warning = warned.clone();
-    let driver = tokio::spawn(async move {
+    let end = state.end.clone();
+    let receive = async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
             if let AsyncMessage::Notice(notice) = &message
                 && notice.code().code() == SYNC_WAIT_CANCELLED
@@ -110,8 +184,12 @@ where
                 let _ = notified.try_send(());
             }
         }
+    };
+    // Ending it closes the connection, and every statement under way on it fails.
+    let driver = tokio::spawn(async move {
+        tokio::select! { () = receive => {}, () = end.cancelled() => {} }
     });
-    Link { client, warned, _driver: AbortOnDropHandle::new(driver) }
+    Link { client, warned, host, state, _driver: AbortOnDropHandle::new(driver) }
 }
 
 /// What a URL, or the environment, asks for.
@@ -119,15 +197,18 @@ struct Target {
     config: Config,
     root: Option<String>,
     prepared: Prepared,
+    silence: Option<Duration>,
 }
 
 fn read(url: &str) -> Result<Target, StoreError> {
     let invalid = |what: String| StoreError::Invalid(what);
-    let bare = url.split('?').next().unwrap_or_default().trim_end_matches('/');
-    let mut parsed = url::Url::parse(url).map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
+    // Not read as a URL: several hosts, each with its port, are none by the standard.
+    let url = url.split('#').next().unwrap_or_default();
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    let bare = place.trim_end_matches('/');
     // Parameters that libpq has and the driver lacks, and our own; the others stay as they are.
-    let (mut root, mut prepared, mut kept) = (None, Prepared::default(), Vec::new());
-    for pair in parsed.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+    let (mut root, mut prepared, mut silence, mut kept) = (None, Prepared::default(), None, Vec::new());
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = url::form_urlencoded::parse(pair.as_bytes()).next().unwrap_or_default();
         match (&*name, &*value) {
             ("sslrootcert", path) => root = Some(path.to_owned()),
@@ -136,18 +217,30 @@ fn read(url: &str) -> Result<Target, StoreError> {
                 prepared = Prepared::parse(text)
                     .ok_or_else(|| invalid(format!("prepared `{text}` in the Postgres URL is not one of {forms}")))?;
             }
+            ("silence", text) => {
+                let parsed =
+                    Millis::parse(text).ok().filter(|span| (SHORTEST_SILENCE..=LONGEST_SILENCE).contains(span));
+                let forms = format!("a duration from {SHORTEST_SILENCE} to {LONGEST_SILENCE}, such as 4s");
+                let wrong = || invalid(format!("silence `{text}` in the Postgres URL is not {forms}"));
+                silence = Some(parsed.ok_or_else(wrong)?.to_std());
+            }
             ("sslmode", "verify-ca" | "verify-full") => kept.push("sslmode=require".to_owned()),
             ("sslmode", "allow") => kept.push("sslmode=prefer".to_owned()),
             _ => kept.push(pair.to_owned()),
         }
     }
-    parsed.set_query((!kept.is_empty()).then(|| kept.join("&")).as_deref());
-    if matches!(bare, "postgres:" | "postgresql:") && parsed.query().is_none() {
+    if matches!(bare, "postgres:" | "postgresql:") && kept.is_empty() {
         let (config, reported) = from_environment()?;
-        return Ok(Target { config, root: root.or(reported), prepared });
+        return Ok(Target { config, root: root.or(reported), prepared, silence });
     }
-    let config = parsed.as_str().parse().map_err(|error| invalid(format!("not a Postgres URL: {error}")))?;
-    Ok(Target { config, root, prepared })
+    let mark = if kept.is_empty() { "" } else { "?" };
+    let plain = format!("{place}{mark}{}", kept.join("&"));
+    // Anything else would be read as `name=value` pairs.
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| plain.starts_with(scheme));
+    let config = is_url.then(|| plain.parse()).ok_or_else(|| invalid("not a Postgres URL".into()))?;
+    let config =
+        config.map_err(|error: tokio_postgres::Error| invalid(format!("not a Postgres URL: {}", message(&error))))?;
+    Ok(Target { config, root, prepared, silence })
 }
 
 fn from_environment() -> Result<(Config, Option<String>), StoreError> {

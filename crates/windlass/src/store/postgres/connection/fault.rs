@@ -81,6 +81,22 @@ pub(in crate::store::postgres) fn away(error: tokio_postgres::Error) -> StoreErr
     StoreError::unavailable(DriverError(error))
 }
 
+/// The error of the first connection: what no waiting will change is invalid.
+pub(in crate::store::postgres) fn for_good(error: StoreError) -> StoreError {
+    let StoreError::Unavailable(cause) = &error else { return error };
+    let Some(DriverError(driver)) = cause.downcast_ref() else { return error };
+    let wrong = [
+        SqlState::INVALID_PASSWORD,
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+        SqlState::INVALID_CATALOG_NAME,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+    ];
+    match driver.code() {
+        Some(code) if wrong.contains(code) => StoreError::Invalid(format!("Postgres refuses: {}", message(driver))),
+        _ => error,
+    }
+}
+
 /// The error of a statement before COMMIT.
 pub(in crate::store::postgres) fn before(error: tokio_postgres::Error) -> StoreError {
     classify(error, Phase::Before)

@@ -20,9 +20,10 @@ const CALLERS_POOL: &str = "the store uses the program's own pool, which does no
      standby was cancelled: such a job counts as stored; open the store by its URL where that matters";
 
 pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, StoreError> {
-    let before = store.clock.now();
+    let (before, asked) = (store.clock.now(), store.clock.monotonic());
     let beat = store.write(Sql::Pulse, &[&store.fixed()]).await?;
     let now = beat.first().map_or_else(|| Ok(before), |row| Columns::new(row).moment("now"))?;
+    store.clock.follow(now, asked);
     let rows = store.read(Sql::Server, &[&store.fixed(), &STRAY_AFTER]).await?;
     let row = rows.first().ok_or_else(|| StoreError::unavailable("the server did not report its settings"))?;
     let c = Columns::new(row);
@@ -40,7 +41,6 @@ pub(in crate::store::postgres) async fn health(store: &Inner) -> Result<Health, 
     if strays > 0 {
         warnings.push(format!("{strays} leases ran out long ago and were not reaped: is any node's upkeep running?"));
     }
-    store.clock.follow(now);
     Ok(Health { engine, schema: SCHEMA as u32, warnings })
 }
 

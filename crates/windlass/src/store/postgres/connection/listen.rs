@@ -4,6 +4,7 @@
 use crate::store::StoreError;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::connect::Link;
+use crate::store::postgres::connection::contact;
 use crate::store::postgres::connection::fault::before;
 use crate::store::postgres::connection::pool::Source;
 use crate::store::postgres::statements::Sql;
@@ -24,9 +25,10 @@ const TEST: Duration = Duration::from_secs(3);
 
 /// The tasks; they end when this is dropped.
 pub(in crate::store::postgres) fn tasks(inner: &Arc<Inner>) -> Vec<AbortOnDropHandle<()>> {
+    let contact = tokio::spawn(contact::watch(inner.clone()));
     let listener = tokio::spawn(listen(inner.clone()));
     let notifier = tokio::spawn(notify(inner.clone()));
-    vec![AbortOnDropHandle::new(listener), AbortOnDropHandle::new(notifier)]
+    [listener, notifier, contact].map(AbortOnDropHandle::new).into()
 }
 
 async fn notify(inner: Arc<Inner>) {
@@ -86,7 +88,9 @@ impl Listener {
             Source::Own(connector) => {
                 let (notified, notifications) = mpsc::channel(1);
                 let link = connector.connect(Some(notified)).await?;
-                link.client.batch_execute(&format!("LISTEN \"{channel}\"")).await.map_err(before)?;
+                link.server().await?;
+                let listening = format!("LISTEN \"{channel}\"");
+                link.asking(link.client.batch_execute(&listening)).await.map_err(before)?;
                 Ok(Some(Self::Own { notifications, _link: link }))
             }
             Source::Callers(pool) => {

@@ -2,6 +2,7 @@
 //! connection whose transaction did not end is closed, not reused. (Written by hand because a commit's notices must be
 //! received on its own connection.) On a caller's pool it only bounds how many connections are taken at once.
 
+use crate::clock::Stopwatch;
 use crate::store::StoreError;
 use crate::store::postgres::connection::connect::{Connector, Link};
 use crate::store::postgres::connection::fault::{Phase, before, classify};
@@ -19,6 +20,9 @@ use tokio_postgres::types::ToSql;
 
 /// Longest wait for a free connection.
 const WAIT: Duration = Duration::from_secs(10);
+
+/// A connection that was not used for this long is tried before anything is sent over it.
+const RESTED: Duration = Duration::from_millis(10);
 
 /// A statement's parameters.
 pub(in crate::store::postgres) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -64,6 +68,8 @@ struct OwnConn {
     prepared: Option<Mutex<Vec<Option<Statement>>>>,
     /// No pooler is in between: the session is ours, and has our settings.
     is_direct: bool,
+    /// Since it was used last.
+    rested: Stopwatch,
 }
 
 /// A borrowed connection. It is closed if it is dropped while a transaction is open.
@@ -96,15 +102,19 @@ impl Pool {
     }
 
     pub(in crate::store::postgres) async fn get(self: &Arc<Self>) -> Result<Lent, StoreError> {
-        let slot = tokio::time::timeout(WAIT, self.slots.clone().acquire_owned())
-            .await
-            .map_err(|_| StoreError::unavailable("all connections to Postgres are busy"))?
-            .map_err(StoreError::unavailable)?;
+        self.check()?;
+        let slot = tokio::select! {
+            slot = tokio::time::timeout(WAIT, self.slots.clone().acquire_owned()) => slot
+                .map_err(|_| StoreError::unavailable("all connections to Postgres are busy"))?
+                .map_err(StoreError::unavailable)?,
+            error = self.lost() => return Err(error),
+        };
         while let Some(conn) = self.take_idle() {
-            if !conn.is_closed() {
+            if !conn.is_closed() && conn.answers().await {
                 return Ok(self.lend(conn, Some(slot)));
             }
         }
+        self.check()?;
         let conn = match &self.source {
             Source::Own(connector) => Conn::Own(self.open(connector).await?),
             Source::Callers(pool) => Conn::Callers(take(&**pool).await?),
@@ -115,9 +125,12 @@ impl Pool {
     /// A connection that its user keeps for long: it takes no slot, and it is closed at the end.
     pub(in crate::store::postgres) async fn keep(self: &Arc<Self>) -> Result<Lent, StoreError> {
         let conn = match &self.source {
-            Source::Own(connector) => {
-                Conn::Own(OwnConn { link: connector.connect(None).await?, prepared: None, is_direct: false })
-            }
+            Source::Own(connector) => Conn::Own(OwnConn {
+                link: connector.connect(None).await?,
+                prepared: None,
+                is_direct: false,
+                rested: Stopwatch::start(),
+            }),
             Source::Callers(pool) => Conn::Callers(take(&**pool).await?),
         };
         let lent = self.lend(conn, None);
@@ -129,9 +142,30 @@ impl Pool {
         let link = connector.connect(None).await?;
         let (is_direct, prepares) = connector.prepares(&link).await?;
         if is_direct {
-            link.client.batch_execute(self.texts.script(Script::Session)).await.map_err(before)?;
+            let session = link.client.batch_execute(self.texts.script(Script::Session));
+            link.asking(session).await.map_err(before)?;
         }
-        Ok(OwnConn { link, prepared: prepares.then(|| Mutex::new(vec![None; Sql::ALL.len()])), is_direct })
+        Ok(OwnConn {
+            rested: Stopwatch::start(),
+            link,
+            prepared: prepares.then(|| Mutex::new(vec![None; Sql::ALL.len()])),
+            is_direct,
+        })
+    }
+
+    /// Refuses while the server is known to be away.
+    fn check(&self) -> Result<(), StoreError> {
+        match &self.source {
+            Source::Own(connector) => connector.contact().check(),
+            Source::Callers(_) => Ok(()),
+        }
+    }
+
+    /// Waits until the server is known to be away.
+    async fn lost(&self) -> StoreError {
+        let Source::Own(connector) = &self.source else { return std::future::pending().await };
+        connector.contact().lost().await;
+        StoreError::unavailable("Postgres does not answer")
     }
 
     fn lend(self: &Arc<Self>, conn: Conn, slot: Option<OwnedSemaphorePermit>) -> Lent {
@@ -158,6 +192,24 @@ impl Conn {
             Self::Callers(taken) => taken.is_lost(),
         }
     }
+
+    /// Whether a connection that has rested still leads to the server. Without this, a job sent over a connection that
+    /// was closed meanwhile would be a job of unknown outcome, once for every such connection.
+    async fn answers(&self) -> bool {
+        match self {
+            Self::Own(conn) if conn.rested.elapsed() >= RESTED => {
+                conn.link.asking(conn.link.client.check_connection()).await.is_ok()
+            }
+            Self::Own(_) | Self::Callers(_) => true,
+        }
+    }
+
+    fn rest(self) -> Self {
+        match self {
+            Self::Own(conn) => Self::Own(OwnConn { rested: Stopwatch::start(), ..conn }),
+            Self::Callers(taken) => Self::Callers(taken),
+        }
+    }
 }
 
 impl Drop for Lent {
@@ -168,7 +220,7 @@ impl Drop for Lent {
             Conn::Callers(taken) if !is_usable => taken.close(),
             // Dropping it gives it back.
             Conn::Callers(_) if self.pool.reserve == Reserve::None => {}
-            conn if is_usable => self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn),
+            conn if is_usable => self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(conn.rest()),
             Conn::Own(_) | Conn::Callers(_) => {}
         }
     }
@@ -201,7 +253,7 @@ impl Lent {
         if let Some(statement) = lock()[sql as usize].clone() {
             return Some(Ok(statement));
         }
-        let made = conn.link.client.prepare(self.pool.texts.get(sql)).await;
+        let made = conn.link.asking(conn.link.client.prepare(self.pool.texts.get(sql))).await;
         if let Ok(statement) = &made {
             lock()[sql as usize] = Some(statement.clone());
         }
@@ -232,7 +284,7 @@ impl Lent {
     /// Runs statements without parameters and results.
     pub(in crate::store::postgres) async fn run(&self, script: &str) -> Result<(), StoreError> {
         match self.conn() {
-            Conn::Own(conn) => conn.link.client.batch_execute(script).await.map_err(before),
+            Conn::Own(conn) => conn.link.asking(conn.link.client.batch_execute(script)).await.map_err(before),
             Conn::Callers(taken) => taken.run(script).await,
         }
     }
@@ -256,7 +308,8 @@ impl Lent {
         let statement = self.statement(conn, sql).await.ok_or_else(unprepared)?.map_err(before)?;
         let warned = &conn.link.warned;
         warned.store(false, Ordering::Release);
-        let rows = conn.link.client.query(&statement, params).await.map_err(|error| classify(error, Phase::Alone))?;
+        let rows = conn.link.asking(conn.link.client.query(&statement, params)).await;
+        let rows = rows.map_err(|error| classify(error, Phase::Alone))?;
         if warned.load(Ordering::Acquire) {
             return Err(replication_cancelled());
         }
@@ -270,8 +323,13 @@ impl Lent {
             Conn::Callers(taken) => return taken.query(texts.get(sql), &texts.typed(sql, params)).await,
         };
         match self.statement(conn, sql).await {
-            Some(statement) => ours(conn.link.client.query(&statement.map_err(before)?, params).await),
-            None => ours(conn.link.client.query_typed(texts.get(sql), &texts.typed(sql, params)).await),
+            Some(statement) => {
+                ours(conn.link.asking(conn.link.client.query(&statement.map_err(before)?, params)).await)
+            }
+            None => {
+                let typed = texts.typed(sql, params);
+                ours(conn.link.asking(conn.link.client.query_typed(texts.get(sql), &typed)).await)
+            }
         }
     }
 
@@ -295,7 +353,8 @@ impl Lent {
         match self.conn() {
             Conn::Own(OwnConn { link, .. }) => {
                 link.warned.store(false, Ordering::Release);
-                link.client.batch_execute("COMMIT").await.map_err(|error| classify(error, Phase::Commit))?;
+                let committed = link.asking(link.client.batch_execute("COMMIT")).await;
+                committed.map_err(|error| classify(error, Phase::Commit))?;
                 if link.warned.load(Ordering::Acquire) {
                     return Err(replication_cancelled());
                 }

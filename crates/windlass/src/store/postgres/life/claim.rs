@@ -64,17 +64,18 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, start: &Start) -> Re
         &start.due_at,
         &start.id,
     ];
+    let sent = store.clock.monotonic();
     let mut rows = on.query(Sql::ClaimDue, params).await?;
     let first = rows.first().ok_or_else(|| StoreError::corrupt("claim", "it answers at least the time"))?;
     let c = Columns::new(first);
     let (now, needs_full_walk) = (c.moment("now")?, c.get("needs_full_walk")?);
-    store.clock.follow(now);
+    store.clock.follow(now, sent);
     if needs_full_walk {
         rows = claim_walking(on, claim, &asked, now).await?;
     }
     let jobs = claimed(store, on, claim, rows).await?;
     let next_due = next_due(on, claim, &jobs, now).await?;
-    Ok(Claimed { jobs, next_due })
+    Ok(Claimed { jobs, next_due, ..Claimed::default() })
 }
 
 /// The claimed jobs, from their rows.
@@ -113,6 +114,7 @@ async fn claim_of_kinds(
     match again(|| claim_gated(store, &rest, gated)).await {
         Ok(second) => {
             first.jobs.extend(second.jobs);
+            first.parked.extend(second.parked);
             first.next_due = [first.next_due, second.next_due].into_iter().flatten().min();
             Ok(first)
         }
@@ -153,12 +155,12 @@ async fn claim_gated_on(
 ) -> Result<Claimed, StoreError> {
     let asked = Asked::new(claim);
     let now = store.now_on(on).await?;
-    store.clock.follow(now);
     let taken = gated_claim::claim(store, on, claim, &asked, gated, now).await?;
     let mut jobs = claimed(store, on, claim, taken.rows).await?;
     gates::mark_probes(on, &mut jobs).await?;
     let next_due = next_due(on, claim, &jobs, now).await?;
-    Ok(Claimed { jobs, next_due: [next_due, taken.next].into_iter().flatten().min() })
+    let next_due = [next_due, taken.next].into_iter().flatten().min();
+    Ok(Claimed { jobs, next_due, parked: taken.parked })
 }
 
 /// Suspects, or at-most-once jobs beyond the free slots, are among the due jobs. So all candidates are read and picked

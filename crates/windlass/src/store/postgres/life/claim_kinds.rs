@@ -42,7 +42,7 @@ async fn claim_on(store: &Inner, on: On<'_>, claim: &Claim, kinds: &Kinds) -> Re
     let rows = if ids.is_empty() { Vec::new() } else { asked.take(on, now.as_millis(), &ids).await? };
     let jobs = claimed(store, on, claim, rows).await?;
     let next_due = if has_more { Some(now) } else { next_due(on, claim, &jobs, now).await? };
-    Ok(Claimed { jobs, next_due })
+    Ok(Claimed { jobs, next_due, ..Claimed::default() })
 }
 
 /// Due jobs in the order they are picked.
@@ -93,10 +93,11 @@ impl<'c> Search<'c> {
             &with_suspects,
             &with_at_most_once,
         ];
+        let sent = store.clock.monotonic();
         let rows = on.query(Sql::ClaimKinds, params).await?;
         let first = rows.first().ok_or_else(|| StoreError::corrupt("claim", "it answers at least the time"))?;
         let now = Columns::new(first).moment("now")?;
-        store.clock.follow(now);
+        store.clock.follow(now, sent);
         for row in &rows {
             // A row without a job only says the time.
             if Columns::new(row).get::<Option<i64>>("id")?.is_some() {

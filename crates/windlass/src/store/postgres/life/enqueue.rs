@@ -116,7 +116,8 @@ async fn enqueue_once(store: &Inner, jobs: &[NewJob], atomicity: Atomicity) -> R
     Ok(stored)
 }
 
-/// Whether jobs differ in nothing but their payload, and have none of the rarer fields.
+/// Whether jobs differ in nothing but their payload, and have none of the rarer fields. Jobs of one request share its
+/// trace.
 fn are_alike(jobs: &[NewJob], numbers: &[Numbers]) -> bool {
     let (first, number) = (&jobs[0], numbers[0]);
     let is_plain = |job: &NewJob| {
@@ -127,7 +128,6 @@ fn are_alike(jobs: &[NewJob], numbers: &[Numbers]) -> bool {
             && job.parent.is_none()
             && job.http.is_none()
             && job.webhook.is_none()
-            && job.traceparent.is_none()
             && job.limit_key.is_none()
     };
     let is_same = |job: &NewJob| {
@@ -135,6 +135,7 @@ fn are_alike(jobs: &[NewJob], numbers: &[Numbers]) -> bool {
             && job.priority == first.priority
             && job.delivery == first.delivery
             && job.run_at == first.run_at
+            && job.traceparent == first.traceparent
     };
     jobs.iter().all(|job| is_plain(job) && is_same(job)) && numbers.iter().all(|other| *other == number)
 }
@@ -152,9 +153,9 @@ async fn enqueue_alike(
     let rank = first.priority.rank();
     let is_once = first.delivery == Delivery::AtMostOnce;
     let kind = first.kind.as_str();
-    let now = store.fixed();
+    let (now, traceparent) = (store.fixed(), first.traceparent.as_deref());
     let params: Params<'_> =
-        &[&now, &numbers.queue, &run_at, &delay, &numbers.policy, &rank, &is_once, &kind, &payloads];
+        &[&now, &numbers.queue, &run_at, &delay, &numbers.policy, &rank, &is_once, &kind, &payloads, &traceparent];
     let rows = lent.run_alone(Sql::EnqueueAlike, params).await?;
     store.unfolded.wrote(1);
     stored_in(&rows)

@@ -5,7 +5,7 @@ use crate::job::QueueId;
 use crate::store::gates::{self, Admitted, GateName, MAX_OPENED, Offered, QueueFlow};
 use crate::store::passed_over::{self, Place};
 use crate::store::postgres::Inner;
-use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::claim::{Asked, Due};
 use crate::store::postgres::life::claim_kinds::{LEVELS, lane};
 use crate::store::postgres::life::gates::{Gated, Known, key_in};
@@ -13,14 +13,19 @@ use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::arrays::arrays;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
-use crate::store::{Claim, Kinds, Share, StoreError};
+use crate::store::{Claim, Kinds, Parking, Share, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use windlass_core::pick::{Pick, Picker};
 use windlass_core::{Millis, Timestamp};
 
 /// The most due jobs of each priority of a gated queue that one claim looks at.
 const MAX_OFFERED: u32 = 1000;
+/// The fewest.
+const MIN_OFFERED: u32 = 16;
+/// The most due jobs that a claim looks at for each free slot, while gates refuse many of them.
+const MAX_WINDOW: u32 = 64;
 /// How soon a claim goes on that could not look at everything.
 const SOON: Millis = Millis::new(1);
 
@@ -28,6 +33,8 @@ const SOON: Millis = Millis::new(1);
 pub(super) struct Taken {
     pub(super) rows: Vec<Row>,
     pub(super) next: Option<Timestamp>,
+    /// Due jobs that a gate refused.
+    pub(super) parked: Vec<Parking>,
 }
 
 /// A gated queue of a claim.
@@ -58,6 +65,7 @@ pub(super) async fn claim(
     let mut queues = Vec::new();
     for share in &claim.shares {
         if let Some(gated) = gated.get(&share.queue)
+            && most(share, gated) > 0
             && !is_paused(on, share).await?
         {
             let kinds = claim.kinds.as_ref();
@@ -66,16 +74,18 @@ pub(super) async fn claim(
     }
     let mut names: BTreeSet<GateName> = touched.keys().cloned().collect();
     for Gate { gated: (queue, flow), offered, .. } in &queues {
-        names.extend(offered.iter().flat_map(|job| flow.gates_of(&queue.tenant, &queue.name, job.key.as_ref())));
+        names.extend(offered.iter().flat_map(|job| job.gates(flow, &queue.tenant, &queue.name)));
     }
     known.lock(on, &names).await?;
     let mut picks = Picks::default();
     let mut picker = Picker::new(claim.limit, claim.suspects);
-    let mut next = None;
+    let (mut next, mut parked, mut is_short) = (None, Vec::new(), false);
     for (share, place) in claim.shares.iter().zip(1..) {
         match queues.iter().find(|gate| gate.share.queue == share.queue) {
             Some(gate) => {
-                let admitted = admit(gate, &mut known, &mut picker, now);
+                let mut admitted = admit(gate, &mut known, &mut picker, now);
+                is_short |= gate.is_truncated && !admitted.is_enough && !picker.is_filled();
+                parked.append(&mut admitted.refusals);
                 next = [next, again_at(gate, &admitted, &picker, now)].into_iter().flatten().min();
                 picks.admitted(admitted, &gate.gated.1, &mut touched);
             }
@@ -85,10 +95,16 @@ pub(super) async fn claim(
             }
         }
     }
+    look_further(store, is_short);
     let rows = take(store, on, asked, &mut known, &picks, now).await?;
     known.write(store, on, &touched, now).await?;
     let opening = next_opening(on, &queues, now).await?;
-    Ok(Taken { rows, next: [next, opening].into_iter().flatten().min() })
+    Ok(Taken { rows, next: [next, opening].into_iter().flatten().min(), parked })
+}
+
+/// How many jobs a claim may take from a gated queue.
+fn most(share: &Share, (_, flow): &Gated) -> u32 {
+    share.slots.saturating_add(flow.ahead(share.ahead))
 }
 
 /// Candidates of the shares that are not gated.
@@ -126,9 +142,11 @@ async fn offer<'c>(
 ) -> Result<Gate<'c>, StoreError> {
     let (queue, flow) = gated;
     let names: Option<Vec<&str>> = kinds.map(|kinds| kinds.iter().collect());
-    let (moment, opened, most) = (now.as_millis(), i64::from(MAX_OPENED), i64::from(share.slots.max(1)));
+    let (moment, opened, most) = (now.as_millis(), i64::from(MAX_OPENED), most(share, gated));
+    let (per_key, most) = (i64::from(flow.per_key(most)), i64::from(most));
     let (name, tenant) = (queue.name.as_str(), queue.tenant.as_str());
-    let parked = on.query(Sql::GatedParked, &[&moment, &share.queue.0, &name, &tenant, &opened, &most, &names]).await?;
+    let params: Params<'_> = &[&moment, &share.queue.0, &name, &tenant, &opened, &most, &names, &per_key];
+    let parked = on.query(Sql::GatedParked, params).await?;
     let (mut offered, is_truncated) = waiting(store, on, kinds, (share, gated), now).await?;
     let mut opened = BTreeSet::new();
     for row in &parked {
@@ -140,7 +158,7 @@ async fn offer<'c>(
     offered.sort_by_key(Offered::order);
     let ids: Vec<i64> = opened.into_iter().collect();
     if !ids.is_empty() {
-        for row in &on.query(Sql::GatesLockIds, &[&ids]).await? {
+        for row in &on.query(Sql::GatesNamed, &[&ids]).await? {
             touched.insert(super::gates::read(row)?.1, flow.clone());
         }
     }
@@ -156,7 +174,8 @@ async fn waiting(
     (share, gated): (&Share, &Gated),
     now: Timestamp,
 ) -> Result<(Vec<Offered>, bool), StoreError> {
-    let window = share.slots.saturating_mul(4).clamp(64, MAX_OFFERED);
+    let window =
+        most(share, gated).saturating_mul(store.gate_window.load(Ordering::Relaxed)).clamp(MIN_OFFERED, MAX_OFFERED);
     let look = i64::from(if kinds.is_some() { passed_over::look(window) } else { window });
     let start = |place| kinds.map(|kinds| store.passed_over.start(kinds, lane(share, place), now)).unwrap_or_default();
     let (due_at, id): (Vec<i64>, Vec<i64>) = (1..=LEVELS).map(start).unzip();
@@ -187,21 +206,29 @@ async fn waiting(
 fn offered_in(row: &Row, gated: &Gated) -> Result<Offered, StoreError> {
     let Due { id, priority, due_at, candidate, .. } = Due::read_gated(row)?;
     let is_retry = Columns::new(row).count("failures")? > 0;
-    Ok(Offered { id, priority, due_at, candidate, is_retry, key: key_in(row, gated)? })
+    let replay = Columns::new(row).get::<Option<&str>>("gate_key")?.map(GateName::replay);
+    Ok(Offered { id, priority, due_at, candidate, is_retry, key: key_in(row, gated)?, replay })
 }
 
 fn admit(gate: &Gate<'_>, known: &mut Known, picker: &mut Picker, now: Timestamp) -> Admitted {
     let (queue, flow) = gate.gated;
-    // Jobs behind a limit are claimed into free slots only.
-    picker.next_queue(gate.share.slots, 0);
+    picker.next_queue(gate.share.slots, flow.ahead(gate.share.ahead));
     gates::admit((&queue.tenant, &queue.name), flow, &mut known.gates, &gate.offered, picker, now)
+}
+
+/// Every job that a claim looks at is locked, so it looks at as many as it has slots, and at more after one that could
+/// not fill them.
+fn look_further(store: &Inner, is_short: bool) {
+    let window = store.gate_window.load(Ordering::Relaxed);
+    let next = if is_short { window.saturating_mul(4).min(MAX_WINDOW) } else { (window / 2).max(1) };
+    store.gate_window.store(next, Ordering::Relaxed);
 }
 
 /// When a gated queue should be looked at again, unless a gate opens earlier.
 fn again_at(gate: &Gate<'_>, admitted: &Admitted, picker: &Picker, now: Timestamp) -> Option<Timestamp> {
     match admitted.stopped {
         Some(refusal) => refusal.until,
-        None if gate.is_truncated && !picker.is_filled() => Some(now + SOON),
+        None if gate.is_truncated && !admitted.is_enough && !picker.is_filled() => Some(now + SOON),
         None => None,
     }
 }

@@ -190,7 +190,8 @@ pub(in crate::store::postgres) fn key_in(row: &Row, (queue, flow): &Gated) -> Re
     Ok(flow.key_of(&queue.tenant, c.get::<Option<&str>>("limit_key")?, called.as_deref()))
 }
 
-/// Attempts have ended: what they used comes back, and an answer may hold a key. Returns whether a gate changed.
+/// Attempts have ended: what they used comes back, and an answer may hold a key. Returns whether claims should look
+/// again.
 pub(in crate::store::postgres) async fn end(
     store: &Inner,
     on: On<'_>,
@@ -213,12 +214,22 @@ pub(in crate::store::postgres) async fn end(
     known.lock_ids(on, &ids.into_iter().collect::<Vec<i64>>()).await?;
     known.lock(on, &holds.iter().map(|(name, ..)| name.clone()).collect()).await?;
     let mut touched: BTreeMap<GateName, Arc<QueueFlow>> = BTreeMap::new();
-    for commit in concerned {
+    let mut opens = false;
+    for commit in &concerned {
         let Some((_, flow)) = flows.get(&commit.queue.0) else { continue };
         let Some((ids, is_probe)) = passes.get(&commit.job.0) else { continue };
         let passed: Vec<GateName> = ids.iter().filter_map(|id| known.names.get(id).cloned()).collect();
-        gates::end(flow, &mut known.gates, &passed, *is_probe, commit, now);
+        opens |= gates::end(flow, &mut known.gates, &passed, *is_probe, commit, now);
         touched.extend(passed.into_iter().map(|name| (name, flow.clone())));
+    }
+    let is_over = |commit: &&&Commit| commit.transition.next.is_finished();
+    let is_replayed = |commit: &&&Commit| {
+        let ids = passes.get(&commit.job.0).map(|(ids, _)| ids.as_slice()).unwrap_or_default();
+        ids.iter().filter_map(|id| known.names.get(id)).any(GateName::is_replay)
+    };
+    let over: Vec<i64> = concerned.iter().filter(is_over).filter(is_replayed).map(|commit| commit.job.0).collect();
+    if !over.is_empty() {
+        on.query(Sql::ReplayedEnd, &[&over]).await?;
     }
     let has_holds = !holds.is_empty();
     for (name, hold, flow) in holds {
@@ -230,7 +241,7 @@ pub(in crate::store::postgres) async fn end(
         // A hold may have given its queue its first gate.
         store.remembered.forget();
     }
-    Ok(!touched.is_empty())
+    Ok(opens || has_holds)
 }
 
 /// What ended attempts had passed, by job.

@@ -4,7 +4,7 @@ use crate::job::{ClaimedJob, LeaseId};
 use crate::leases::transition;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
-use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::{commit, gates, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
@@ -12,6 +12,8 @@ use crate::store::postgres::statements::row::Row;
 use crate::store::{Commit, Reap, Renewed, StoreError, Transitioned};
 use futures_util::join;
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use windlass_core::timekeeping::DRIFT;
 use windlass_core::{JobId, Millis, Timestamp};
 
 pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) -> Result<Vec<ClaimedJob>, StoreError> {
@@ -92,14 +94,19 @@ async fn reap_on(
     let rows = match reap {
         Reap::Expired { spared } => {
             let (above, below) = spared.bounds();
-            on.query(Sql::ReapExpired, &[&now, &above, &below, &limit]).await?
+            let params: Params<'_> = &[&now, &above, &below, &limit, &DRIFT];
+            let (followed, found) = join!(store.now_on(on), on.query(Sql::ReapExpired, params));
+            followed?;
+            found?
         }
         Reap::Of(worker) => on.query(Sql::ReapWorker, &[&now, &&*worker.0, &limit]).await?,
     };
     let mut leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
     // The statement may have waited for an unreachable database, while workers could not renew either.
-    if let Reap::Expired { spared } = reap.clone().late(store.clock.monotonic() - asked) {
+    let late = store.clock.monotonic() - asked;
+    if let Reap::Expired { spared } = reap.clone().late(late).after_step(store.clock.since_step()) {
         leases.retain(|lease| !spared.holds(lease.length));
+        store.ahead.watch(&mut leases, store.clock.monotonic());
     }
     if leases.is_empty() {
         return Ok(Vec::new());
@@ -135,6 +142,30 @@ struct LeaseRow {
     worker: String,
     now: Timestamp,
     length: Millis,
+    expires_at: Timestamp,
+}
+
+/// Leases that end later than any lease granted now, because the server's clock was set back. Their holders renew
+/// them, unless they are gone: then they are over when nothing has changed for the length of the lease.
+#[derive(Debug, Default)]
+pub(in crate::store::postgres) struct Ahead(Mutex<HashMap<i64, (Timestamp, Millis)>>);
+
+impl Ahead {
+    /// Keeps leases that have run out, and those watched for long enough.
+    fn watch(&self, leases: &mut Vec<LeaseRow>, now: Millis) {
+        let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = HashMap::new();
+        leases.retain(|lease| {
+            if lease.expires_at <= lease.now {
+                return true;
+            }
+            let before = watched.get(&lease.id).filter(|(end, _)| *end == lease.expires_at);
+            let since = before.map_or(now, |(_, since)| *since);
+            seen.insert(lease.id, (lease.expires_at, since));
+            now - since >= lease.length && !lease.length.is_zero()
+        });
+        *watched = seen;
+    }
 }
 
 impl LeaseRow {
@@ -145,6 +176,7 @@ impl LeaseRow {
             worker: c.get("worker")?,
             now: c.moment("now")?,
             length: Millis::new(c.large_count("length_ms")?),
+            expires_at: c.moment("expires_at")?,
         })
     }
 }

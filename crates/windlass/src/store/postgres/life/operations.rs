@@ -156,6 +156,10 @@ pub(in crate::store::postgres) async fn replay(
     })
     .await?;
     store.forget_places();
+    if replay.spacing != Spacing::NONE {
+        // Its queues have gates now.
+        store.remembered.forget();
+    }
     Ok(replayed)
 }
 
@@ -165,7 +169,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
     let (mut requeued, mut sooner) = (Requeued::default(), RunNow::default());
     let mut tallies = Tallies::default();
     let mut paced = BTreeSet::new();
-    let mut undead = Vec::new();
+    let (mut undead, mut queues) = (Vec::new(), Vec::new());
     let mut results = Vec::with_capacity(replay.ids.len());
     for id in &replay.ids {
         let Some(job) = found.get(*id) else {
@@ -186,6 +190,7 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
                 requeued.push(*id, &allowance);
                 tallies.add(job.queue_id, &job.kind, Tally { replayed: 1, ..Tally::default() });
                 paced.insert(job.queue_id.0);
+                queues.push(job.queue_id.0);
                 undead.extend(is_dead_letter(job).then_some(job.queue_id.0));
                 // The same id again finds it waiting.
                 (job.state, job.due_at) = (State::Queued, allowance.due_at);
@@ -199,6 +204,10 @@ async fn replay_on(store: &Inner, on: On<'_>, scope: &Scope, replay: &Replay) ->
         if replay.spacing != Spacing::NONE {
             let until = requeued.due_at.iter().max().copied();
             on.query(Sql::QueuePace, &[&paced.into_iter().collect::<Vec<i64>>(), &until]).await?;
+        }
+        match replay.gate_key() {
+            Some(key) => drop(on.query(Sql::ReplayedPut, &[&requeued.id, &queues, &&*key]).await?),
+            None => drop(on.query(Sql::ReplayedEnd, &[&requeued.id]).await?),
         }
         commit::count_undead(store, on, &undead).await?;
         let count = requeued.id.len();

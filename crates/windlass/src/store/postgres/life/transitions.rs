@@ -165,7 +165,7 @@ pub(in crate::store::postgres) struct Dead<'a> {
 
 impl Dead<'_> {
     /// The fingerprint and message of a job that ends in this state, if it fails.
-    fn marks(&self, state: State) -> (Option<String>, Option<String>) {
+    pub(in crate::store::postgres) fn marks(&self, state: State) -> (Option<String>, Option<String>) {
         if state != State::Failed {
             return (None, None);
         }

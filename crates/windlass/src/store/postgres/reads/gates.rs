@@ -26,6 +26,12 @@ pub(in crate::store::postgres) async fn parked(store: &Inner, ids: &[JobId]) -> 
     rows.iter().map(parked).collect()
 }
 
+pub(in crate::store::postgres) async fn parked_before(store: &Inner, id: JobId) -> Result<u64, StoreError> {
+    let rows = store.read(Sql::ParkedBefore, &[&id.0, &i64::from(MAX_PARKED)]).await?;
+    let before: i64 = rows.first().map_or(Ok(0), |row| Columns::new(row).get("jobs"))?;
+    Ok(before.max(0) as u64)
+}
+
 pub(in crate::store::postgres) async fn gates(
     store: &Inner,
     scope: &Scope,

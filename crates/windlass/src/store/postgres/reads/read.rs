@@ -148,9 +148,11 @@ pub(in crate::store::postgres) async fn jobs(
     let f = Filter::new(filter, queues);
     let after = page.after.map(|id| id.0);
     let limit = i64::from(page.limit);
-    let wants_live = !filter.dead_letters
-        && filter.fingerprint.is_none()
-        && (filter.states.is_empty() || filter.states.iter().any(|state: &State| state.is_live()));
+    let wants = |is_meant: fn(&State) -> bool| filter.states.is_empty() || filter.states.iter().any(is_meant);
+    let only_failed = filter.dead_letters || filter.fingerprint.is_some();
+    let wants_live = !only_failed && wants(|state| state.is_live());
+    let wants_ended_well = !only_failed && wants(|state| matches!(state, State::Succeeded | State::Cancelled));
+    let wants_failed = wants(|state| *state == State::Failed);
     let sql = match page.order {
         Order::NewestFirst => Sql::JobsNewest,
         Order::OldestFirst => Sql::JobsOldest,
@@ -170,6 +172,8 @@ pub(in crate::store::postgres) async fn jobs(
             &f.parent,
             &filter.dead_letters,
             &f.fingerprint,
+            &wants_ended_well,
+            &wants_failed,
         ];
         let work = async {
             let rows = lent.query(sql, params).await?;

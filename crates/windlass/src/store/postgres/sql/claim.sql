@@ -188,8 +188,9 @@ LEFT JOIN (
         ) s
         JOIN {schema}.jobs j ON j.id = ANY (ARRAY[s.id]) AND j.kind = ANY ($6::text[])
         JOIN {schema}.waiting w ON w.id = ANY (ARRAY[s.id])
-        -- Checked again on the locked row, which may have changed meanwhile.
-        WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now AND w.gate_id IS NULL
+        -- Checked again on the locked row, which may have changed meanwhile. By an expression, so that no plan looks the row
+        -- up in the index of its queue, which would read the whole backlog for each job.
+        WHERE w.queue_id + 0 = t.queue_id AND w.priority = level.priority AND w.due_at <= t.now AND w.gate_id IS NULL
           AND ($10::boolean OR w.crashes IS NULL OR w.crashes = 0) AND ($11::boolean OR NOT w.at_most_once)
           AND (w.start_by IS NULL OR w.start_by > t.now)
         ORDER BY s.due_at, s.id

@@ -26,8 +26,9 @@ SELECT s.id, s.created_at, s.due_at FROM stored s
 -- Stores new jobs that differ in nothing but their payload, and counts them: all that an enqueue does, in one statement.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 stored AS (
-    INSERT INTO {schema}.jobs (queue_id, due_at, created_at, policy_id, priority, at_most_once, kind, payload)
-    SELECT $2::bigint, coalesce($3::bigint, clock.now + $4::bigint), clock.now, $5::bigint, $6::smallint, $7::boolean, $8::text, i.payload
+    INSERT INTO {schema}.jobs (queue_id, due_at, created_at, policy_id, priority, at_most_once, kind, payload, traceparent)
+    SELECT $2::bigint, coalesce($3::bigint, clock.now + $4::bigint), clock.now, $5::bigint, $6::smallint, $7::boolean, $8::text, i.payload,
+           $10::text
     FROM clock, unnest($9::text[]) AS i (payload)
     RETURNING id, created_at, due_at
 ),

@@ -1,9 +1,10 @@
 -- name: gate_queues
--- Queues that have gates.
+-- Queues that have gates, or jobs of a replay with a rate.
 SELECT q.id
 FROM {schema}.queues q
 WHERE EXISTS (SELECT FROM {schema}.gates g WHERE g.tenant = q.tenant AND g.queue = q.name)
-   OR EXISTS (SELECT FROM {schema}.gates g WHERE g.tenant = '*' AND g.queue = q.name)
+   OR EXISTS (SELECT FROM {schema}.gates g WHERE g.tenant = '*' AND g.queue = q.name AND g.scope = 'queue')
+   OR EXISTS (SELECT FROM {schema}.replayed r WHERE r.queue_id = q.id)
 
 -- name: gate_claim_lock
 -- One claim at a time asks the gates of a queue, whatever the tenant; always in the same order.
@@ -13,7 +14,7 @@ FROM (SELECT DISTINCT unnest($1::text[]) AS lock ORDER BY 1) i
 -- name: gated_due
 -- The first $3 due jobs of each priority of a gated queue from ($4, $5) on, locked, of whatever kind.
 SELECT j.kind, level.place, w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes, coalesce(w.failures, 0) AS failures, j.limit_key,
-       j.http
+       j.http, r.gate_key
 FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
 CROSS JOIN LATERAL (
     SELECT w.id, w.priority, w.due_at, w.at_most_once, w.crashes, w.failures
@@ -26,15 +27,17 @@ CROSS JOIN LATERAL (
     FOR UPDATE OF w SKIP LOCKED
 ) w
 JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
+LEFT JOIN {schema}.replayed r ON r.job_id = ANY (ARRAY[w.id])
 
 -- name: gated_parked
--- The gates of a queue that may let something go, longest open first, each with the first jobs parked behind it, locked.
+-- The gates of a queue, and of replays, that may let something go, longest open first, each with the first jobs parked behind it, locked.
 SELECT g.id AS gate_id, w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes,
-       coalesce(w.failures, 0) AS failures, j.limit_key, j.http
+       coalesce(w.failures, 0) AS failures, j.limit_key, j.http, r.gate_key
 FROM (
-    SELECT g.id
+    SELECT g.id, CASE WHEN g.scope = 'key' THEN $8::bigint ELSE $6::bigint END AS most
     FROM {schema}.gates g
-    WHERE g.queue = $3::text AND g.tenant IN ($4::text, '*') AND g.opens_at <= $1::bigint
+    WHERE g.queue IN ($3::text, 'replay') AND g.tenant IN ($4::text, '*') AND g.opens_at <= $1::bigint
+      AND (g.queue = $3::text OR g.scope = 'replay')
     ORDER BY g.opens_at
     LIMIT $5::bigint
 ) g
@@ -44,10 +47,11 @@ LEFT JOIN LATERAL (
     WHERE w.gate_id = g.id AND w.queue_id = $2::bigint AND (w.start_by IS NULL OR w.start_by > $1::bigint)
       AND ($7::text[] IS NULL OR (SELECT k.kind FROM {schema}.jobs k WHERE k.id = w.id) = ANY ($7::text[]))
     ORDER BY w.priority DESC, w.due_at, w.id
-    LIMIT $6::bigint
+    LIMIT g.most
     FOR UPDATE OF w SKIP LOCKED
 ) w ON true
 LEFT JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
+LEFT JOIN {schema}.replayed r ON r.job_id = ANY (ARRAY[w.id])
 
 -- name: queue_paused
 SELECT paused FROM {schema}.queues WHERE id = $1::bigint
@@ -61,6 +65,12 @@ WHERE (g.tenant, g.queue, g.scope, g.key) IN (
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS i (tenant, queue, scope, key))
 ORDER BY g.id
 FOR UPDATE OF g
+
+-- name: gates_named
+-- Gates by id. They are not locked: all gates of a claim are locked at once, in the order of their ids.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+FROM {schema}.gates g
+WHERE g.id = ANY ($1::bigint[])
 
 -- name: gates_lock_ids
 -- Gates by id, locked in the order of their ids.
@@ -94,7 +104,8 @@ FROM unnest($2::text[], $3::text[]) AS q (queue, tenant)
 CROSS JOIN LATERAL (
     SELECT min(g.opens_at) AS opens_at
     FROM {schema}.gates g
-    WHERE g.queue = q.queue AND g.tenant IN (q.tenant, '*') AND g.opens_at > $1::bigint
+    WHERE g.queue IN (q.queue, 'replay') AND g.tenant IN (q.tenant, '*') AND g.opens_at > $1::bigint
+      AND (g.queue = q.queue OR g.scope = 'replay')
 ) n
 
 -- name: gates_reopen
@@ -148,6 +159,38 @@ WHERE w.id = ANY (ARRAY[i.id])
 SELECT w.id AS job_id, g.id, g.tenant, g.queue, g.scope, g.key, g.state
 FROM {schema}.waiting w JOIN {schema}.gates g ON g.id = w.gate_id
 WHERE w.id = ANY ($1::bigint[])
+
+-- name: parked_before
+-- How many jobs are parked behind the same gate as a job and start before it, counted up to $2.
+SELECT count(*) AS jobs
+FROM {schema}.waiting own
+CROSS JOIN LATERAL (
+    SELECT w.priority, w.due_at, w.id
+    FROM {schema}.waiting w
+    WHERE w.gate_id = own.gate_id AND w.queue_id = own.queue_id
+    ORDER BY w.priority DESC, w.due_at, w.id
+    LIMIT $2::bigint
+) w
+WHERE own.id = $1::bigint AND (-w.priority, w.due_at, w.id) < (-own.priority, own.due_at, own.id)
+
+-- name: replayed_put
+-- Jobs that were sent again at a rate.
+INSERT INTO {schema}.replayed (job_id, queue_id, gate_key)
+SELECT i.job_id, i.queue_id, $3::text
+FROM unnest($1::bigint[], $2::bigint[]) AS i (job_id, queue_id)
+ON CONFLICT (job_id) DO UPDATE SET queue_id = excluded.queue_id, gate_key = excluded.gate_key
+RETURNING job_id
+
+-- name: replayed_end
+-- Jobs that have finished, or were sent again without a rate.
+DELETE FROM {schema}.replayed WHERE job_id = ANY ($1::bigint[])
+RETURNING job_id
+
+-- name: replayed_next
+-- The $2 replayed jobs after one, and whether they are live.
+SELECT r.job_id, NOT EXISTS (SELECT FROM {schema}.attempts o WHERE o.job_id = r.job_id AND o.state IS NOT NULL) AS is_live
+FROM (SELECT r.job_id FROM {schema}.replayed r WHERE r.job_id > $1::bigint ORDER BY r.job_id LIMIT $2::bigint) r
+ORDER BY r.job_id
 
 -- name: passes_put
 -- Jobs that have passed gates; the gates of each are a stretch of one list.

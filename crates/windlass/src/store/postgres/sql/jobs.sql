@@ -31,8 +31,9 @@ SELECT EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = $1::bigint)
 
 -- name: jobs_newest
 -- A page of waiting, running and archived jobs by id. Each side is read by its own id index, no further than the page; the
--- view of both live sides would be read and sorted whole. Queues are passed as numbers: the planner cannot tell how many
--- jobs a name has, and would read and sort them all to find a page.
+-- view of both live sides would be read and sorted whole. Failed jobs are few among those that ended well, so they are
+-- a side of their own. Sides that the filter rules out ($3, $13, $14) are not read. Queues are passed as numbers: the
+-- planner cannot tell how many jobs a name has, and would read and sort them all to find a page.
 SELECT {listed}
 FROM (
     (SELECT {live}
@@ -57,14 +58,22 @@ FROM (
     UNION ALL
     (SELECT {archived}
      FROM {schema}.archive j
-     WHERE ($1::bigint IS NULL OR j.id < $1::bigint)
+     WHERE ($1::bigint IS NULL OR j.id < $1::bigint) AND j.state <> 'failed' AND $13::boolean
        AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
        AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
        AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
        AND ($8::bigint IS NULL OR j.finished_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
        AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
-       AND (NOT $11::boolean OR (j.state = 'failed' AND j.discarded_at IS NULL))
-       AND ($12::text IS NULL OR j.fingerprint = $12::text)
+     ORDER BY j.id DESC LIMIT $2::bigint)
+    UNION ALL
+    (SELECT {archived}
+     FROM {schema}.archive j
+     WHERE ($1::bigint IS NULL OR j.id < $1::bigint) AND j.state = 'failed' AND $14::boolean
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.finished_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+       AND (NOT $11::boolean OR j.discarded_at IS NULL) AND ($12::text IS NULL OR j.fingerprint = $12::text)
      ORDER BY j.id DESC LIMIT $2::bigint)
 ) j
 ORDER BY j.id DESC
@@ -96,14 +105,22 @@ FROM (
     UNION ALL
     (SELECT {archived}
      FROM {schema}.archive j
-     WHERE ($1::bigint IS NULL OR j.id > $1::bigint)
+     WHERE ($1::bigint IS NULL OR j.id > $1::bigint) AND j.state <> 'failed' AND $13::boolean
        AND ($4::text[] IS NULL OR j.state = ANY ($4::text[]))
        AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
        AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
        AND ($8::bigint IS NULL OR j.finished_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
        AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
-       AND (NOT $11::boolean OR (j.state = 'failed' AND j.discarded_at IS NULL))
-       AND ($12::text IS NULL OR j.fingerprint = $12::text)
+     ORDER BY j.id ASC LIMIT $2::bigint)
+    UNION ALL
+    (SELECT {archived}
+     FROM {schema}.archive j
+     WHERE ($1::bigint IS NULL OR j.id > $1::bigint) AND j.state = 'failed' AND $14::boolean
+       AND ($5::bigint[] IS NULL OR j.queue_id = ANY ($5::bigint[]))
+       AND ($6::text IS NULL OR j.kind = $6::text) AND ($7::text IS NULL OR j.error_class = $7::text)
+       AND ($8::bigint IS NULL OR j.finished_at >= $8::bigint) AND ($9::bigint IS NULL OR j.schedule_id = $9::bigint)
+       AND ($10::bigint IS NULL OR j.parent_id = $10::bigint)
+       AND (NOT $11::boolean OR j.discarded_at IS NULL) AND ($12::text IS NULL OR j.fingerprint = $12::text)
      ORDER BY j.id ASC LIMIT $2::bigint)
 ) j
 ORDER BY j.id ASC

@@ -24,21 +24,22 @@ JOIN {schema}.running j ON j.lease_id = i.lease_id
 ORDER BY i.place, j.place
 
 -- name: reap_expired
--- Leases that have run out, except for the lengths that the reaper spares, locked.
-SELECT l.id, l.worker, clock.now, e.length_ms
+-- Leases that have run out, except for the lengths that the reaper spares, locked. Also those that end later than any
+-- lease granted now: the clock was set back since. The reaper watches these for the length of the lease.
+SELECT l.id, l.worker, clock.now, e.length_ms, e.expires_at
 FROM (SELECT {now} AS now) clock, {schema}.lease_ends e
 JOIN {schema}.leases l ON l.id = e.id
-WHERE e.expires_at <= clock.now
+WHERE (e.expires_at <= clock.now OR e.expires_at > clock.now + e.length_ms + $5::bigint)
   AND NOT EXISTS (
       SELECT FROM unnest($2::bigint[], $3::bigint[]) AS spared (above, below)
       WHERE e.length_ms > spared.above AND e.length_ms < spared.below)
-ORDER BY e.id
+ORDER BY e.expires_at > clock.now, e.id
 LIMIT $4::bigint
 FOR UPDATE OF e, l SKIP LOCKED
 
 -- name: reap_worker
 -- The leases of a worker known to be gone, locked.
-SELECT l.id, l.worker, clock.now, e.length_ms
+SELECT l.id, l.worker, clock.now, e.length_ms, e.expires_at
 FROM (SELECT {now} AS now) clock, {schema}.leases l
 JOIN {schema}.lease_ends e ON e.id = l.id
 WHERE l.worker = $2::text

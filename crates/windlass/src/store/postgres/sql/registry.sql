@@ -40,29 +40,30 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('{schema} worker ' || $1::text
 
 -- name: worker_report
 -- What a worker reports about itself.
-INSERT INTO {schema}.workers (worker, host, version, queues, concurrency, running, started_at, seen_at)
-VALUES ($1::text, $2::text, $3::text, $4::text[], $5::bigint[], $6::bigint, $7::bigint, $8::bigint)
+INSERT INTO {schema}.workers (worker, host, version, queues, concurrency, running, started_at, seen_at, kinds)
+VALUES ($1::text, $2::text, $3::text, $4::text[], $5::bigint[], $6::bigint, $7::bigint, $8::bigint, $9::text[])
 ON CONFLICT (worker) DO UPDATE SET host = excluded.host, version = excluded.version, queues = excluded.queues,
-    concurrency = excluded.concurrency, running = excluded.running, started_at = excluded.started_at, seen_at = excluded.seen_at
+    concurrency = excluded.concurrency, running = excluded.running, started_at = excluded.started_at, seen_at = excluded.seen_at,
+    kinds = excluded.kinds
 RETURNING worker
 
 -- name: workers
 -- Workers seen at or after a moment.
-SELECT worker, host, version, queues, concurrency, running, started_at, seen_at
+SELECT worker, host, version, queues, concurrency, running, started_at, seen_at, kinds
 FROM {schema}.workers
 WHERE seen_at >= $1::bigint
 ORDER BY worker
 
 -- name: alerts
 -- Every alert.
-SELECT rule, measure, subject, tenant, queue, status, incident, since, fired_at, resolved_at, detail
+SELECT rule, measure, subject, tenant, queue, status, incident, since, fired_at, resolved_at, notified_at, detail
 FROM {schema}.alerts
 ORDER BY rule, subject
 
 -- name: alert_add
 -- A new alert, unless another node made it.
-INSERT INTO {schema}.alerts (rule, subject, status, incident, since, fired_at, resolved_at, detail, measure, tenant, queue)
-VALUES ($1::text, $2::text, $3::text, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::text, $9::text, $10::text, $11::text)
+INSERT INTO {schema}.alerts (rule, subject, status, incident, since, fired_at, resolved_at, detail, measure, tenant, queue, notified_at)
+VALUES ($1::text, $2::text, $3::text, $4::bigint, $5::bigint, $6::bigint, $7::bigint, $8::text, $9::text, $10::text, $11::text, $12::bigint)
 ON CONFLICT (rule, subject) DO NOTHING
 RETURNING rule
 
@@ -70,8 +71,9 @@ RETURNING rule
 -- Only if the alert is still as it was read.
 UPDATE {schema}.alerts
 SET status = $3::text, incident = $4::bigint, since = $5::bigint, fired_at = $6::bigint, resolved_at = $7::bigint, detail = $8::text,
-    measure = $9::text, tenant = $10::text, queue = $11::text
-WHERE rule = $1::text AND subject = $2::text AND status = $12::text AND incident = $13::bigint
+    measure = $9::text, tenant = $10::text, queue = $11::text, notified_at = $12::bigint
+WHERE rule = $1::text AND subject = $2::text AND status = $13::text AND incident = $14::bigint
+    AND notified_at IS NOT DISTINCT FROM $15::bigint
 RETURNING rule
 
 -- name: audit

@@ -22,7 +22,7 @@ SELECT set_config('statement_timeout', '30000', true), set_config('lock_timeout'
 -- A transaction for statements whose best plan depends on their parameters: they are planned each time.
 BEGIN READ ONLY;
 SELECT set_config('statement_timeout', '30000', true), set_config('plan_cache_mode', 'force_custom_plan', true),
-       set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'on', true),
+       set_config('enable_seqscan', 'on', true), set_config('enable_hashjoin', 'on', true), set_config('enable_mergejoin', 'off', true),
        set_config('jit', 'off', true)
 
 -- name: begin_snapshot

@@ -27,6 +27,8 @@ files!(
     "schedules",
     "tallies",
     "registry",
+    "texts",
+    "transfer",
     "upkeep",
     "schema",
 );
@@ -78,6 +80,8 @@ statements! {
             GatesLock = "gates_lock", GatesLockIds = "gates_lock_ids", GatesAdd = "gates_add", GatesPut = "gates_put",
             GatesNext = "gates_next", GatesReopen = "gates_reopen", GatesListed = "gates_listed", GatesShut = "gates_shut",
             GatesParked = "gates_parked", GatesOld = "gates_old", GatesRemove = "gates_remove", Park = "park", Parked = "parked",
+            GatesNamed = "gates_named", ParkedBefore = "parked_before",
+            ReplayedPut = "replayed_put", ReplayedEnd = "replayed_end", ReplayedNext = "replayed_next",
             PassesPut = "passes_put", PassesEnd = "passes_end", Probes = "probes",
             QueuePaused = "queue_paused",
         }
@@ -119,6 +123,17 @@ statements! {
             WorkerLock = "worker_lock", WorkerReport = "worker_report", Workers = "workers",
             Alerts = "alerts", AlertAdd = "alert_add", AlertChange = "alert_change",
             Audit = "audit", Audits = "audits",
+        }
+        "texts" {
+            TextsJobs = "texts_jobs", TextsAttempts = "texts_attempts", TextsSchedules = "texts_schedules",
+            PutJobs = "put_jobs", PutAttempts = "put_attempts", PutSchedules = "put_schedules",
+            TextsSettings = "texts_settings", PutSettings = "put_settings",
+        }
+        "transfer" {
+            CopyAttempts = "copy_attempts", CopyKeys = "copy_keys", ImportLock = "import_lock", ImportMark = "import_mark",
+            InstallationPut = "installation_put", IdsRaise = "ids_raise", ImportSchedules = "import_schedules",
+            ImportJobs = "import_jobs", ImportWaiting = "import_waiting", ImportAttempts = "import_attempts",
+            ImportOutcomes = "import_outcomes", ImportKeys = "import_keys", ImportBalances = "import_balances",
         }
         "upkeep" {
             Expired = "expired", PruneDone = "prune_done", PruneFailed = "prune_failed", PruneKeys = "prune_keys",

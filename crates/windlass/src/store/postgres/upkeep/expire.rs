@@ -34,7 +34,7 @@ async fn expire_on(store: &Inner, on: On<'_>, limit: u32) -> Result<Vec<Transiti
     for job in &jobs {
         let (transition, delivery) = transition::ended_waiting(job, transition::EXPIRED, now);
         deliveries.extend(delivery);
-        transitioned.push(Transitioned { job: job.clone(), transition, error_class: None });
+        transitioned.push(Transitioned { job: job.clone(), transition, error_class: None, lease: None });
     }
     let numbers = names::numbers(store, &deliveries).await?;
     let endings: Vec<_> = jobs.into_iter().map(|job| (job, transition::EXPIRED)).collect();

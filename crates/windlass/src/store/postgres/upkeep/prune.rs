@@ -6,12 +6,13 @@ use crate::store::postgres::connection::pool::On;
 use crate::store::postgres::life::gates;
 use crate::store::postgres::registry;
 use crate::store::postgres::statements::Sql;
-use crate::store::postgres::statements::columns::only;
+use crate::store::postgres::statements::columns::{Columns, only};
 use crate::store::postgres::upkeep::fold;
 use crate::store::postgres::upkeep::retention::retention;
 use crate::store::{Keep, StoreError, WORKERS_FOR};
 use futures_util::join;
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use windlass_core::{Millis, State, Timestamp};
 
 /// The most jobs deleted by one transaction.
@@ -74,6 +75,7 @@ async fn sweep(store: &Inner, now: Timestamp) -> Result<(), StoreError> {
             lent.query(Sql::PruneKeys, &[&store.fixed(), &BATCH]).await?;
             lent.query(Sql::PruneWorkers, &[&workers_before]).await?;
             prune_gates(store, On::Own(&lent), now).await?;
+            prune_replayed(store, On::Own(&lent)).await?;
             fold::fold_all(store, On::Own(&lent), now).await
         };
         let (begun, swept) = join!(lent.begin(), work);
@@ -92,6 +94,27 @@ async fn prune_gates(store: &Inner, on: On<'_>, now: Timestamp) -> Result<(), St
     }
     if !idle.is_empty() {
         on.query(Sql::GatesRemove, &[&idle]).await?;
+    }
+    Ok(())
+}
+
+/// Forgets replayed jobs that ended without an attempt, a stretch per call.
+async fn prune_replayed(store: &Inner, on: On<'_>) -> Result<(), StoreError> {
+    let after = store.replayed_pruned.load(Ordering::Relaxed);
+    let rows = on.query(Sql::ReplayedNext, &[&after, &BATCH]).await?;
+    let mut gone = Vec::new();
+    let mut last = 0;
+    for row in &rows {
+        let c = Columns::new(row);
+        last = c.get("job_id")?;
+        if !c.get::<bool>("is_live")? {
+            gone.push(last);
+        }
+    }
+    let is_end = rows.len() < BATCH as usize;
+    store.replayed_pruned.store(if is_end { 0 } else { last }, Ordering::Relaxed);
+    if !gone.is_empty() {
+        on.query(Sql::ReplayedEnd, &[&gone]).await?;
     }
     Ok(())
 }

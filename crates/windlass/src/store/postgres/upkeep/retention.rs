@@ -164,7 +164,9 @@ fn of_queue<'s>(
             | SettingKey::Policy { .. }
             | SettingKey::Tenant { .. }
             | SettingKey::Server { .. }
-            | SettingKey::Alert { .. } => false,
+            | SettingKey::Alert { .. }
+            | SettingKey::Secret { .. }
+            | SettingKey::Quota { .. } => false,
         };
         settings.iter().find(|(key, _)| is_meant(key)).map(|(_, value)| value.as_str())
     };

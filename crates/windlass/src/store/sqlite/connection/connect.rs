@@ -2,7 +2,7 @@
 
 use crate::store::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::time::Duration;
@@ -23,9 +23,27 @@ pub(in crate::store::sqlite) fn writer(path: &Path) -> Result<Connection, StoreE
     let mut conn =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     prepare(&mut conn)?;
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+    use_log(&conn)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     Ok(conn)
+}
+
+/// Switches the file to a write-ahead log. Two processes that switch a new file at once would wait for each other
+/// without end, so SQLite refuses one of them and does not ask the busy handler: it tries again here.
+fn use_log(conn: &Connection) -> Result<(), StoreError> {
+    let mut tries = 0;
+    loop {
+        match conn.pragma_update(None, "journal_mode", "WAL") {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && wait(tries) => tries += 1,
+            switched => return Ok(switched?),
+        }
+    }
+}
+
+/// Waits for a lock, and says whether to try again.
+fn wait(tries: i32) -> bool {
+    std::thread::sleep(BUSY_STEP);
+    tries < BUSY_TRIES
 }
 
 /// A read-only connection.
@@ -44,10 +62,7 @@ pub(in crate::store::sqlite) fn backup(path: &Path) -> Result<Connection, StoreE
 }
 
 fn prepare(conn: &mut Connection) -> Result<(), StoreError> {
-    conn.busy_handler(Some(|tries: i32| {
-        std::thread::sleep(BUSY_STEP);
-        tries < BUSY_TRIES
-    }))?;
+    conn.busy_handler(Some(wait))?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     conn.pragma_update(None, "foreign_keys", true)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;

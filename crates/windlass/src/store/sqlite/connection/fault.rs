@@ -2,6 +2,7 @@
 
 use crate::store::StoreError;
 use rusqlite::ErrorCode;
+use std::sync::OnceLock;
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
@@ -21,9 +22,7 @@ impl From<rusqlite::Error> for StoreError {
                 away("SQLite stopped the statement", &error)
             }
             Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig) => Self::Invalid(error.to_string()),
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::corrupt("the database file", error.to_string())
-            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::corrupt(FILE, error.to_string()),
             Some(ErrorCode::SchemaChanged) => Self::Schema(error.to_string()),
             Some(_) | None => Self::corrupt("the database", error.to_string()),
         }
@@ -36,6 +35,32 @@ fn away(what: &str, error: &rusqlite::Error) -> StoreError {
 
 fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
     error.sqlite_error_code()
+}
+
+/// The row of an error about the file itself.
+const FILE: &str = "the database file";
+
+/// Damage of the file that this process has met. It stays until the process ends: a file does not heal, and what was
+/// read once may be in a cache.
+#[derive(Debug, Default)]
+pub(in crate::store::sqlite) struct Damage(OnceLock<String>);
+
+impl Damage {
+    /// Takes note of damage, if that is why a call failed.
+    pub(in crate::store::sqlite) fn noted<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Err(StoreError::Corrupt { row, rule }) = &result
+            && row == FILE
+            && self.0.set(rule.clone()).is_ok()
+        {
+            tracing::error!(rule, "the database file is damaged: stop, check the disk, and restore a backup");
+        }
+        result
+    }
+
+    /// The error that a damaged file is not healthy.
+    pub(in crate::store::sqlite) fn as_error(&self) -> Option<StoreError> {
+        self.0.get().map(|rule| StoreError::corrupt(FILE, rule.clone()))
+    }
 }
 
 /// The database refused this row but accepts others.

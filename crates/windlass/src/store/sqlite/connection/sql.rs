@@ -27,6 +27,7 @@ pub(in crate::store::sqlite) const FILES: &[(&str, &str)] = &[
     ("claim.sql", include_str!("../sql/claim.sql")),
     ("commit.sql", include_str!("../sql/commit.sql")),
     ("leases.sql", include_str!("../sql/leases.sql")),
+    ("clock.sql", include_str!("../sql/clock.sql")),
     ("gates.sql", include_str!("../sql/gates.sql")),
     ("operations.sql", include_str!("../sql/operations.sql")),
     ("jobs.sql", include_str!("../sql/jobs.sql")),
@@ -35,6 +36,8 @@ pub(in crate::store::sqlite) const FILES: &[(&str, &str)] = &[
     ("schedules.sql", include_str!("../sql/schedules.sql")),
     ("tallies.sql", include_str!("../sql/tallies.sql")),
     ("registry.sql", include_str!("../sql/registry.sql")),
+    ("texts.sql", include_str!("../sql/texts.sql")),
+    ("transfer.sql", include_str!("../sql/transfer.sql")),
     ("upkeep.sql", include_str!("../sql/upkeep.sql")),
     ("schema.sql", include_str!("../sql/schema.sql")),
 ];

@@ -1,5 +1,6 @@
 //! One command's part of a transaction: what it uses, and what it leaves for the commit.
 
+use crate::clock::Clock;
 use crate::job::QueueId;
 use crate::random::Random;
 use crate::store::StoreError;
@@ -19,6 +20,8 @@ pub(in crate::store::sqlite) struct Tx<'t> {
     pub retentions: &'t mut Retentions,
     pub random: &'t Random,
     pub now: Timestamp,
+    /// The time since the machine started, which leases are measured with.
+    pub boot: i64,
     /// Counted by this command.
     counts: Counts,
     /// Counts of the last queue and kind: most batches have only one.
@@ -33,9 +36,10 @@ impl<'t> Tx<'t> {
         names: &'t mut Names,
         retentions: &'t mut Retentions,
         random: &'t Random,
-        now: Timestamp,
+        clock: &Clock,
     ) -> Self {
-        Self { conn, names, retentions, random, now, counts: Counts::default(), run: None, rings: false }
+        let (now, boot) = (clock.now(), clock.boot());
+        Self { conn, names, retentions, random, now, boot, counts: Counts::default(), run: None, rings: false }
     }
 
     pub(in crate::store::sqlite) fn count(&mut self, queue: QueueId, kind: &Kind, delta: Tally) {

@@ -10,6 +10,8 @@ use std::time::Duration;
 use tokio::sync::mpsc::WeakSender;
 
 const EVERY: Duration = Duration::from_millis(50);
+/// The writer also checks whether the clock was set: every half second, even if nobody waits.
+const CLOCK_ROUNDS: u32 = 10;
 
 pub(in crate::store::sqlite) struct Watch {
     stopped: Arc<AtomicBool>,
@@ -21,10 +23,12 @@ impl Watch {
         let stopped = Arc::new(AtomicBool::new(false));
         let is_stopped = stopped.clone();
         let thread = std::thread::Builder::new().name("windlass-watch".into()).spawn(move || {
+            let mut round = 0u32;
             while !is_stopped.load(Ordering::Acquire) {
                 std::thread::park_timeout(EVERY);
                 let Some(writer) = writer.upgrade() else { return };
-                if wake.is_watched() {
+                round = round.wrapping_add(1);
+                if wake.is_watched() || round.is_multiple_of(CLOCK_ROUNDS) {
                     // If the queue is full, the writer is busy and checks by itself.
                     let _ = writer.try_send(Message::Look);
                 }

@@ -8,6 +8,7 @@ use crate::store::StoreError;
 use crate::store::sqlite::connection::checkpoint::Checkpoints;
 use crate::store::sqlite::connection::connect;
 use crate::store::sqlite::connection::fault;
+use crate::store::sqlite::connection::file_time::FileTime;
 use crate::store::sqlite::connection::pace::Pace;
 use crate::store::sqlite::connection::tx::{Counts, Tx};
 use crate::store::sqlite::reads::names::Names;
@@ -106,7 +107,10 @@ pub(in crate::store::sqlite) struct Writer {
     pub names: Names,
     pub retentions: Retentions,
     pub pace: Pace,
+    pub time: FileTime,
     pub folding: Folding,
+    /// Whether another process has committed since the file's time was read.
+    pub has_news: bool,
 }
 
 impl Writer {
@@ -127,7 +131,19 @@ impl Writer {
     fn look(&mut self) {
         let seen = self.conn.as_ref().and_then(|conn| data_version(conn).ok());
         if seen.is_some_and(|version| self.pace.notice(version)) {
+            self.has_news = true;
             self.wake.ring();
+        }
+        if self.time.is_off() {
+            self.follow_clock();
+        }
+    }
+
+    /// The machine's clock was set: the file follows at once, not with the next command.
+    fn follow_clock(&mut self) {
+        // A file that cannot be written now follows with its next transaction.
+        if self.begin().is_ok() {
+            let _ = self.finish(&Group::default());
         }
     }
 
@@ -167,9 +183,15 @@ impl Writer {
                 if let Ok(version) = data_version(conn)
                     && self.pace.notice(version)
                 {
+                    self.has_news = true;
                     self.wake.ring();
                 }
                 self.pace.begin();
+                if let Err(error) = self.time.agree(conn, std::mem::take(&mut self.has_news)) {
+                    self.time.rolled_back();
+                    self.conn = None;
+                    return Err(error);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -191,7 +213,7 @@ impl Writer {
             command.answer(Err(&error));
             return;
         }
-        let mut tx = Tx::new(conn, &mut self.names, &mut self.retentions, &self.random, self.clock.now());
+        let mut tx = Tx::new(conn, &mut self.names, &mut self.retentions, &self.random, &self.clock);
         let ran = command.run(&mut tx);
         let (counts, rings) = (tx.take_counts(), tx.rings);
         if ran == CommandEnd::Done {
@@ -203,6 +225,7 @@ impl Writer {
         }
         self.names.forget();
         self.retentions.forget();
+        self.time.rolled_back();
         group.is_broken |= ran == CommandEnd::Broke;
         let undone = match guard {
             _ if conn.is_autocommit() => Err(StoreError::unavailable("SQLite rolled the transaction back")),
@@ -227,6 +250,7 @@ impl Writer {
         if let Err(error) = &committed {
             self.names.forget();
             self.retentions.forget();
+            self.time.rolled_back();
             let is_clean = conn.is_autocommit() || execute(conn, "ROLLBACK").is_ok();
             let is_doubtful = matches!(error, StoreError::Unknown(_));
             if is_doubtful || !is_clean || !group.done.is_empty() && fault::spoils_connection(error) {

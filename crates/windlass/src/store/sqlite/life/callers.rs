@@ -44,7 +44,7 @@ impl SqliteStore {
         }
         // Cached for this call only: the caller may roll back the rows they were read from.
         let (mut names, mut retentions) = (Names::default(), Retentions::default());
-        let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.random, self.clock.now());
+        let mut tx = Tx::new(conn, &mut names, &mut retentions, &self.random, &self.clock);
         let result = work(&mut tx)?;
         tx.take_counts().write(conn, tx.now)?;
         Ok(result)

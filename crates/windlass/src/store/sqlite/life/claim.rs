@@ -9,7 +9,7 @@ use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::life::{gates, leases};
 use crate::store::sqlite::reads::columns::{due, front, looked};
 use crate::store::sqlite::reads::rows;
-use crate::store::{Claim, Kinds, Leases, Share, StoreError, passed_over};
+use crate::store::{Claim, Kinds, Leases, Parking, Share, StoreError, passed_over};
 use rusqlite::{OptionalExtension, params};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write;
@@ -96,6 +96,8 @@ pub(in crate::store::sqlite) struct Taken {
     /// The jobs themselves, if they are few. Many are read by a reader, so that the writer is free for the next
     /// command.
     pub read: Option<Vec<ClaimedJob>>,
+    /// Due jobs that a gate refused.
+    pub parked: Vec<Parking>,
 }
 
 /// The most jobs that the writer reads itself: up to here, passing them to a reader would take longer.
@@ -128,7 +130,11 @@ pub(in crate::store::sqlite) fn claim(
     for share in claim.shares.iter().filter(|share| !paused.contains(&share.queue.0)) {
         let lanes = lanes(tx, share.queue)?;
         let (ids, next) = match gates::flow_of(tx, share.queue, has_gates)? {
-            Some(flow) => gates::take_share(tx, share, &flow, &lanes, &mut picker, eligible)?,
+            Some(flow) => {
+                let (ids, next, parked) = gates::take_share(tx, share, &flow, &lanes, &mut picker, eligible)?;
+                taken.parked.extend(parked);
+                (ids, next)
+            }
             None => {
                 picker.next_queue(share.slots, share.ahead);
                 let from_share = take_share(tx, share, &lanes, &mut picker, eligible)?;
@@ -383,9 +389,10 @@ fn grant(tx: &Tx<'_>, claim: &Claim, jobs: &[(JobId, LeaseId)]) -> Result<(), St
     }
     let mut grant = tx.conn.prepare_cached(sql!("claim.sql", "lease_grant"))?;
     let expires_at = tx.now + claim.lease_for;
+    let ends_at_boot = tx.boot + millis(claim.lease_for);
     for (lease, ids) in covered {
         let worker = &*claim.worker.0;
-        grant.execute(params![lease.0, worker, expires_at.as_millis(), millis(claim.lease_for), ids])?;
+        grant.execute(params![lease.0, worker, expires_at.as_millis(), millis(claim.lease_for), ids, ends_at_boot])?;
     }
     Ok(())
 }

@@ -87,7 +87,7 @@ pub(in crate::store::sqlite) fn store_follow_up(
 ) -> Result<Option<JobId>, StoreError> {
     match enqueue::store(tx, job)? {
         Enqueued::Refused(why) => Err(StoreError::Invalid(format!("a follow-up was refused: {why}"))),
-        Enqueued::KeyConflict(_) | Enqueued::NotStored => Ok(None),
+        Enqueued::KeyConflict(_) | Enqueued::OverQuota(_) | Enqueued::NotStored => Ok(None),
         Enqueued::Created { id, .. } | Enqueued::Existing(id) => Ok(Some(id)),
     }
 }

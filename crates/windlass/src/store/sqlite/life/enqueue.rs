@@ -184,7 +184,11 @@ fn undone(stored: Vec<Enqueued>) -> Vec<Enqueued> {
         .iter()
         .filter_map(|one| match one {
             Enqueued::Created { id, .. } => Some(*id),
-            Enqueued::Existing(_) | Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::NotStored => None,
+            Enqueued::Existing(_)
+            | Enqueued::KeyConflict(_)
+            | Enqueued::Refused(_)
+            | Enqueued::OverQuota(_)
+            | Enqueued::NotStored => None,
         })
         .collect();
     let is_made = |id: &JobId| made.contains(id);
@@ -194,7 +198,11 @@ fn undone(stored: Vec<Enqueued>) -> Vec<Enqueued> {
             // It referred to another job of the batch, which is not stored either.
             Enqueued::Created { .. } => Enqueued::NotStored,
             Enqueued::Existing(id) | Enqueued::KeyConflict(id) if is_made(&id) => Enqueued::NotStored,
-            Enqueued::Existing(_) | Enqueued::KeyConflict(_) | Enqueued::Refused(_) | Enqueued::NotStored => one,
+            Enqueued::Existing(_)
+            | Enqueued::KeyConflict(_)
+            | Enqueued::Refused(_)
+            | Enqueued::OverQuota(_)
+            | Enqueued::NotStored => one,
         })
         .collect()
 }

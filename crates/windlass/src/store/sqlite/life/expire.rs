@@ -43,7 +43,7 @@ pub(in crate::store::sqlite) fn end_waiting(
     if let Some(schedule) = job.schedule.filter(|schedule| batch.ending.contains(schedule)) {
         finish::end_one_shot(tx, schedule)?;
     }
-    Ok(Transitioned { job, transition, error_class: None })
+    Ok(Transitioned { job, transition, error_class: None, lease: None })
 }
 
 fn archive_waiting(tx: &mut Tx<'_>, job: &Job, state: State, reason: Option<Reason>) -> Result<(), StoreError> {

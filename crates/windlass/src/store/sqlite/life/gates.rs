@@ -8,11 +8,11 @@ use crate::store::sqlite::life::bulk::list;
 use crate::store::sqlite::life::claim::{
     Due, Eligible, FromShare, Front, Level, due, lanes_of, leave_each, look_for, next_due, parked_lane, queue_of,
 };
-use crate::store::sqlite::reads::columns::{due as due_job, gate, gate_state, offered, pass};
+use crate::store::sqlite::reads::columns::{due as due_job, gate, gate_state, offered, pass, replayed};
 use crate::store::sqlite::reads::rows;
-use crate::store::{Commit, Share, StoreError, json};
+use crate::store::{Commit, Parking, Share, StoreError, json};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use windlass_core::gate::{Gate, Hold, destination};
 use windlass_core::pick::Picker;
@@ -20,6 +20,8 @@ use windlass_core::{JobId, Millis, Priority, Timestamp, verdict};
 
 /// The most due jobs of a gated queue that one claim looks at.
 const MAX_OFFERED: u32 = 2000;
+/// The fewest due jobs of a priority that it looks at first.
+const FIRST_LOOK: u32 = 16;
 /// How soon a claim goes on that could not look at everything.
 const SOON: Millis = Millis::new(1);
 /// Idle gates are kept this long, so that busy keys are not added again and again.
@@ -43,7 +45,7 @@ pub(super) fn flow_of(tx: &mut Tx<'_>, queue: QueueId, has_gates: bool) -> Resul
     }
     let key = tx.names.queue(tx.conn, queue)?;
     let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gates_of_queue"))?;
-    let is_gated: bool = select.query_row([key.0.as_str(), key.1.as_str()], rows::only)?;
+    let is_gated: bool = select.query_row(params![key.0.as_str(), key.1.as_str(), queue.0], rows::only)?;
     Ok(is_gated.then(|| flow.unwrap_or_default()))
 }
 
@@ -53,12 +55,14 @@ struct Known {
     gates: Gates,
     ids: HashMap<GateName, i64>,
     names: HashMap<i64, GateName>,
+    /// Gates that were looked for and do not exist.
+    missing: HashSet<GateName>,
 }
 
 impl Known {
     /// Reads a gate, if it exists.
     fn find(&mut self, tx: &Tx<'_>, name: &GateName) -> Result<(), StoreError> {
-        if self.gates.contains_key(name) {
+        if self.gates.contains_key(name) || self.missing.contains(name) {
             return Ok(());
         }
         let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gate_find"))?;
@@ -66,8 +70,9 @@ impl Known {
         let found = select.query_row(params![tenant, queue, scope, key], |row| {
             Ok((row.get::<_, i64>(gate_state::id)?, row.get::<_, String>(gate_state::state)?))
         });
-        if let Some((id, state)) = found.optional()? {
-            self.add(id, name, read_state(id, &state)?);
+        match found.optional()? {
+            Some((id, state)) => self.add(id, name, read_state(id, &state)?),
+            None => drop(self.missing.insert(name.clone())),
         }
         Ok(())
     }
@@ -94,9 +99,7 @@ impl Known {
         let id = self.id(tx, name)?;
         let fresh = Gate::default();
         let gate = self.gates.get(name).unwrap_or(&fresh);
-        let parks: bool = tx.conn.prepare_cached(sql!("gates.sql", "gate_parks"))?.query_row([id], rows::only)?;
-        let opens_at = if parks { gates::opens_at(name, gate, &flow.rule(name), tx.now) } else { None };
-        let opens_at = opens_at.map(Timestamp::as_millis);
+        let opens_at = gates::opens_at(name, gate, &flow.rule(name), tx.now).map(Timestamp::as_millis);
         let mut put = tx.conn.prepare_cached(sql!("gates.sql", "gate_put"))?;
         put.execute(params![id, gate.to_text(), gates::is_shut(gate, tx.now), opens_at, tx.now.as_millis()])?;
         Ok(id)
@@ -132,7 +135,10 @@ pub(in crate::store::sqlite) fn read(row: &Row<'_>) -> Result<(i64, GateName, Ga
     Ok((id, name, read_state(id, rows::must(row, gate::state)?)?))
 }
 
-/// Takes the jobs of a gated queue that may start, and parks those that may not. Returns them, and when to look again.
+/// The jobs of a gated queue that start, when to look again, and the jobs that a gate refused.
+type TakenShare = (Vec<JobId>, Option<Timestamp>, Vec<Parking>);
+
+/// Takes the jobs of a gated queue that may start, and parks those that may not.
 pub(super) fn take_share(
     tx: &mut Tx<'_>,
     share: &Share,
@@ -140,38 +146,46 @@ pub(super) fn take_share(
     lanes: &[Front],
     picker: &mut Picker,
     eligible: Eligible<'_>,
-) -> Result<(Vec<JobId>, Option<Timestamp>), StoreError> {
-    // Jobs behind a limit are claimed into free slots only.
-    picker.next_queue(share.slots, 0);
+) -> Result<TakenShare, StoreError> {
+    let ahead = flow.ahead(share.ahead);
+    let most = share.slots.saturating_add(ahead);
+    picker.next_queue(share.slots, ahead);
+    if most == 0 {
+        return Ok(TakenShare::default());
+    }
     let queue = tx.names.queue(tx.conn, share.queue)?;
-    let window = (share.slots * 4).clamp(64, MAX_OFFERED);
     let mut known = Known::default();
-    let opened = opened(tx, (queue.0.as_str(), queue.1.as_str()), &mut known)?;
-    let (mut parked, mut waiting) = (Vec::new(), Vec::new());
-    for (id, _) in &opened {
-        parked.extend(parked_due(tx, *id, share.queue, share.slots.max(1), eligible)?);
+    let mut opened = opened(tx, (queue.0.as_str(), queue.1.as_str()), &mut known)?;
+    let mut parked = Vec::new();
+    for (id, name) in &opened {
+        let most = if name.is_of_key() { flow.per_key(most) } else { most };
+        parked.extend(parked_due(tx, *id, share.queue, most, eligible)?);
     }
-    let mut has_more = false;
-    for lane in lanes.iter().filter(|lane| lane.due_at <= tx.now.as_millis()) {
-        let found = match eligible {
-            Eligible::All | Eligible::InTime => {
-                let jobs = due(tx, share.queue, lane.level, window, sql!("claim.sql", "claim_due"))?;
-                FromShare { has_more: jobs.len() == window as usize, jobs }
+    // As many jobs as may start, and more if gates refuse many of them.
+    let (mut window, mut looked) = (most.clamp(FIRST_LOOK, MAX_OFFERED), 0);
+    let (mut started, mut refused) = (Vec::new(), Vec::new());
+    let (stopped, has_more) = loop {
+        let waiting = waiting(tx, share, lanes, window, eligible)?;
+        let offered = offer(tx, flow, &queue.0, parked.iter().chain(&waiting.jobs))?;
+        for job in &offered {
+            for name in job.gates(flow, &queue.0, &queue.1) {
+                known.find(tx, &name)?;
             }
-            Eligible::Kinds(kinds, passed_over) => look_for(tx, share, lane.level, window, kinds, passed_over)?,
-        };
-        has_more |= found.has_more;
-        waiting.extend(found.jobs);
-    }
-    let offered = offer(tx, flow, &queue.0, parked.iter().chain(&waiting))?;
-    for job in &offered {
-        for name in flow.gates_of(&queue.0, &queue.1, job.key.as_ref()) {
-            known.find(tx, &name)?;
         }
-    }
-    let admitted = gates::admit((&queue.0, &queue.1), flow, &mut known.gates, &offered, picker, tx.now);
-    apply(tx, share.queue, flow, &mut known, &admitted, (&waiting, opened))?;
-    let next = match admitted.stopped {
+        let admitted = gates::admit((&queue.0, &queue.1), flow, &mut known.gates, &offered, picker, tx.now);
+        apply(tx, share.queue, flow, &mut known, &admitted, (&waiting.jobs, std::mem::take(&mut opened)))?;
+        started.extend(admitted.started.into_iter().map(|passed| passed.id));
+        refused.extend(admitted.refusals);
+        looked += window;
+        let has_more = waiting.has_more && !admitted.is_enough;
+        let is_over = admitted.stopped.is_some() || !has_more || picker.is_filled() || looked >= MAX_OFFERED;
+        if is_over || matches!(eligible, Eligible::Kinds(..)) {
+            break (admitted.stopped, has_more);
+        }
+        parked.clear();
+        window = (window * 4).min(MAX_OFFERED - looked).max(FIRST_LOOK);
+    };
+    let next = match stopped {
         Some(refusal) => refusal.until,
         None if has_more && !picker.is_filled() => Some(tx.now + SOON),
         None => {
@@ -182,7 +196,30 @@ pub(super) fn take_share(
             [next_due(tx, share.queue, lanes)?, opens].into_iter().flatten().min()
         }
     };
-    Ok((admitted.started.into_iter().map(|passed| passed.id).collect(), next))
+    Ok((started, next, refused))
+}
+
+/// The first due jobs of a queue that wait in its lanes.
+fn waiting(
+    tx: &Tx<'_>,
+    share: &Share,
+    lanes: &[Front],
+    window: u32,
+    eligible: Eligible<'_>,
+) -> Result<FromShare, StoreError> {
+    let mut all = FromShare { jobs: Vec::new(), has_more: false };
+    for lane in lanes.iter().filter(|lane| lane.due_at <= tx.now.as_millis()) {
+        let found = match eligible {
+            Eligible::All | Eligible::InTime => {
+                let jobs = due(tx, share.queue, lane.level, window, sql!("claim.sql", "claim_due"))?;
+                FromShare { has_more: jobs.len() == window as usize, jobs }
+            }
+            Eligible::Kinds(kinds, passed_over) => look_for(tx, share, lane.level, window, kinds, passed_over)?,
+        };
+        all.has_more |= found.has_more;
+        all.jobs.extend(found.jobs);
+    }
+    Ok(all)
 }
 
 /// The gates of a queue whose parked jobs may start now.
@@ -250,6 +287,7 @@ fn offer<'d>(
             candidate: job.level.candidate(),
             is_retry: row.get::<_, i64>(offered::failures)? > 0,
             key: flow.key_of(tenant, rows::maybe(row, offered::limit_key)?, called.as_deref()),
+            replay: rows::maybe(row, offered::gate_key)?.map(GateName::replay),
         });
     }
     offers.sort_by_key(Offered::order);
@@ -345,16 +383,20 @@ fn end_in(tx: &mut Tx<'_>, queue: QueueId, commits: &[&Commit]) -> Result<(), St
     let mut touched = BTreeSet::new();
     for commit in commits {
         if let Some((passed, is_probe)) = passed(tx, commit.job, &mut known)? {
-            gates::end(&flow, &mut known.gates, &passed, is_probe, commit, tx.now);
+            // Waking claims for every end would make them small.
+            tx.rings |= gates::end(&flow, &mut known.gates, &passed, is_probe, commit, tx.now);
+            if commit.transition.next.is_finished() && passed.iter().any(GateName::is_replay) {
+                tx.conn.prepare_cached(sql!("gates.sql", "replayed_end"))?.execute([commit.job.0])?;
+            }
             touched.extend(passed);
         }
         if let Some((name, hold)) = gates::hold(&flow, (&key.0, &key.1, key.2), commit, tx.now) {
             known.find(tx, &name)?;
             known.gates.entry(name.clone()).or_default().hold(hold);
             touched.insert(name);
+            tx.rings = true;
         }
     }
-    tx.rings |= !touched.is_empty();
     for name in touched {
         known.write(tx, &flow, &name)?;
     }
@@ -421,6 +463,29 @@ pub(in crate::store::sqlite) fn put_hold(
     put.execute(params![id, text, is_shut, now, now])?;
     tx.rings = true;
     Ok(was_held)
+}
+
+/// A job was sent again: at the rate of this gate, or without one.
+pub(super) fn replayed(tx: &Tx<'_>, id: JobId, key: Option<&str>) -> Result<(), StoreError> {
+    match key {
+        Some(key) => tx.conn.prepare_cached(sql!("gates.sql", "replayed_put"))?.execute(params![id.0, key])?,
+        None => tx.conn.prepare_cached(sql!("gates.sql", "replayed_end"))?.execute([id.0])?,
+    };
+    Ok(())
+}
+
+/// Forgets replayed jobs that ended without an attempt, a stretch per call. `after` is the last one looked at.
+pub(in crate::store::sqlite) fn prune_replayed(tx: &Tx<'_>, after: &mut i64) -> Result<(), StoreError> {
+    let mut select = tx.conn.prepare_cached(sql!("gates.sql", "replayed_next"))?;
+    let found = rows::all(select.query(params![*after, MAX_PRUNED])?, |row| {
+        Ok((row.get::<_, i64>(replayed::job_id)?, row.get::<_, bool>(replayed::is_live)?))
+    })?;
+    *after = if found.len() < MAX_PRUNED as usize { 0 } else { found.last().map_or(0, |(id, _)| *id) };
+    let mut remove = tx.conn.prepare_cached(sql!("gates.sql", "replayed_end"))?;
+    for (id, _) in found.into_iter().filter(|(_, is_live)| !is_live) {
+        remove.execute([id])?;
+    }
+    Ok(())
 }
 
 /// Removes gates that hold nothing.

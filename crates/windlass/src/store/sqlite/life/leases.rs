@@ -25,7 +25,7 @@ pub(in crate::store::sqlite) fn renew(
     let mut renew = tx.conn.prepare_cached(sql!("leases.sql", "renew"))?;
     let expires_at = (tx.now + lease_for).as_millis();
     for lease in leases {
-        if renew.execute(params![lease.0, expires_at, millis(lease_for)])? == 0 {
+        if renew.execute(params![lease.0, expires_at, millis(lease_for), tx.boot + millis(lease_for)])? == 0 {
             renewed.lost.push(*lease);
         }
     }
@@ -113,7 +113,7 @@ fn leases_over(tx: &Tx<'_>, reap: &Reap, limit: u32) -> Result<Vec<(LeaseId, Str
     match reap {
         Reap::Expired { spared } => {
             let mut select = tx.conn.prepare_cached(sql!("leases.sql", "reap_expired"))?;
-            let mut found = select.query([tx.now.as_millis()])?;
+            let mut found = select.query([tx.boot])?;
             let mut over = Vec::new();
             while over.len() < limit as usize
                 && let Some(row) = found.next()?

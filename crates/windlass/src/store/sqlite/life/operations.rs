@@ -84,10 +84,14 @@ pub(in crate::store::sqlite) fn replay(
     replay: &Replay,
 ) -> Result<Vec<Replayed>, StoreError> {
     let mut count = 0;
+    let gate = replay.gate_key();
     let mut replayed = Vec::with_capacity(replay.ids.len());
     for id in &replay.ids {
         let result = replay_one(tx, scope, *id, replay.only, replay.due_at(count, tx.now))?;
         count += u64::from(result == Replayed::Queued);
+        if result == Replayed::Queued {
+            gates::replayed(tx, *id, gate.as_deref())?;
+        }
         if result == Replayed::Queued && replay.spacing != Spacing::NONE {
             tx.conn.prepare_cached(sql!("operations.sql", "queue_pace"))?.execute([id.0])?;
         }

@@ -61,6 +61,12 @@ impl Reader {
         Ok(statuses)
     }
 
+    pub(in crate::store::sqlite) fn parked_before(&mut self, id: JobId) -> Result<u64, StoreError> {
+        let mut count = self.conn.prepare_cached(sql!("gates.sql", "parked_before"))?;
+        let before: i64 = count.query_row(params![id.0, MAX_PARKED], rows::only)?;
+        Ok(before.max(0) as u64)
+    }
+
     fn flow(&self, tenant: Option<&Tenant>, queue: &QueueName) -> Result<QueueFlow, StoreError> {
         let key = |tenant: Option<&Tenant>| SettingKey::Queue { tenant: tenant.cloned(), name: queue.as_str().into() };
         let shared = setting(&self.conn, &key(None))?;

@@ -118,6 +118,7 @@ pub(in crate::store::sqlite) fn report_worker(tx: &mut Tx<'_>, report: &WorkerRe
         report.host,
         report.version,
         serde_json::json!(report.queues).to_string(),
+        report.kinds.as_ref().map(|kinds| serde_json::json!(kinds).to_string()),
         report.running,
         report.started_at.as_millis(),
         report.seen_at.as_millis(),
@@ -129,7 +130,8 @@ pub(in crate::store::sqlite) fn change_alert(tx: &mut Tx<'_>, change: &AlertChan
     let alert = &change.after;
     let mut select = tx.conn.prepare_cached(sql!("registry.sql", "alert"))?;
     let before = rows::all(select.query(params![alert.rule, alert.subject])?, |row| {
-        Ok((rows::word(row, alert::status, AlertStatus::parse)?, row.get(alert::incident)?))
+        let status = rows::word(row, alert::status, AlertStatus::parse)?;
+        Ok((status, row.get(alert::incident)?, rows::moment(row, alert::notified_at)?))
     })?;
     if before.into_iter().next() != change.before {
         return Ok(false);
@@ -145,6 +147,7 @@ pub(in crate::store::sqlite) fn change_alert(tx: &mut Tx<'_>, change: &AlertChan
         alert.since.as_millis(),
         alert.fired_at.map(Timestamp::as_millis),
         alert.resolved_at.map(Timestamp::as_millis),
+        alert.notified_at.map(Timestamp::as_millis),
         alert.detail,
     ])?;
     for notice in &change.notices {
@@ -236,6 +239,10 @@ impl Reader {
                 version: row.get(worker::version)?,
                 queues: serde_json::from_str(rows::must(row, worker::queues)?)
                     .map_err(|error| StoreError::corrupt("a worker's queues", error.to_string()))?,
+                kinds: rows::maybe(row, worker::kinds)?
+                    .map(serde_json::from_str)
+                    .transpose()
+                    .map_err(|error| StoreError::corrupt("a worker's kinds", error.to_string()))?,
                 running: row.get(worker::running)?,
                 started_at: Timestamp::from_millis(row.get(worker::started_at)?),
                 seen_at: Timestamp::from_millis(row.get(worker::seen_at)?),
@@ -257,6 +264,7 @@ impl Reader {
                 since: Timestamp::from_millis(row.get(alert::since)?),
                 fired_at: rows::moment(row, alert::fired_at)?,
                 resolved_at: rows::moment(row, alert::resolved_at)?,
+                notified_at: rows::moment(row, alert::notified_at)?,
                 detail: row.get(alert::detail)?,
             })
         })

@@ -57,7 +57,8 @@ DELETE FROM windlass_waiting WHERE lane = ?1 AND (due_at, id) <= (?2, ?3) AND id
 UPDATE windlass_live SET lease_id = ?2, claimed_at = ?3 WHERE id = ?1
 
 -- name: lease_grant
-INSERT INTO windlass_leases (id, worker, expires_at, length_ms, job_ids) VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO windlass_leases (id, worker, expires_at, length_ms, job_ids, ends_at_boot)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (id) DO UPDATE SET job_ids = job_ids || ',' || excluded.job_ids
 
 -- name: lane_next_due

@@ -1,12 +1,13 @@
 -- Gates: who may start, who is parked behind them, and who has passed them.
 
 -- name: gates_any
-SELECT EXISTS (SELECT 1 FROM windlass_gates)
+SELECT EXISTS (SELECT 1 FROM windlass_gates) OR EXISTS (SELECT 1 FROM windlass_replayed)
 
 -- name: gates_of_queue
--- Whether a queue has gates, of its tenant ?1 or of all.
+-- Whether a queue has gates, of its tenant ?1 or of all, or jobs of a replay with a rate.
 SELECT EXISTS (SELECT 1 FROM windlass_gates WHERE tenant = ?1 AND queue = ?2)
-    OR EXISTS (SELECT 1 FROM windlass_gates WHERE tenant = '*' AND queue = ?2)
+    OR EXISTS (SELECT 1 FROM windlass_gates WHERE tenant = '*' AND queue = ?2 AND scope = 'queue')
+    OR EXISTS (SELECT 1 FROM windlass_replayed WHERE queue_id = ?3)
 
 -- name: gate_find
 SELECT id, state FROM windlass_gates WHERE tenant = ?1 AND queue = ?2 AND scope = ?3 AND key = ?4
@@ -16,22 +17,28 @@ INSERT INTO windlass_gates (tenant, queue, scope, key, state, is_shut, changed_a
 RETURNING id
 
 -- name: gate_put
-UPDATE windlass_gates SET state = ?2, is_shut = ?3, opens_at = ?4, changed_at = ?5 WHERE id = ?1
+-- Writes a gate, and when a claim should look at what is parked behind it, if anything is.
+UPDATE windlass_gates
+SET state = ?2, is_shut = ?3, changed_at = ?5,
+    opens_at = CASE WHEN ?4 IS NOT NULL AND EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = windlass_gates.id) THEN ?4 END
+WHERE id = ?1
 
 -- name: gate
 SELECT {gate} FROM windlass_gates WHERE id = ?1
 
 -- name: gates_open
--- Gates of a queue whose parked jobs a claim should look at, longest open first.
+-- Gates of a queue, and of replays, whose parked jobs a claim should look at, longest open first.
 SELECT id FROM windlass_gates INDEXED BY windlass_gates_open
-WHERE queue = ?1 AND tenant IN (?2, '*') AND opens_at IS NOT NULL AND opens_at <= ?3
+WHERE queue IN (?1, 'replay') AND tenant IN (?2, '*') AND opens_at IS NOT NULL AND opens_at <= ?3
+    AND (queue = ?1 OR scope = 'replay')
 ORDER BY opens_at
 LIMIT ?4
 
 -- name: gates_next
--- When the next gate of a queue opens.
+-- When the next gate of a queue, or of a replay, opens.
 SELECT min(opens_at) FROM windlass_gates INDEXED BY windlass_gates_open
-WHERE queue = ?1 AND tenant IN (?2, '*') AND opens_at IS NOT NULL AND opens_at > ?3
+WHERE queue IN (?1, 'replay') AND tenant IN (?2, '*') AND opens_at IS NOT NULL AND opens_at > ?3
+    AND (queue = ?1 OR scope = 'replay')
 
 -- name: gates_reopen
 -- Settings have changed: a claim should look at everything parked.
@@ -51,10 +58,6 @@ LIMIT ?2
 
 -- name: gate_remove
 DELETE FROM windlass_gates WHERE id = ?1
-
--- name: gate_parks
--- Whether anything is parked behind a gate.
-SELECT EXISTS (SELECT 1 FROM windlass_parked WHERE gate_id = ?1)
 
 -- name: gate_parked
 -- How many jobs are parked behind a gate, counted up to ?2.
@@ -83,10 +86,36 @@ SELECT p.id, p.gate_id FROM json_each(?1) listed CROSS JOIN windlass_parked p ON
 
 -- name: offered
 -- What gates need to know about the listed jobs, with their place in the list.
-SELECT listed.key AS place, j.limit_key, j.http, l.failures, l.start_by, l.first_attempt_at
+SELECT listed.key AS place, j.limit_key, j.http, l.failures, l.start_by, l.first_attempt_at, r.gate_key
 FROM json_each(?1) listed
 CROSS JOIN windlass_live l ON l.id = listed.value
 CROSS JOIN windlass_jobs j ON j.id = listed.value
+LEFT JOIN windlass_replayed r ON r.job_id = listed.value
+
+-- name: replayed_put
+-- A job was sent again at a rate.
+INSERT INTO windlass_replayed (job_id, queue_id, gate_key)
+SELECT id, queue_id, ?2 FROM windlass_jobs WHERE id = ?1
+ON CONFLICT (job_id) DO UPDATE SET gate_key = excluded.gate_key
+
+-- name: replayed_end
+-- A job has finished, or was sent again without a rate.
+DELETE FROM windlass_replayed WHERE job_id = ?1
+
+-- name: replayed_next
+-- The ?2 rows after a job.
+SELECT r.job_id, EXISTS (SELECT 1 FROM windlass_live l WHERE l.id = r.job_id) AS is_live
+FROM windlass_replayed r WHERE r.job_id > ?1 ORDER BY r.job_id LIMIT ?2
+
+-- name: parked_before
+-- How many jobs are parked behind the same gate as job ?1 and start before it, counted up to ?2.
+SELECT count(*) FROM (
+    SELECT 1
+    FROM windlass_parked own
+    CROSS JOIN windlass_parked p ON p.gate_id = own.gate_id AND (p.lane, p.due_at, p.id) < (own.lane, own.due_at, own.id)
+    WHERE own.id = ?1
+    LIMIT ?2
+)
 
 -- name: pass_put
 INSERT INTO windlass_passes (job_id, gate_ids, is_probe) VALUES (?1, ?2, ?3)

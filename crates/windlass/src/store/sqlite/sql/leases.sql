@@ -1,7 +1,7 @@
 -- Leases: renew, what they hold, and which have run out.
 
 -- name: renew
-UPDATE windlass_leases SET expires_at = ?2, length_ms = ?3 WHERE id = ?1
+UPDATE windlass_leases SET expires_at = ?2, length_ms = ?3, ends_at_boot = ?4 WHERE id = ?1
 
 -- name: renew_cancels
 -- Running jobs under a lease whose cancel was requested. A lease lists its jobs, so no index is needed.
@@ -31,13 +31,14 @@ WHERE l.lease_id IS NOT NULL
 DELETE FROM windlass_leases WHERE id = ?1
 
 -- name: reap_expired
-SELECT {lease} FROM windlass_leases WHERE expires_at <= ?1 ORDER BY id
+-- By the time since the machine started: setting the clock ends no lease.
+SELECT {lease} FROM windlass_leases WHERE ends_at_boot <= ?1 ORDER BY id
 
 -- name: reap_worker
 SELECT {lease} FROM windlass_leases WHERE worker = ?1 ORDER BY id LIMIT ?2
 
 -- name: leases_stray
-SELECT count(*) FROM windlass_leases WHERE expires_at < ?1
+SELECT count(*) FROM windlass_leases WHERE ends_at_boot < ?1
 
 -- name: holders
 -- Who runs the listed jobs, and until when.

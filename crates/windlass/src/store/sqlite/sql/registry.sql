@@ -31,8 +31,8 @@ UPDATE windlass_tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL
 SELECT {worker} FROM windlass_workers WHERE seen_at >= ?1 ORDER BY worker
 
 -- name: worker_report
-INSERT INTO windlass_workers ({worker}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-ON CONFLICT (worker) DO UPDATE SET host = excluded.host, version = excluded.version, queues = excluded.queues,
+INSERT INTO windlass_workers ({worker}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+ON CONFLICT (worker) DO UPDATE SET host = excluded.host, version = excluded.version, queues = excluded.queues, kinds = excluded.kinds,
     running = excluded.running, started_at = excluded.started_at, seen_at = excluded.seen_at
 
 -- name: alerts
@@ -42,10 +42,10 @@ SELECT {alert} FROM windlass_alerts ORDER BY rule, subject
 SELECT {alert} FROM windlass_alerts WHERE rule = ?1 AND subject = ?2
 
 -- name: alert_put
-INSERT INTO windlass_alerts ({alert}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+INSERT INTO windlass_alerts ({alert}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 ON CONFLICT (rule, subject) DO UPDATE SET measure = excluded.measure, tenant = excluded.tenant, queue = excluded.queue,
     status = excluded.status, incident = excluded.incident, since = excluded.since,
-    fired_at = excluded.fired_at, resolved_at = excluded.resolved_at, detail = excluded.detail
+    fired_at = excluded.fired_at, resolved_at = excluded.resolved_at, notified_at = excluded.notified_at, detail = excluded.detail
 
 -- name: audits
 SELECT {audit} FROM windlass_audits ORDER BY id DESC LIMIT ?1

@@ -36,3 +36,22 @@ WHERE id IN (SELECT id FROM windlass_keys WHERE id > ?1 ORDER BY id LIMIT ?2)
 
 -- name: prune_workers
 DELETE FROM windlass_workers WHERE seen_at < ?1
+
+-- name: verify_live
+SELECT count(*) FROM windlass_live l WHERE NOT EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = l.id)
+
+-- name: verify_finished
+SELECT count(*) FROM windlass_outcomes o WHERE NOT EXISTS (SELECT 1 FROM windlass_jobs j WHERE j.id = o.id)
+
+-- name: verify_jobs
+SELECT count(*) FROM windlass_jobs j
+WHERE NOT EXISTS (SELECT 1 FROM windlass_live l WHERE l.id = j.id)
+    AND NOT EXISTS (SELECT 1 FROM windlass_outcomes o WHERE o.id = j.id)
+
+-- name: verify_waiting
+SELECT count(*) FROM windlass_waiting w
+WHERE NOT EXISTS (SELECT 1 FROM windlass_live l WHERE l.id = w.id AND l.lane = w.lane)
+
+-- name: verify_lanes
+SELECT count(*) FROM windlass_lanes n
+WHERE n.lane > 0 AND n.waiting <> (SELECT count(*) FROM windlass_waiting w WHERE w.lane = n.lane)

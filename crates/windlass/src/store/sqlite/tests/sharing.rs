@@ -111,3 +111,18 @@ async fn the_last_store_to_close_leaves_only_the_database_file() {
     let left: Vec<_> = std::fs::read_dir(home.dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["jobs.db"], "a copy of the file has everything");
 }
+
+/// Both switch the new file to a log at once, where SQLite refuses one of them without waiting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn processes_that_start_together_on_a_new_file_all_open_it() {
+    for _ in 0..20 {
+        let home = Arc::new(Home::new());
+        let starts = (0..4).map(|_| {
+            let home = home.clone();
+            tokio::spawn(async move { home.try_open(Migrations::Run).await.map(drop) })
+        });
+        for start in starts.collect::<Vec<_>>() {
+            start.await.unwrap().unwrap();
+        }
+    }
+}

@@ -1,11 +1,14 @@
 //! Health: whether the file can be written, and what an operator should know about it. Backup.
 
+use crate::clock::Clock;
 use crate::store::sqlite::connection::connect;
 use crate::store::sqlite::connection::migrate;
 use crate::store::sqlite::connection::readers::Readers;
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
+use crate::store::sqlite::life::enqueue::millis;
 use crate::store::sqlite::reads::rows;
+use crate::store::sqlite::upkeep::verify::verify;
 use crate::store::{Health, StoreError};
 use rusqlite::backup::{Backup, StepResult};
 use std::path::PathBuf;
@@ -19,12 +22,14 @@ const STRAY_AFTER: Millis = Millis::from_secs(3600);
 const FULL: i64 = 2;
 /// The first SQLite without the bug that may corrupt a log which is reset while another connection writes: 3.51.3.
 const SOUND: i32 = 3_051_003;
+/// A clock that is off by more than this is worth a warning.
+const CLOCK_OFF: i64 = 1_000;
 /// Pages copied at a time.
 const BACKUP_PAGES: i32 = 1_000;
 /// How long to wait when the file is locked.
 const BACKUP_PAUSE: Duration = Duration::from_millis(10);
 
-pub(in crate::store::sqlite) fn health(tx: &Tx<'_>) -> Result<Health, StoreError> {
+pub(in crate::store::sqlite) fn health(tx: &Tx<'_>, clock: &Clock) -> Result<Health, StoreError> {
     tx.conn.prepare_cached(sql!("schema.sql", "pulse"))?.execute([tx.now.as_millis()])?;
     let mut warnings = Vec::new();
     let synchronous: i64 = tx.conn.pragma_query_value(None, "synchronous", rows::only)?;
@@ -35,8 +40,12 @@ pub(in crate::store::sqlite) fn health(tx: &Tx<'_>) -> Result<Health, StoreError
     if journal != "wal" {
         warnings.push(format!("journal_mode is {journal}, not wal: readers and the writer wait for each other"));
     }
+    let off = clock.look().saturating_sub(tx.now.as_millis() - tx.boot);
+    if off.abs() > CLOCK_OFF {
+        warnings.push(format!("this process's clock is {off} ms off the time of the file, which is used"));
+    }
     warnings.extend(age_warning(rusqlite::version_number(), rusqlite::version()));
-    let long_ago = (tx.now - STRAY_AFTER).as_millis();
+    let long_ago = tx.boot - millis(STRAY_AFTER);
     let strays: i64 = tx.conn.prepare_cached(sql!("leases.sql", "leases_stray"))?.query_row([long_ago], rows::only)?;
     if strays > 0 {
         let (s, were) = if strays == 1 { ("", "was") } else { ("s", "were") };
@@ -65,10 +74,16 @@ impl Readers {
             let backup = Backup::new(&reader.conn, &mut copy)?;
             loop {
                 match backup.step(BACKUP_PAGES)? {
-                    StepResult::Done => return Ok(()),
+                    StepResult::Done => break,
                     StepResult::More => {}
                     StepResult::Busy | StepResult::Locked | _ => std::thread::sleep(BACKUP_PAUSE),
                 }
+            }
+            drop(backup);
+            // A damaged copy must not take the place of an older, sound one.
+            match verify(&copy).into_iter().next() {
+                None => Ok(()),
+                Some(damage) => Err(StoreError::corrupt("the copy, and so the store", damage)),
             }
         })
         .await

@@ -30,6 +30,8 @@ const HOURS: usize = 24;
 pub(in crate::store::sqlite) struct Progress {
     /// The last key that was looked at.
     key: i64,
+    /// The last replayed job that was looked at.
+    replayed: i64,
     /// The last archived job of each state.
     past: [Past; ENDS.len()],
 }
@@ -47,6 +49,7 @@ pub(in crate::store::sqlite) fn prune(tx: &mut Tx<'_>, progress: &mut Progress) 
     prune_keys(tx, &mut progress.key)?;
     tx.conn.prepare_cached(sql!("upkeep.sql", "prune_workers"))?.execute([(tx.now - WORKERS_FOR).as_millis()])?;
     gates::prune(tx)?;
+    gates::prune_replayed(tx, &mut progress.replayed)?;
     fold_minutes(tx)?;
     fold_hours(tx)?;
     Ok(gone)

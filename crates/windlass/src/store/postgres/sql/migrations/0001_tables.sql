@@ -88,9 +88,9 @@ CREATE TABLE {schema}.gates (
     -- The tenant, or * for the queues of that name of all tenants.
     tenant     text NOT NULL CHECK (tenant <> ''),
     queue      text NOT NULL CHECK (queue <> ''),
-    scope      text NOT NULL CHECK (scope IN ('queue', 'key')),
-    -- Empty for a whole queue, and for jobs without a key.
-    key        text NOT NULL CHECK (scope = 'key' OR key = ''),
+    scope      text NOT NULL CHECK (scope IN ('queue', 'key', 'replay')),
+    -- Empty for a whole queue, and for jobs without a key. For a replay: its rate and what was asked for.
+    key        text NOT NULL CHECK (scope <> 'queue' OR key = ''),
     state      text NOT NULL,
     -- Whether it was held or its breaker open when it was last written.
     is_shut    boolean NOT NULL,
@@ -101,6 +101,14 @@ CREATE TABLE {schema}.gates (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX gates_open ON {schema}.gates (queue, tenant, opens_at) WHERE opens_at IS NOT NULL;
 CREATE INDEX gates_shut ON {schema}.gates (id) WHERE is_shut;
+
+-- Live jobs that a replay with a rate sent again: they pass the gate with this key, too. Rows of finished jobs are removed.
+CREATE TABLE {schema}.replayed (
+    job_id   bigint PRIMARY KEY,
+    queue_id bigint NOT NULL,
+    gate_key text NOT NULL
+);
+CREATE INDEX replayed_queue ON {schema}.replayed (queue_id);
 
 -- Running jobs that have passed gates. What they use comes back when their attempt ends.
 CREATE TABLE {schema}.passes (
@@ -167,6 +175,8 @@ CREATE TABLE {schema}.attempts (
 -- Retention is per queue and state, by age.
 CREATE INDEX attempts_ended ON {schema}.attempts (queue_id, ended_at) WHERE state IN ('succeeded', 'cancelled');
 CREATE INDEX attempts_failed ON {schema}.attempts (queue_id, ended_at) WHERE state = 'failed';
+-- Pages of failed jobs and dead letters of all queues.
+CREATE INDEX attempts_failed_jobs ON {schema}.attempts (job_id) WHERE state = 'failed';
 CREATE INDEX attempts_dead ON {schema}.attempts (queue_id, job_id) WHERE state = 'failed' AND discarded_at IS NULL;
 
 -- One row for all jobs of a claim, in the order they were claimed. A job runs while its lease exists and its attempt has
@@ -231,7 +241,7 @@ CREATE INDEX schedules_due ON {schema}.schedules (next_at) WHERE NOT paused;
 CREATE INDEX schedules_spent ON {schema}.schedules (id) WHERE one_shot AND next_at IS NULL;
 
 CREATE TABLE {schema}.settings (
-    scope   text NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert')),
+    scope   text NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert', 'secret', 'quota')),
     tenant  text NOT NULL,
     name    text NOT NULL,
     -- The node whose file or environment names the setting; empty if the API or the command line set it.
@@ -283,6 +293,8 @@ CREATE TABLE {schema}.workers (
     running     bigint NOT NULL CHECK (running >= 0),
     started_at  bigint NOT NULL,
     seen_at     bigint NOT NULL,
+    -- The kinds it has handlers for; NULL: all.
+    kinds       text[],
     CHECK (cardinality(queues) = cardinality(concurrency))
 ) WITH (fillfactor = 50);
 
@@ -298,6 +310,7 @@ CREATE TABLE {schema}.alerts (
     since       bigint NOT NULL,
     fired_at    bigint,
     resolved_at bigint,
+    notified_at bigint,
     detail      text NOT NULL,
     PRIMARY KEY (rule, subject)
 );

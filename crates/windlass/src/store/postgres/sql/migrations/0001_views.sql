@@ -8,6 +8,9 @@ CREATE FUNCTION {schema}.moment(ms bigint) RETURNS timestamptz
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     AS $$ SELECT timestamptz 'epoch' + ms * interval '1 millisecond' $$;
 
+-- Jobs are looked up one by one, by id: OFFSET 0 keeps the planner from going through them all and comparing each with
+-- every waiting or leased job, which it takes for cheap as long as the tables are new to it.
+
 -- Jobs that run: under a lease that exists, and their attempt has not ended. `place` is the order of the claim.
 CREATE VIEW {schema}.running AS
 SELECT r.id, j.queue_id, j.kind, j.payload, coalesce(r.priority, j.priority) AS priority, 'running'::text AS state, j.at_most_once,
@@ -24,7 +27,7 @@ FROM (
                               l.priorities)
         WITH ORDINALITY AS h (id, attempt, failures, crashes, replays, previous_delay, first_attempt_at, due_at, priority, place)
 ) r
-JOIN {schema}.jobs j ON j.id = ANY (ARRAY[r.id])
+CROSS JOIN LATERAL (SELECT * FROM {schema}.jobs b WHERE b.id = r.id OFFSET 0) j
 LEFT JOIN LATERAL (
     SELECT a.error_class, a.error
     FROM {schema}.attempts a
@@ -36,14 +39,14 @@ WHERE NOT EXISTS (SELECT FROM {schema}.attempts a WHERE a.job_id = r.id AND a.nu
 
 -- Waiting jobs with all that is known of them.
 CREATE VIEW {schema}.waiters AS
-SELECT w.id, j.queue_id, j.kind, j.payload, w.priority, CASE WHEN w.is_retrying THEN 'retrying' ELSE 'queued' END AS state,
+SELECT w.id, w.queue_id, j.kind, j.payload, w.priority, CASE WHEN w.is_retrying THEN 'retrying' ELSE 'queued' END AS state,
        j.at_most_once, j.policy_id, j.retry_line, coalesce(w.attempt, 0) AS attempt, coalesce(w.failures, 0) AS failures,
        coalesce(w.crashes, 0) AS crashes, coalesce(w.replays, 0) AS replays, j.created_at, w.due_at, w.first_attempt_at, last.claimed_at,
        coalesce(w.previous_delay, 0) AS previous_delay, j.start_by, j.timeout_ms, j.idempotency_key, false AS cancel_requested,
        NULL::bigint AS lease_id, e.error_class, e.error, j.http, j.webhook, j.schedule_id, j.parent_id, j.traceparent,
        j.limit_key
 FROM {schema}.waiting w
-JOIN {schema}.jobs j ON j.id = ANY (ARRAY[w.id])
+CROSS JOIN LATERAL (SELECT * FROM {schema}.jobs b WHERE b.id = w.id OFFSET 0) j
 LEFT JOIN LATERAL (
     SELECT a.claimed_at FROM {schema}.attempts a WHERE a.job_id = w.id AND a.number = w.attempt
 ) last ON w.attempt > 0

@@ -102,9 +102,9 @@ CREATE TABLE windlass_gates (
     -- The tenant, or * for the queues of that name of all tenants.
     tenant TEXT NOT NULL CHECK (tenant <> ''),
     queue TEXT NOT NULL CHECK (queue <> ''),
-    scope TEXT NOT NULL CHECK (scope IN ('queue', 'key')),
-    -- Empty for a whole queue, and for jobs without a key.
-    key TEXT NOT NULL CHECK (scope = 'key' OR key = ''),
+    scope TEXT NOT NULL CHECK (scope IN ('queue', 'key', 'replay')),
+    -- Empty for a whole queue, and for jobs without a key. For a replay: its rate and what was asked for.
+    key TEXT NOT NULL CHECK (scope <> 'queue' OR key = ''),
     state TEXT NOT NULL,
     -- Whether it was held or its breaker open when it was last written.
     is_shut INTEGER NOT NULL CHECK (is_shut IN (0, 1)),
@@ -124,6 +124,13 @@ CREATE TABLE windlass_parked (
     PRIMARY KEY (gate_id, lane, due_at, id)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX windlass_parked_id ON windlass_parked (id);
+-- Live jobs that a replay with a rate sent again: they pass the gate with this key, too. Rows of finished jobs are removed.
+CREATE TABLE windlass_replayed (
+    job_id INTEGER PRIMARY KEY,
+    queue_id INTEGER NOT NULL,
+    gate_key TEXT NOT NULL
+) STRICT;
+CREATE INDEX windlass_replayed_queue ON windlass_replayed (queue_id);
 -- Running jobs that have passed gates. What they use comes back when their attempt ends.
 CREATE TABLE windlass_passes (
     job_id INTEGER PRIMARY KEY,
@@ -202,7 +209,9 @@ CREATE TABLE windlass_attempts (
 CREATE TABLE windlass_leases (
     id INTEGER PRIMARY KEY,
     worker TEXT NOT NULL,
+    -- By the clock, for display. It is over at `ends_at_boot`, in milliseconds since the machine started.
     expires_at INTEGER NOT NULL,
+    ends_at_boot INTEGER NOT NULL,
     length_ms INTEGER NOT NULL CHECK (length_ms >= 0),
     -- Comma-separated ids.
     job_ids TEXT NOT NULL CHECK (job_ids <> '')
@@ -241,7 +250,7 @@ CREATE INDEX windlass_schedules_due ON windlass_schedules (next_at) WHERE paused
 CREATE INDEX windlass_schedules_ending ON windlass_schedules (id) WHERE one_shot = 1 AND next_at IS NULL;
 
 CREATE TABLE windlass_settings (
-    scope TEXT NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert')),
+    scope TEXT NOT NULL CHECK (scope IN ('queue', 'kind', 'policy', 'tenant', 'server', 'alert', 'secret', 'quota')),
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
     -- The node whose file or environment names the setting; empty if the API or the command line set it.
@@ -262,6 +271,14 @@ CREATE TABLE windlass_installation (
     id TEXT NOT NULL CHECK (id <> '')
 ) STRICT;
 INSERT INTO windlass_installation (one, id) VALUES (1, lower(hex(randomblob(6))));
+
+-- How far the time of this file is ahead of the time since the machine started, and which start that was. All
+-- processes that share the file use it.
+CREATE TABLE windlass_clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    boot_id TEXT NOT NULL,
+    ahead_ms INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE windlass_tokens (
     id TEXT PRIMARY KEY,
@@ -291,6 +308,8 @@ CREATE TABLE windlass_workers (
     version TEXT NOT NULL,
     -- JSON: [["email",10],…]
     queues TEXT NOT NULL,
+    -- JSON: the kinds it has handlers for; NULL: all.
+    kinds TEXT,
     running INTEGER NOT NULL CHECK (running >= 0),
     started_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL
@@ -308,6 +327,7 @@ CREATE TABLE windlass_alerts (
     since INTEGER NOT NULL,
     fired_at INTEGER,
     resolved_at INTEGER,
+    notified_at INTEGER,
     detail TEXT NOT NULL,
     PRIMARY KEY (rule, subject)
 ) STRICT, WITHOUT ROWID;
