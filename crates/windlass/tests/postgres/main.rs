@@ -16,4 +16,5 @@ mod silence;
 mod sql_function;
 mod tallies;
 mod transactions;
+mod vacuum;
 mod world;

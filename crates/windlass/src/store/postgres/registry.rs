@@ -163,7 +163,7 @@ pub(super) async fn remove_session(store: &Inner, hash: &[u8; 32]) -> Result<boo
 /// The lock on a worker id, held as long as the connection; `None` if another process has it.
 pub(super) async fn lock_worker(store: &Inner, worker: &WorkerId) -> Result<Option<Lent>, StoreError> {
     let kept = store.pool.keep().await?;
-    kept.run("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0").await?;
+    kept.run("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0").await?;
     for attempt in 0..LOCK_TRIES {
         if attempt > 0 {
             tokio::time::sleep(LOCK_PAUSE).await;
@@ -171,6 +171,9 @@ pub(super) async fn lock_worker(store: &Inner, worker: &WorkerId) -> Result<Opti
         let rows = kept.query(Sql::WorkerLock, &[&&*worker.0]).await?;
         let row = rows.first().ok_or_else(|| StoreError::unavailable("the lock was not answered"))?;
         if Columns::new(row).get("is_mine")? {
+            // The query's portal stays open until the transaction ends, and its snapshot would keep the server from
+            // cleaning up deleted rows for as long as this node runs. A plain statement replaces the portal.
+            kept.run("SELECT").await?;
             return Ok(Some(kept));
         }
     }
