@@ -65,6 +65,8 @@ def free_port() -> int:
 class Node:
     """A running node. Leaving the block ends it and removes its store."""
 
+    log_level = "debug"
+
     def __init__(self, store: str, *arguments: str, **variables: str) -> None:
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="windlass-attack-"))
         self.kind = store
@@ -94,7 +96,7 @@ class Node:
         listen = ["serve", "--store", self.store, "--listen", f"127.0.0.1:{self.port}", "--grace", "1s"]
         with (self.home / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [BINARY, *listen, "--log-level", "debug", *self.arguments],
+                [BINARY, *listen, "--log-level", self.log_level, *self.arguments],
                 cwd=self.home, env=self.environment(), stdout=log, stderr=log,
             )
         path = "/readyz" if is_ready else "/healthz"
