@@ -3,7 +3,7 @@
 use crate::client::batch::wrong_policy;
 use crate::client::catalogue::Catalogue;
 use crate::client::draft::{Draft, DraftError, WebhookDraft};
-use crate::client::quota::with_refusals;
+use crate::client::quota::{Admission, with_refusals};
 use crate::client::retry::{IntoRetry, Retry};
 use crate::client::windlass::Windlass;
 use crate::event::{Event, EventKind};
@@ -108,7 +108,8 @@ impl Windlass {
             return Ok(Vec::new());
         }
         let catalogue = self.catalogue().await?;
-        let Some(refused) = self.over_quota(&jobs, atomicity, &catalogue).await? else {
+        let Admission { refused, storing: _storing } = self.admit(&jobs, atomicity, &catalogue).await?;
+        let Some(refused) = refused else {
             return self.store_admitted(jobs, atomicity).await;
         };
         let admitted = match atomicity {

@@ -29,6 +29,9 @@ struct Known {
     used: Used,
     /// When the number of waiting jobs was read, and how long it may be used.
     read_at: Option<(Millis, Millis)>,
+    /// Jobs that were admitted since the beginning, and those of them that are being stored now.
+    admitted: u64,
+    storing: u64,
     refused: BTreeMap<Quota, u64>,
 }
 
@@ -104,30 +107,34 @@ impl Windlass {
     async fn read_waiting(&self, tenant: &Tenant) -> Result<(), StoreError> {
         let usage = self.inner().quota_use();
         let begun = self.clock().monotonic();
-        let is_known = |known: &mut Known| known.read_at.is_some_and(|(at, age)| begun >= at && begun - at < age);
-        if usage.change(tenant, is_known) {
-            return Ok(());
-        }
+        let unknown = usage.change(tenant, |known| {
+            let is_known = known.read_at.is_some_and(|(at, age)| begun >= at && begun - at < age);
+            (!is_known).then_some((known.admitted, known.storing))
+        });
+        let Some((admitted, storing)) = unknown else { return Ok(()) };
         let depths = self.store().depths(&Scope::Tenant(tenant.clone())).await?;
-        let waiting = depths.iter().map(|depth| depth.due + depth.later).sum();
+        let waiting: u64 = depths.iter().map(|depth| depth.due + depth.later).sum();
         let now = self.clock().monotonic();
         let age = WAITING_AGE.max(Millis::new((now - begun).get().saturating_mul(READ_SHARE)));
         usage.change(tenant, |known| {
-            known.used.waiting = waiting;
+            // The store may not have counted what was being stored, or was admitted during the read.
+            known.used.waiting = waiting + storing + known.admitted.saturating_sub(admitted);
             known.read_at = Some((now, age));
         });
         Ok(())
     }
 
-    /// Which of these jobs may not be stored. `None`: all may.
-    pub(super) async fn over_quota(
+    /// Says which of these jobs may be stored.
+    pub(super) async fn admit(
         &self,
         jobs: &[NewJob],
         atomicity: Atomicity,
         catalogue: &Catalogue,
-    ) -> Result<Option<Vec<Option<OverQuota>>>, StoreError> {
+    ) -> Result<Admission<'_>, StoreError> {
+        let mut admission =
+            Admission { refused: None, storing: Storing { usage: self.inner().quota_use(), jobs: Vec::new() } };
         if !catalogue.has_quotas() {
-            return Ok(None);
+            return Ok(admission);
         }
         let mut asked: BTreeMap<&Tenant, u64> = BTreeMap::new();
         for job in jobs {
@@ -149,13 +156,16 @@ impl Windlass {
                 // Counted before they are stored, so that callers at the same time do not share the same room.
                 known.used.waiting += granted;
                 known.used.take(&quotas, granted, now);
+                known.admitted += granted;
+                known.storing += granted;
                 (granted, refusal)
             });
+            admission.storing.jobs.push(((*tenant).clone(), granted));
             admitted.insert((*tenant).clone(), granted);
             refusals.extend(refusal.map(|refusal| ((*tenant).clone(), refusal)));
         }
         if refusals.is_empty() {
-            return Ok(None);
+            return Ok(admission);
         }
         let mut answer = |job: &NewJob| {
             let left = admitted.get_mut(&job.tenant)?;
@@ -165,7 +175,32 @@ impl Windlass {
             }
             refusals.get(&job.tenant).cloned()
         };
-        Ok(Some(jobs.iter().map(&mut answer).collect()))
+        admission.refused = Some(jobs.iter().map(&mut answer).collect());
+        Ok(admission)
+    }
+}
+
+/// The answer to jobs that are to be stored.
+#[derive(Debug)]
+pub(super) struct Admission<'a> {
+    /// Which of them may not be stored. `None`: all may.
+    pub refused: Option<Vec<Option<OverQuota>>>,
+    /// Kept until the store has answered.
+    pub storing: Storing<'a>,
+}
+
+/// Admitted jobs that the store has not counted yet, whoever else reads its counters meanwhile.
+#[derive(Debug)]
+pub(super) struct Storing<'a> {
+    usage: &'a QuotaUse,
+    jobs: Vec<(Tenant, u64)>,
+}
+
+impl Drop for Storing<'_> {
+    fn drop(&mut self) {
+        for (tenant, count) in &self.jobs {
+            self.usage.change(tenant, |known| known.storing = known.storing.saturating_sub(*count));
+        }
     }
 }
 

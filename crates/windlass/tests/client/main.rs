@@ -37,6 +37,7 @@ macro_rules! backend {
             mod levels;
             mod policies;
             mod queues;
+            mod quotas;
             mod schedules;
             mod stats;
         }
