@@ -9,7 +9,8 @@ use windlass::low_level::stores::JobLife;
 use windlass::low_level::stores::Reads;
 use windlass::low_level::stores::Registry;
 use windlass::low_level::stores::postgres::PostgresStore;
-use windlass::low_level::stores::{Atomicity, JobFilter, Options, Order, Page, Scope};
+use windlass::low_level::stores::{Atomicity, JobFilter, Options, Order, Page, Scope, SettingKey};
+use windlass::low_level::stores::{Replay, ReplayOnly, Spacing};
 
 const DAY: Millis = Millis::from_secs(86_400);
 /// Jobs finished so long ago that the default retention of a week is over.
@@ -88,5 +89,30 @@ async fn a_job_that_is_being_replayed_is_not_pruned() {
     assert_eq!(w.store.prune().await.unwrap(), 8);
     w.client.batch_execute("COMMIT").await.unwrap();
     assert_eq!(w.store.prune().await.unwrap(), 1);
+    w.end().await;
+}
+
+/// Their rows would make every claim of the queue ask the gates.
+#[tokio::test]
+async fn replayed_jobs_that_are_gone_leave_nothing_behind() {
+    let w = World::new().await;
+    let none = SettingKey::Queue { tenant: None, name: "default".into() };
+    w.store.put_setting(&none, Some(r#"{"retention":{"cancelled":"0"}}"#)).await.unwrap();
+    w.store.enqueue(vec![job()], Atomicity::Each).await.unwrap();
+    let jobs = w.claim(1).await;
+    let now = w.store.clock().now();
+    let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
+    let failed = Outcome::Failed(windlass::core::Failure::permanent("broken"));
+    w.store.commit(vec![commit_of(&jobs[0], &failed, trace, Roll(0))], vec![]).await.unwrap();
+    let spacing = Spacing::every(Millis::from_secs(60));
+    let replay =
+        Replay { spacing, what: "all".into(), ..Replay::new(vec![jobs[0].id], ReplayOnly::DeadLetters, "ann") };
+    w.store.replay(&Scope::All, replay).await.unwrap();
+    const REPLAYED: &str = "SELECT count(*) FROM {s}.replayed";
+    assert_eq!(w.count(REPLAYED).await, 1);
+    w.store.cancel(&Scope::All, vec![jobs[0].id]).await.unwrap();
+    assert_eq!(w.count(ROWS).await, 0, "it is not kept");
+    w.store.prune().await.unwrap();
+    assert_eq!(w.count(REPLAYED).await, 0);
     w.end().await;
 }

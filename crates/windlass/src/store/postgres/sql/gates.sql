@@ -188,7 +188,8 @@ RETURNING job_id
 
 -- name: replayed_next
 -- The $2 replayed jobs after one, and whether they are live.
-SELECT r.job_id, NOT EXISTS (SELECT FROM {schema}.attempts o WHERE o.job_id = r.job_id AND o.state IS NOT NULL) AS is_live
+SELECT r.job_id, EXISTS (SELECT FROM {schema}.jobs j WHERE j.id = r.job_id)
+    AND NOT EXISTS (SELECT FROM {schema}.attempts o WHERE o.job_id = r.job_id AND o.state IS NOT NULL) AS is_live
 FROM (SELECT r.job_id FROM {schema}.replayed r WHERE r.job_id > $1::bigint ORDER BY r.job_id LIMIT $2::bigint) r
 ORDER BY r.job_id
 
