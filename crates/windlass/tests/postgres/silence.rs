@@ -88,6 +88,34 @@ async fn a_statement_that_takes_long_on_a_living_server_is_left_alone() {
     w.end().await;
 }
 
+/// The server has no room for one more connection, and a statement takes long. That is no silence.
+#[tokio::test]
+async fn a_server_that_refuses_connections_keeps_those_it_has() {
+    let role = format!("limited_{:08x}", windlass::Random::system().number() >> 32);
+    let admin = crate::world::plain().await;
+    let create = format!(
+        "CREATE ROLE {role} LOGIN PASSWORD 'x';
+         DO $$BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {role}', current_database()); END$$"
+    );
+    admin.batch_execute(&create).await.unwrap();
+    let mut of_role = url::Url::parse(&url()).unwrap();
+    of_role.set_username(&role).unwrap();
+    of_role.set_password(Some("x")).unwrap();
+    let w = World::at(&format!("{of_role}?silence=1s")).await;
+    put(&w).await.unwrap();
+    assert_eq!(w.claim(1).await.len(), 1);
+    admin.batch_execute(&format!("ALTER ROLE {role} CONNECTION LIMIT 0")).await.unwrap();
+    w.client.batch_execute(&format!("BEGIN; LOCK TABLE {}.leases", w.schema)).await.unwrap();
+    let reaping = w.store.reap(Reap::Expired { spared: Spared::none() }, 10);
+    let unlocking = async {
+        w.client.batch_execute("SELECT pg_sleep(4); COMMIT").await.unwrap();
+    };
+    let (reaped, ()) = tokio::join!(reaping, unlocking);
+    assert!(reaped.unwrap().is_empty());
+    w.end().await;
+    admin.batch_execute(&format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}")).await.unwrap();
+}
+
 #[tokio::test]
 async fn connections_killed_while_they_rest_cost_no_job_its_outcome() {
     let name = format!("rested_{}", std::process::id());

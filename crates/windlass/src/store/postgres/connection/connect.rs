@@ -125,6 +125,10 @@ impl Connector {
         self.connect_within(notified, limit.unwrap_or(CONNECT_TIMEOUT)).await
     }
 
+    pub(in crate::store::postgres) fn has_one_host(&self) -> bool {
+        self.hosts.len() == 1
+    }
+
     /// The same, with so much time for each host.
     pub(in crate::store::postgres) async fn connect_within(
         &self,

@@ -5,6 +5,7 @@ use crate::clock::Stopwatch;
 use crate::store::StoreError;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::connect::{Connector, Link};
+use crate::store::postgres::connection::fault;
 use crate::store::postgres::connection::pool::Source;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -151,6 +152,10 @@ pub(in crate::store::postgres) async fn watch(inner: Arc<Inner>) {
                     tracing::warn!(count, "another server has taken over: connections to the old one were given up");
                     inner.wake.ring();
                 }
+            }
+            // A server that refuses a connection has answered. Of several hosts another one may have refused it.
+            Err(error) if connector.has_one_host() && fault::is_refusal(&error) => {
+                suspects.iter().for_each(|link| link.trust());
             }
             Err(error) => {
                 if !stays_silent(contact, &suspects).await {
