@@ -458,6 +458,9 @@ impl Registry for SealedStore {
 
 #[async_trait]
 impl Transfer for SealedStore {
+    async fn last_id(&self) -> Result<JobId> {
+        self.inner.last_id().await
+    }
     async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
         let open = |copy: JobCopy| {
             let id = copy.job.id;

@@ -350,6 +350,9 @@ impl Registry for FaultyStore {
 
 #[async_trait]
 impl Transfer for FaultyStore {
+    async fn last_id(&self) -> Result<JobId> {
+        faulty!(self, "last_id", self.inner.last_id())
+    }
     async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
         faulty!(self, "copies", self.inner.copies(after, limit))
     }

@@ -181,6 +181,24 @@ async fn a_second_import_changes_nothing_and_new_jobs_get_higher_ids() {
     assert!(w.put(job()).await > highest, "ids go on above the imported ones");
 }
 
+/// Receivers have seen the ids of jobs that are gone: no other job may get one of them.
+#[tokio::test]
+async fn ids_of_jobs_that_are_gone_are_not_used_again_after_an_import() {
+    let from = world().await;
+    let none = SettingKey::Queue { tenant: None, name: "default".into() };
+    from.store.put_setting(&none, Some(r#"{"retention":"0"}"#)).await.unwrap();
+    from.put_all((0..5).map(|_| job()).collect()).await;
+    let jobs = from.claim(&["default"], 5).await.jobs;
+    let last = jobs.iter().map(|job| job.id).max().unwrap();
+    for job in &jobs {
+        assert_applied(&from.succeed(job).await);
+    }
+    assert!(from.list(JobFilter::default()).await.is_empty());
+    let w = world().await;
+    imported(&w.store, &exported(&from.store).await).await.unwrap();
+    assert!(w.put(job()).await > last);
+}
+
 #[tokio::test]
 async fn a_job_that_ran_and_was_pruned_is_not_imported_again() {
     let from = world().await;

@@ -154,6 +154,9 @@ macro_rules! pass_on_registry {
 
         #[async_trait]
         impl windlass::low_level::stores::Transfer for $store {
+            async fn last_id(&self) -> Result<JobId> {
+                self.inner.last_id().await
+            }
             async fn copies(
                 &self,
                 after: Option<JobId>,

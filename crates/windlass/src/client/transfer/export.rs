@@ -4,7 +4,7 @@ use super::Moved;
 use super::record::{Header, Record};
 use crate::client::windlass::Windlass;
 use crate::leases::transition;
-use crate::store::{IMPORT, JobCopy, JobFilter, Order, Page, Scope, SettingKey, SettingSource, StoreError};
+use crate::store::{IMPORT, JobCopy, Order, Page, Scope, SettingKey, SettingSource, StoreError};
 use std::collections::HashMap;
 use windlass_core::{Attempt, JobId, Outcome, Progress, Roll, State, Timestamp, decide};
 
@@ -73,14 +73,11 @@ impl<'a> Export<'a> {
     pub(super) async fn begin(windlass: &'a Windlass, clear: Clear) -> Result<Self, ExportError> {
         check_sealed(windlass, clear).await?;
         let store = windlass.store();
-        let newest = Page { after: None, limit: 1, order: Order::NewestFirst };
-        let job = store.jobs(&Scope::All, &JobFilter::default(), newest).await?.first().map(|job| job.id);
-        let schedule = store.schedules(&Scope::All, newest).await?.first().map(|schedule| schedule.id);
         let header = Header {
             export: format!("{:016x}", windlass.inner().random.number()),
             installation: store.installation().await?,
             exported_at: windlass.clock().now(),
-            last_id: job.max(schedule).unwrap_or(JobId(0)),
+            last_id: store.last_id().await?,
         };
         Ok(Self::at(windlass, header, Stage::Header))
     }

@@ -95,6 +95,10 @@ pub trait Transfer: std::fmt::Debug + Send + Sync {
     /// The next jobs after an id in the order of ids, live and archived, each with its history, in one snapshot.
     async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>>;
 
+    /// The highest id that was ever given to a job or schedule. Jobs that are gone count too: other systems have seen
+    /// their ids.
+    async fn last_id(&self) -> Result<JobId>;
+
     /// Stores a batch: ids, times and attempts as they are, nothing counted in the statistics. A job is due as soon as
     /// its batch is stored.
     async fn import(&self, import: Import) -> Result<Imported>;

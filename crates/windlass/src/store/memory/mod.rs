@@ -294,6 +294,9 @@ impl Registry for MemoryStore {
 
 #[async_trait]
 impl Transfer for MemoryStore {
+    async fn last_id(&self) -> Result<JobId> {
+        Ok(JobId(self.state().last_id))
+    }
     async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
         Ok(transfer::copies(&self.state(), after, limit, self.now()))
     }

@@ -254,6 +254,9 @@ impl Registry for PostgresStore {
 
 #[async_trait]
 impl Transfer for PostgresStore {
+    async fn last_id(&self) -> Result<JobId> {
+        transfer::last_id(&self.inner).await
+    }
     async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
         transfer::copies(&self.inner, after, limit).await
     }

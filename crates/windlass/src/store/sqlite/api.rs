@@ -298,6 +298,9 @@ impl Registry for SqliteStore {
 
 #[async_trait]
 impl Transfer for SqliteStore {
+    async fn last_id(&self) -> Result<JobId> {
+        self.read(|reader| reader.last_id()).await
+    }
     async fn copies(&self, after: Option<JobId>, limit: u32) -> Result<Vec<JobCopy>> {
         let now = self.clock.now();
         self.read(move |reader| reader.copies(after, limit, now)).await

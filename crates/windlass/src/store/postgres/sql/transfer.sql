@@ -25,6 +25,9 @@ SELECT (SELECT s.value FROM {schema}.settings s
 -- name: installation_put
 UPDATE {schema}.installation SET id = $1::text
 
+-- name: ids_last
+SELECT CASE WHEN i.is_called THEN i.last_value ELSE 0 END AS last FROM {schema}.ids i
+
 -- name: ids_raise
 -- Ids up to here are taken.
 SELECT setval('{schema}.ids', greatest($1::bigint, i.last_value)) AS last FROM {schema}.ids i

@@ -131,7 +131,7 @@ statements! {
         }
         "transfer" {
             CopyAttempts = "copy_attempts", CopyKeys = "copy_keys", ImportLock = "import_lock", ImportMark = "import_mark",
-            InstallationPut = "installation_put", IdsRaise = "ids_raise", ImportSchedules = "import_schedules",
+            InstallationPut = "installation_put", IdsLast = "ids_last", IdsRaise = "ids_raise", ImportSchedules = "import_schedules",
             ImportJobs = "import_jobs", ImportWaiting = "import_waiting", ImportAttempts = "import_attempts",
             ImportOutcomes = "import_outcomes", ImportKeys = "import_keys", ImportBalances = "import_balances",
         }

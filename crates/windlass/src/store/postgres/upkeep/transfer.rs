@@ -17,6 +17,10 @@ use windlass_core::{Attempt, JobId};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
+pub(in crate::store::postgres) async fn last_id(store: &Inner) -> Result<JobId> {
+    Ok(JobId(only(&store.read(Sql::IdsLast, &[]).await?, "last")?.unwrap_or_default()))
+}
+
 pub(in crate::store::postgres) async fn copies(
     store: &Inner,
     after: Option<JobId>,

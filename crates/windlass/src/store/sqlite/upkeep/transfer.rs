@@ -21,6 +21,11 @@ type Result<T> = std::result::Result<T, StoreError>;
 const NO_LEASE: i64 = 0;
 
 impl Reader {
+    pub(in crate::store::sqlite) fn last_id(&self) -> Result<JobId> {
+        let last = self.conn.prepare_cached(sql!("enqueue.sql", "ids_last"))?.query_row([], rows::only)?;
+        Ok(JobId(last))
+    }
+
     pub(in crate::store::sqlite) fn copies(
         &mut self,
         after: Option<JobId>,
