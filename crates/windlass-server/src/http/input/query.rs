@@ -28,7 +28,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
         if pairs.clone().any(|(name, value)| name.contains('\0') || value.contains('\0')) {
             return Err(Problem::query("", "contains a NUL character"));
         }
-        Ok(Self(pairs.take(MAX_PARAMETERS).map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
+        if pairs.clone().nth(MAX_PARAMETERS).is_some() {
+            return Err(Problem::query("", format!("has more than {MAX_PARAMETERS} parameters")));
+        }
+        Ok(Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
 }
 

@@ -235,6 +235,15 @@ async fn every_route_refuses_each_of_its_query_parameters_when_it_is_empty() {
     assert!(asked > 30, "only {asked} query parameters in the document");
 }
 
+#[tokio::test]
+async fn a_query_with_too_many_parameters_is_refused_whole() {
+    let world = World::new();
+    let query = |count: usize| format!("/api/v1/jobs?{}", vec!["kind=a"; count].join("&"));
+    world.get(&query(100)).await.is(200);
+    let refused = world.get(&query(101)).await.is(400);
+    assert!(refused["detail"].as_str().unwrap().contains("more than 100 parameters"), "{refused}");
+}
+
 fn accepts_empty(schema: &Value) -> bool {
     let is_text = schema["type"] == "string" && !schema["enum"].is_array();
     is_text && schema["pattern"].as_str().is_none_or(|pattern| regex::Regex::new(pattern).unwrap().is_match(""))
