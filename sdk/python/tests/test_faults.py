@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -223,7 +223,14 @@ def test_a_draining_server_is_not_hammered(queue: str) -> None:
 
     class Draining:
         async def send(
-            self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+            self,
+            method: str,
+            path: str,
+            body: bytes | None,
+            timeout: float,
+            give_up: asyncio.Event | None = None,
+            *,
+            headers: Mapping[str, str] | None = None,
         ) -> Response:
             asked.append(time.monotonic())
             return Response(503, b'{"type":"urn:windlass:problem:draining","title":"Service Unavailable"}', 0.4)

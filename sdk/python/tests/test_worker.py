@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections.abc import Mapping
 
 import pytest
 from conftest import Server
@@ -157,7 +158,14 @@ class WithoutKinds(AsyncHttpTransport):
     refused = 0
 
     async def send(
-        self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        give_up: asyncio.Event | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
         if body is not None and path.endswith("/leases") and b'"kinds"' in body:
             self.refused += 1

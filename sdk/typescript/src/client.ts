@@ -27,6 +27,17 @@ export interface ClientOptions extends Connection {
   timeout?: Duration;
   /** How often a call is repeated where that is safe; 4 times. */
   retries?: number;
+  /**
+   * The current W3C trace context, for jobs that are stored without one. With OpenTelemetry:
+   * `() => { const carrier = {}; propagation.inject(context.active(), carrier); return carrier.traceparent; }`.
+   */
+  traceparent?: () => string | undefined;
+}
+
+/** The trace that jobs belong to. */
+export interface TraceOptions {
+  /** The W3C trace context that the jobs take over; else what the client's `traceparent` returns. */
+  traceparent?: string;
 }
 
 /** How to wait for a job. */
@@ -54,8 +65,10 @@ export class Client {
   readonly #http: Http;
   readonly #timeout: number;
   readonly #retries: number;
+  readonly #traceparent: () => string | undefined;
 
   constructor(options: ClientOptions = {}) {
+    this.#traceparent = options.traceparent ?? (() => undefined);
     this.#http = new Http(options);
     this.#timeout = milliseconds(options.timeout ?? 30_000);
     this.#retries = options.retries ?? 4;
@@ -78,21 +91,28 @@ export class Client {
   }
 
   /** Stores one job. */
-  enqueue<P>(kind: string, payload?: P, options?: JobOptions): Promise<Enqueued<P>>;
+  enqueue<P>(kind: string, payload?: P, options?: JobOptions & TraceOptions): Promise<Enqueued<P>>;
   /** Stores one job: with `http` instead of `kind` it is a call to a URL. */
-  enqueue<P>(job: NewJob<P>): Promise<Enqueued<P>>;
-  async enqueue<P>(first: string | NewJob<P>, payload?: P, options: JobOptions = {}): Promise<Enqueued<P>> {
-    const job: NewJob = typeof first === "string" ? { ...options, kind: first, payload } : first;
-    const call = post("/jobs", jobToApi(job), job.idempotencyKey !== undefined);
+  enqueue<P>(job: NewJob<P> & TraceOptions): Promise<Enqueued<P>>;
+  async enqueue<P>(
+    first: string | (NewJob<P> & TraceOptions),
+    payload?: P,
+    options: JobOptions & TraceOptions = {},
+  ): Promise<Enqueued<P>> {
+    const given: NewJob & TraceOptions = typeof first === "string" ? { ...options, kind: first, payload } : first;
+    const { traceparent = this.#traceparent(), ...job } = given;
+    const call = { ...post("/jobs", jobToApi(job), job.idempotencyKey !== undefined), traceparent };
     const answer = await this.#http.send<Job<P>>(call, this.#timeout, this.#retries);
     return { ...answer.value, existing: answer.status === 200 };
   }
 
   /** Stores up to 10,000 jobs in one commit: all or none, or (`atomic: false`) each by itself. */
-  async enqueueMany(jobs: readonly NewJob[], options: { atomic?: boolean } = {}): Promise<BatchItem[]> {
+  async enqueueMany(jobs: readonly NewJob[], options: { atomic?: boolean } & TraceOptions = {}): Promise<BatchItem[]> {
     const body = { jobs: jobs.map(jobToApi), atomic: options.atomic ?? true };
     const repeatable = jobs.every((job) => job.idempotencyKey !== undefined);
-    return (await this.#send<{ results: BatchItem[] }>(post("/jobs/batch", body, repeatable))).results;
+    const { traceparent = this.#traceparent() } = options;
+    const call = { ...post("/jobs/batch", body, repeatable), traceparent };
+    return (await this.#send<{ results: BatchItem[] }>(call)).results;
   }
 
   /** Looks at a job. */

@@ -31,6 +31,8 @@ export interface Call {
   method: string;
   path: string;
   body?: unknown;
+  /** The W3C trace context that stored jobs take over. */
+  traceparent?: string | undefined;
   /** Whether sending it twice does no more than sending it once. */
   repeatable: boolean;
 }
@@ -68,15 +70,17 @@ export class Http {
     const drop = () => abort.abort(signal?.reason);
     if (signal?.aborted) drop();
     signal?.addEventListener("abort", drop, { once: true });
+    const headers: Record<string, string> = { ...this.#headers };
+    if (call.traceparent !== undefined) headers.traceparent = call.traceparent;
     const init: RequestInit = {
       method: call.method,
-      headers: this.#headers,
+      headers,
       redirect: "error",
       signal: abort.signal,
     };
     if (call.body !== undefined) {
       init.body = JSON.stringify(call.body);
-      init.headers = { ...this.#headers, "content-type": "application/json" };
+      headers["content-type"] = "application/json";
     }
     let response: Response;
     let text: string;

@@ -1,5 +1,12 @@
 /** Client and worker for Windlass, a durable job queue, scheduler and webhook dispatcher. */
-export { Client, type ClientOptions, type Policies, type Schedules, type WaitOptions } from "./client.js";
+export {
+  Client,
+  type ClientOptions,
+  type Policies,
+  type Schedules,
+  type TraceOptions,
+  type WaitOptions,
+} from "./client.js";
 export type { Context } from "./context.js";
 export type { Duration } from "./duration.js";
 export type { Stats } from "./engine.js";

@@ -20,6 +20,7 @@ interface Stored {
   job: Job & { http: unknown };
   retries: number;
   giveUpOn: readonly string[];
+  traceparent: string | null;
   history: Attempt[];
 }
 
@@ -77,7 +78,7 @@ export class InProcess {
   readonly fetch: typeof fetch = async (input, init) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const body = typeof init?.body === "string" ? JSON.parse(init.body) : {};
-    return this.#answer(init?.method ?? "GET", url, body);
+    return this.#answer(init?.method ?? "GET", url, body, new Headers(init?.headers).get("traceparent"));
   };
 
   // --- Running ------------------------------------------------------------------------------------------------------
@@ -100,7 +101,7 @@ export class InProcess {
       payload: JSON.parse(JSON.stringify(job.payload ?? null)),
       idempotencyKey: job.idempotencyKey ?? `windlass-${job.id}`,
       lease: "",
-      traceparent: null,
+      traceparent: stored.traceparent,
     };
     const handler = this.#worker.handlers.get(leased.kind);
     if (!handler) return this.#apply(stored, unknownKind(leased));
@@ -171,13 +172,14 @@ export class InProcess {
 
   // --- Calls --------------------------------------------------------------------------------------------------------
 
-  #answer(method: string, url: URL, body: NewJob & { jobs?: NewJob[] }): Response {
+  #answer(method: string, url: URL, body: NewJob & { jobs?: NewJob[] }, traceparent: string | null): Response {
     const [first, second, ...rest] = url.pathname.replace(`${API}/`, "").split("/");
     const call = `${method} ${url.pathname}`;
     if (first !== "jobs") return problem(501, "not-in-test-mode", `test mode does not answer ${call}`);
-    if (second === undefined) return method === "POST" ? this.#enqueue(body) : this.#list(url.searchParams);
+    if (second === undefined)
+      return method === "POST" ? this.#enqueue(body, traceparent) : this.#list(url.searchParams);
     if (second === "batch") {
-      const ids = (body.jobs ?? []).map((job) => this.#store(job).job.id);
+      const ids = (body.jobs ?? []).map((job) => this.#store(job, traceparent).job.id);
       return Response.json({ created: ids.length, results: ids.map((id) => ({ result: "created", id })) });
     }
     const stored = this.#jobs.get(Number(second));
@@ -215,17 +217,17 @@ export class InProcess {
     return Response.json({ items, next: null });
   }
 
-  #enqueue(body: NewJob): Response {
+  #enqueue(body: NewJob, traceparent: string | null): Response {
     for (const { job } of this.#jobs.values()) {
       if (body.idempotencyKey === undefined || job.idempotencyKey !== body.idempotencyKey) continue;
       const isSame =
         job.kind === (body.kind ?? "http") && JSON.stringify(job.payload) === JSON.stringify(body.payload ?? null);
       return isSame ? Response.json(job) : problem(409, "key-conflict", "the idempotency key is another job's");
     }
-    return Response.json(this.#store(body).job, { status: 201 });
+    return Response.json(this.#store(body, traceparent).job, { status: 201 });
   }
 
-  #store(body: NewJob): Stored {
+  #store(body: NewJob, traceparent: string | null): Stored {
     const { retries, giveUpOn } = policy(body.retry);
     const runAt = body.runAt ? new Date(body.runAt) : new Date(this.#now + milliseconds(body.delay ?? 0));
     const job = {
@@ -259,7 +261,7 @@ export class InProcess {
       parentId: null,
       http: body.http,
     };
-    const stored: Stored = { job, retries, giveUpOn, history: [] };
+    const stored: Stored = { job, retries, giveUpOn, traceparent, history: [] };
     this.#jobs.set(job.id, stored);
     return stored;
   }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CancelJob, InvalidRequest, Permanent, RetryAfter, RetryIn, Snooze } from "../src/index.js";
+import { CancelJob, Client, InvalidRequest, Permanent, RetryAfter, RetryIn, Snooze } from "../src/index.js";
 import { aborted, FAST, gate, onBothStores, until } from "./server.js";
 
 const WAIT = { timeout: "20s" };
@@ -33,6 +33,28 @@ onBothStores("worker", (world) => {
     );
     assert.deepEqual([history[0]?.errorClass, history[0]?.error], ["RangeError", "not yet"]);
     assert.deepEqual([history[2]?.note, history[2]?.worker], ["attempt 3 of 3", `w-${queue}`]);
+  });
+
+  test("jobs carry the trace context to their worker", async () => {
+    const queue = world.queue();
+    const given = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const current = "00-0af7651916cd43dd8448eb211c80319c-00000000000000ab-01";
+    const traced = new Client({ url: world.server.url, traceparent: () => current });
+    await using _ = world
+      .worker(queue)
+      .handle("traced", (job) => job.traceparent)
+      .start();
+    const [batch] = await traced.enqueueMany([{ kind: "traced", queue }], { traceparent: given });
+    const [plain] = await traced.enqueueMany([{ kind: "traced", queue }]);
+    const jobs = [
+      await world.client.enqueue("traced", null, { queue }),
+      await world.client.enqueue("traced", null, { queue, traceparent: given }),
+      await traced.enqueue({ kind: "traced", queue, traceparent: given }),
+      await traced.enqueue("traced", null, { queue }),
+    ];
+    const ids = [...jobs, batch, plain].map((job) => job?.id ?? 0);
+    const seen = await Promise.all(ids.map((id) => world.client.result(id, WAIT)));
+    assert.deepEqual(seen, [null, given, given, current, given, current]);
   });
 
   test("what handlers can ask for", async () => {

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,7 +18,14 @@ class AsyncTransport(Protocol):
     """Carries requests to a server."""
 
     async def send(
-        self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        give_up: asyncio.Event | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
         """Sends one request and reads its answer. `give_up` ends a long wait early without losing an answer that is
         already on its way."""
@@ -49,12 +57,19 @@ class AsyncHttpTransport:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def send(
-        self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        give_up: asyncio.Event | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
         connection = self._take_idle() or await self._connect(timeout)
         try:
             async with asyncio.timeout(timeout):
-                connection.writer.write(self._head(method, path, body) + (body or b""))
+                connection.writer.write(self._head(method, path, body, headers) + (body or b""))
                 await connection.writer.drain()
                 response, keep = await self._answer(connection, give_up)
         except (OSError, EOFError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
@@ -103,9 +118,9 @@ class AsyncHttpTransport:
             connection.close()
         return None
 
-    def _head(self, method: str, path: str, body: bytes | None) -> bytes:
+    def _head(self, method: str, path: str, body: bytes | None, more: Mapping[str, str] | None) -> bytes:
         lines = [f"{method} {self._target.prefix}{path} HTTP/1.1"]
-        lines += [f"{name}: {value}" for name, value in self._target.headers_of(body).items()]
+        lines += [f"{name}: {value}" for name, value in self._target.headers_of(body, more).items()]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
 
     async def _answer(self, connection: _Connection, give_up: asyncio.Event | None) -> tuple[Response, bool]:

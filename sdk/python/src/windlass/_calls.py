@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from windlass import errors
 from windlass._duration import Duration
+from windlass._tracing import traceparent
 from windlass.models import (
     Attempt,
     BatchItem,
@@ -51,6 +52,8 @@ class Call(Generic[T]):
     body: bytes | None = None
     repeatable: bool = True
     """Whether sending it twice does no more than sending it once."""
+    headers: Mapping[str, str] | None = None
+    """Headers of this request only."""
 
     def finish(self, response: Response) -> T:
         """Reads the answer, or raises the error it holds."""
@@ -117,17 +120,18 @@ def raw(method: str, path: str, body: Any = None) -> Call[Any]:
 # --- Jobs --------------------------------------------------------------------------------------------------------
 
 
-def enqueue(job: NewJob) -> Call[Job]:
+def enqueue(job: NewJob, given: str | None) -> Call[Job]:
     return Call(
         "POST",
         f"{API}/jobs",
         lambda response: Job.from_api(response.json(), existing=response.status == 200),
         encode(job.to_api()),
         repeatable=job.idempotency_key is not None,
+        headers=_context(given),
     )
 
 
-def enqueue_many(jobs: Iterable[NewJob], atomic: bool) -> Call[list[BatchItem]]:
+def enqueue_many(jobs: Iterable[NewJob], atomic: bool, given: str | None) -> Call[list[BatchItem]]:
     listed = list(jobs)
     return Call(
         "POST",
@@ -135,7 +139,13 @@ def enqueue_many(jobs: Iterable[NewJob], atomic: bool) -> Call[list[BatchItem]]:
         lambda response: [BatchItem.from_api(one) for one in response.json()["results"]],
         encode({"jobs": [job.to_api() for job in listed], "atomic": atomic}),
         repeatable=all(job.idempotency_key is not None for job in listed),
+        headers=_context(given),
     )
+
+
+def _context(given: str | None) -> Mapping[str, str] | None:
+    context = traceparent(given)
+    return None if context is None else {"traceparent": context}
 
 
 def get(job_id: int) -> Call[Job]:

@@ -45,9 +45,9 @@ class Target:
         context = (tls or ssl.create_default_context()) if secure else None
         return cls(parts.hostname, port, context, parts.path.rstrip("/"), headers)
 
-    def headers_of(self, body: bytes | None) -> dict[str, str]:
+    def headers_of(self, body: bytes | None, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """The headers of a request with this body."""
-        headers = dict(self.headers)
+        headers = {**self.headers, **(more or {})}
         if body is not None:
             headers["Content-Type"] = "application/json"
             headers["Content-Length"] = str(len(body))

@@ -5,6 +5,7 @@ import http.client
 import select
 import socket
 import threading
+from collections.abc import Mapping
 from typing import Protocol
 
 from windlass._calls import Response
@@ -17,7 +18,15 @@ MAX_IDLE = 16
 class Transport(Protocol):
     """Carries requests to a server."""
 
-    def send(self, method: str, path: str, body: bytes | None, timeout: float) -> Response:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
         """Sends one request and reads its answer."""
 
     def close(self) -> None:
@@ -32,12 +41,20 @@ class HttpTransport:
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 
-    def send(self, method: str, path: str, body: bytes | None, timeout: float) -> Response:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
         connection = self._take_idle() or self._connect(timeout)
         try:
             if connection.sock is not None:
                 connection.sock.settimeout(timeout)
-            connection.request(method, self._target.prefix + path, body, self._target.headers_of(body))
+            connection.request(method, self._target.prefix + path, body, self._target.headers_of(body, headers))
             answer = connection.getresponse()
             response = Response(answer.status, answer.read(), retry_after_seconds(answer.getheader("Retry-After")))
         except (OSError, http.client.HTTPException) as error:

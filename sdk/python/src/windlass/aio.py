@@ -78,7 +78,9 @@ class AsyncClient:
         backoff = Backoff()
         for left in range(self._retries, -1, -1):
             try:
-                return call.finish(await self._transport.send(call.method, call.path, call.body, self._timeout))
+                return call.finish(
+                    await self._transport.send(call.method, call.path, call.body, self._timeout, headers=call.headers)
+                )
             except WindlassError as error:
                 if left == 0 or not call.may_repeat(error):
                     raise
@@ -89,13 +91,25 @@ class AsyncClient:
         """Any call of the API that has no method here: `client.request("GET", "/api/v1/queues")`."""
         return await self._run(_calls.raw(method, path, body))
 
-    async def enqueue(self, kind: str | None = None, payload: Any = None, **options: Unpack[JobOptions]) -> Job:
-        """Stores one job. With `http` it is a call to a URL, and `kind` may be left out."""
-        return await self._run(_calls.enqueue(NewJob(kind=kind, payload=payload, **options)))
+    async def enqueue(
+        self,
+        kind: str | None = None,
+        payload: Any = None,
+        *,
+        traceparent: str | None = None,
+        **options: Unpack[JobOptions],
+    ) -> Job:
+        """Stores one job. With `http` it is a call to a URL, and `kind` may be left out.
 
-    async def enqueue_many(self, jobs: Iterable[NewJob], *, atomic: bool = True) -> Sequence[BatchItem]:
+        The job belongs to the trace of `traceparent`, or of the current span if the program uses OpenTelemetry.
+        """
+        return await self._run(_calls.enqueue(NewJob(kind=kind, payload=payload, **options), traceparent))
+
+    async def enqueue_many(
+        self, jobs: Iterable[NewJob], *, atomic: bool = True, traceparent: str | None = None
+    ) -> Sequence[BatchItem]:
         """Stores up to 10,000 jobs in one commit: all or none, or (`atomic=False`) each by itself."""
-        return await self._run(_calls.enqueue_many(jobs, atomic))
+        return await self._run(_calls.enqueue_many(jobs, atomic, traceparent))
 
     async def get(self, job_id: int) -> Job:
         """Looks at a job."""

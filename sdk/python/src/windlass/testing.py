@@ -39,6 +39,7 @@ class _Stored:
     job: dict[str, Any]
     retries: int
     give_up_on: tuple[str, ...]
+    traceparent: str | None
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -110,6 +111,7 @@ class InProcess:
             idempotency_key=job["idempotencyKey"] or f"windlass-{job['id']}",
             timeout_ms=job["timeoutMs"],
             created_at=time_from_api(job["createdAt"]),
+            traceparent=stored.traceparent,
             run_at=time_from_api(job["runAt"]),
         )
         handler = self._worker.handlers.find(leased.kind)
@@ -171,7 +173,7 @@ class InProcess:
 
     # --- Calls ---------------------------------------------------------------------------------------------------
 
-    def answer(self, method: str, path: str, body: bytes | None) -> Response:
+    def answer(self, method: str, path: str, body: bytes | None, traceparent: str | None = None) -> Response:
         """Answers a call as the server would."""
         parts = urlsplit(path)
         query = dict(parse_qsl(parts.query))
@@ -179,9 +181,9 @@ class InProcess:
         steps = parts.path.removeprefix(f"{API}/").split("/")
         match (method, *steps):
             case ("POST", "jobs"):
-                return self._enqueue(value)
+                return self._enqueue(value, traceparent)
             case ("POST", "jobs", "batch"):
-                stored = [json.loads(self._enqueue(one).body) for one in value["jobs"]]
+                stored = [json.loads(self._enqueue(one, traceparent).body) for one in value["jobs"]]
                 return _ok({"created": len(stored), "results": [{"result": "created", "id": j["id"]} for j in stored]})
             case ("GET", "jobs"):
                 return self._list(query)
@@ -224,7 +226,7 @@ class InProcess:
         jobs = [one.job for one in reversed(self._jobs.values()) if matches(one.job)]
         return _ok({"items": jobs[: int(query.get("limit", 100))], "next": None})
 
-    def _enqueue(self, new: Mapping[str, Any]) -> Response:
+    def _enqueue(self, new: Mapping[str, Any], traceparent: str | None) -> Response:
         key = new.get("idempotencyKey")
         for one in self._jobs.values():
             if key is not None and one.job["idempotencyKey"] == key:
@@ -259,7 +261,7 @@ class InProcess:
             "http": new.get("http"),
             "result": None,
         }
-        self._jobs[number] = _Stored(job, retries, give_up_on)
+        self._jobs[number] = _Stored(job, retries, give_up_on, traceparent)
         return _ok(job, 201)
 
 
@@ -319,8 +321,16 @@ class _Local:
     def __init__(self, queue: InProcess) -> None:
         self._queue = queue
 
-    def send(self, method: str, path: str, body: bytes | None, timeout: float) -> Response:
-        return self._queue.answer(method, path, body)
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        *,
+        headers: Mapping[str, str] | None = None,
+    ) -> Response:
+        return self._queue.answer(method, path, body, (headers or {}).get("traceparent"))
 
     def close(self) -> None:
         pass
@@ -331,9 +341,16 @@ class _AsyncLocal:
         self._queue = queue
 
     async def send(
-        self, method: str, path: str, body: bytes | None, timeout: float, give_up: asyncio.Event | None = None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        timeout: float,
+        give_up: asyncio.Event | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> Response:
-        return self._queue.answer(method, path, body)
+        return self._queue.answer(method, path, body, (headers or {}).get("traceparent"))
 
     async def close(self) -> None:
         pass
