@@ -1,6 +1,8 @@
-"""Runs a node with a collector that parses what it gets with OpenTelemetry's own types, and checks the tree of spans."""
+"""Runs a node with collectors that parse what they get with OpenTelemetry's own types, once for each protocol, and checks the
+tree of spans and the metrics."""
 
 import base64
+import concurrent.futures
 import http.server
 import json
 import os
@@ -12,16 +14,49 @@ import threading
 import time
 import urllib.request
 
+import grpc
 from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"
 LIMIT = 60
 
-spans, wrong, seen, calls = [], [], [], 0
-changed = threading.Condition()
+
+class World:
+    """What arrived in one run."""
+
+    def __init__(self):
+        self.spans, self.readings, self.wrong, self.seen = [], [], [], []
+        self.requests = 0
+        self.changed = threading.Condition()
+
+    def take(self, request):
+        """Checks a request; answers whether it is accepted. The first one is not, so that it must be sent again."""
+        with self.changed:
+            self.requests += 1
+            if self.requests == 1:
+                return False
+            for resource in getattr(request, "resource_spans", None) or request.resource_metrics:
+                names = {fact.key: fact.value.string_value for fact in resource.resource.attributes}
+                assert names["service.name"] == "orders" and names["deployment.environment"] == "test", names
+                assert names["service.instance.id"], names
+                for scope in getattr(resource, "scope_spans", None) or resource.scope_metrics:
+                    assert scope.scope.name == "windlass"
+                    if hasattr(scope, "spans"):
+                        self.spans.extend(scope.spans)
+                    else:
+                        self.readings.append({metric.name: metric for metric in scope.metrics})
+            self.changed.notify_all()
+            return True
+
+    def failed(self, error):
+        with self.changed:
+            self.wrong.append(f"{type(error).__name__}: {error}")
+            self.changed.notify_all()
 
 
 def to_protobuf_json(value):
@@ -39,9 +74,9 @@ def to_protobuf_json(value):
 class Quiet(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
-    def answer(self, status, body=b""):
+    def answer(self, status, body=b"", content_type="application/json"):
         self.send_response(status)
-        self.send_header("content-type", "application/json")
+        self.send_header("content-type", content_type)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -53,36 +88,80 @@ class Quiet(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Collector(Quiet):
-    def do_POST(self):
-        body = self.body()
-        with changed:
+def http_collector(world, content_type):
+    kinds = {
+        "/v1/traces": (trace_service_pb2.ExportTraceServiceRequest, trace_service_pb2.ExportTraceServiceResponse),
+        "/v1/metrics": (metrics_service_pb2.ExportMetricsServiceRequest, metrics_service_pb2.ExportMetricsServiceResponse),
+    }
+
+    class Collector(Quiet):
+        def do_POST(self):
+            body, is_json = self.body(), content_type == "application/json"
+            request, answer = kinds[self.path]
             try:
-                assert self.path == "/v1/traces" and self.headers["content-type"] == "application/json"
+                assert self.headers["content-type"] == content_type, self.headers["content-type"]
                 # Strict: unknown fields and wrong types are errors.
-                request = json_format.ParseDict(to_protobuf_json(json.loads(body)), ExportTraceServiceRequest())
-                for resource in request.resource_spans:
-                    names = {fact.key: fact.value.string_value for fact in resource.resource.attributes}
-                    assert names["service.name"] == "orders" and names["deployment.environment"] == "test", names
-                    for scope in resource.scope_spans:
-                        spans.extend(scope.spans)
+                parsed = json_format.ParseDict(to_protobuf_json(json.loads(body)), request()) if is_json else known(request.FromString(body))
+                accepted = world.take(parsed)
             except Exception as error:  # Whatever it is, the check has failed.
-                wrong.append(f"{type(error).__name__}: {error}")
-            changed.notify_all()
-        self.answer(200, json_format.MessageToJson(ExportTraceServiceResponse()).encode())
+                world.failed(error)
+                accepted = True
+            text = json_format.MessageToJson(answer()).encode() if is_json else answer().SerializeToString()
+            self.answer(200 if accepted else 503, text, content_type)
+
+    return listen(Collector)
 
 
-class Target(Quiet):
-    """Fails the first call."""
+def known(message):
+    """A message without fields that its type does not have: written again without them, it must be as long."""
+    size = message.ByteSize()
+    message.DiscardUnknownFields()
+    assert message.ByteSize() == size, "there are unknown fields"
+    return message
 
-    def do_POST(self):
-        global calls
-        self.body()
-        with changed:
-            calls += 1
-            number = calls
-            seen.append(self.headers["traceparent"])
-        self.answer(503 if number == 1 else 200)
+
+def grpc_collector(world):
+    def take(request, context, answer):
+        try:
+            assert context.time_remaining() is not None and dict(context.invocation_metadata())["api-key"] == "s3cret"
+            accepted = world.take(known(request))
+        except Exception as error:
+            world.failed(error)
+            accepted = True
+        if not accepted:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "come back later")
+        return answer()
+
+    class Traces(trace_service_pb2_grpc.TraceServiceServicer):
+        def Export(self, request, context):
+            return take(request, context, trace_service_pb2.ExportTraceServiceResponse)
+
+    class Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
+        def Export(self, request, context):
+            return take(request, context, metrics_service_pb2.ExportMetricsServiceResponse)
+
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Traces(), server)
+    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(Metrics(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    # The server ends when nothing refers to it.
+    world.server = server
+    return f"http://127.0.0.1:{port}"
+
+
+def target(world):
+    class Target(Quiet):
+        """Fails the first call."""
+
+        def do_POST(self):
+            self.body()
+            with world.changed:
+                world.seen.append(self.headers["traceparent"])
+                number = len(world.seen)
+            self.answer(503 if number == 1 else 200)
+
+    return listen(Target)
 
 
 def listen(handler):
@@ -103,51 +182,101 @@ def address(node):
     sys.exit("the node did not start:\n" + "".join(lines))
 
 
-def facts(span):
-    return {fact.key: getattr(fact.value, fact.value.WhichOneof("value")) for fact in span.attributes}
+def facts(of):
+    return {fact.key: getattr(fact.value, fact.value.WhichOneof("value")) for fact in of.attributes}
 
 
-def check():
-    by_kind = {kind: [span for span in spans if span.kind == kind] for kind in (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER, Span.SPAN_KIND_CLIENT)}
-    (request,), attempts, outgoing = by_kind.values()
-    assert all(span.trace_id.hex() == TRACE and span.flags == 1 for span in spans)
+def check_spans(world):
+    kinds = (Span.SPAN_KIND_SERVER, Span.SPAN_KIND_CONSUMER, Span.SPAN_KIND_CLIENT)
+    (request,), attempts, outgoing = [[span for span in world.spans if span.kind == kind] for kind in kinds]
+    assert all(span.trace_id.hex() == TRACE and span.flags == 1 for span in world.spans)
     assert request.parent_span_id.hex() == CALLER and request.name == "POST /api/v1/jobs"
     assert [span.status.code for span in attempts] == [Status.STATUS_CODE_ERROR, Status.STATUS_CODE_OK]
     assert [facts(span)["attempt"] for span in attempts] == [1, 2]
     for attempt, call in zip(attempts, outgoing, strict=True):
         assert attempt.parent_span_id == request.span_id and call.parent_span_id == attempt.span_id
         assert attempt.start_time_unix_nano <= call.start_time_unix_nano <= call.end_time_unix_nano <= attempt.end_time_unix_nano
-    assert seen == [f"00-{TRACE}-{call.span_id.hex()}-01" for call in outgoing], seen
+    assert world.seen == [f"00-{TRACE}-{call.span_id.hex()}-01" for call in outgoing], world.seen
     assert abs(request.start_time_unix_nano / 1e9 - time.time()) < LIMIT * 2
 
 
-def main():
-    binary = os.path.abspath(sys.argv[1])
-    collector, target = listen(Collector), listen(Target)
+def total(reading, name, **labels):
+    """The sum of a counter over all points that have these labels."""
+    points = reading[name].sum.data_points if name in reading else []
+    return sum(point.as_int for point in points if labels.items() <= facts(point).items())
+
+
+def check_metrics(scraped, reading):
+    """The same names as in the text that Prometheus scrapes, and the forms that the types of the metrics ask for."""
+    types = dict(re.findall(r"^# TYPE (\S+) (\S+)$", scraped, re.M))
+    suffixes = {"counter": "_total", "info": "_info"}
+    has_samples = {name for name in types if re.search(rf"^{name}[_{{ ]", scraped, re.M)}
+    expected = {name + suffixes.get(types[name], ""): types[name] for name in has_samples}
+    assert expected.keys() == reading.keys(), expected.keys() ^ reading.keys()
+    forms = {"counter": "sum", "info": "gauge", "gauge": "gauge", "histogram": "histogram"}
+    for name, metric in reading.items():
+        assert metric.WhichOneof("data") == forms[expected[name]] and metric.description, name
+        data = getattr(metric, metric.WhichOneof("data"))
+        if forms[expected[name]] != "gauge":
+            assert data.aggregation_temporality == AGGREGATION_TEMPORALITY_CUMULATIVE, name
+            assert all(0 < point.start_time_unix_nano <= point.time_unix_nano for point in data.data_points), name
+        assert all(abs(point.time_unix_nano / 1e9 - time.time()) < LIMIT * 2 for point in data.data_points), name
+    assert all(reading[name].sum.is_monotonic for name in reading if forms[expected[name]] == "sum")
+    for point in reading["windlass_run_seconds"].histogram.data_points:
+        assert len(point.bucket_counts) == len(point.explicit_bounds) + 1 and point.count == sum(point.bucket_counts)
+        assert list(point.explicit_bounds) == sorted(point.explicit_bounds) and point.HasField("sum")
+    runs = [point.count for point in reading["windlass_run_seconds"].histogram.data_points]
+    assert sum(runs) == 2 and reading["windlass_run_seconds"].unit == "s", runs
+    assert [point.as_int for point in reading["windlass_store_up"].gauge.data_points] == [1]
+
+
+def run(binary, protocol):
+    world = World()
+    collectors = {
+        "http/json": lambda: http_collector(world, "application/json"),
+        "http/protobuf": lambda: http_collector(world, "application/x-protobuf"),
+        "grpc": lambda: grpc_collector(world),
+    }
     # Settings of this shell are not part of the check.
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("WINDLASS_", "OTEL_"))}
     variables |= {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collector,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collectors[protocol](),
+        "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_EXPORTER_OTLP_HEADERS": "api-key=s3cret",
         "OTEL_SERVICE_NAME": "orders",
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
+        "OTEL_METRIC_EXPORT_INTERVAL": "200",
     }
+
+    def is_complete():
+        is_counted = world.readings and total(world.readings[-1], "windlass_jobs_total", outcome="succeeded") == 1
+        return world.wrong or len(world.spans) >= 5 and is_counted
+
     with tempfile.TemporaryDirectory() as home:
         arguments = [binary, "serve", "--store", "sqlite:jobs.db", "--listen", "127.0.0.1:0", "--allow-private-targets"]
         node = subprocess.Popen(arguments, cwd=home, env=variables, stderr=subprocess.PIPE, text=True)
         try:
-            job = {"http": {"url": target}, "retry": "fixed:base=100ms,jitter=none,retries=3"}
+            job = {"http": {"url": target(world)}, "retry": "fixed:base=100ms,jitter=none,retries=3"}
             headers = {"content-type": "application/json", "traceparent": f"00-{TRACE}-{CALLER}-01"}
-            url = f"{address(node)}/api/v1/jobs"
-            urllib.request.urlopen(urllib.request.Request(url, json.dumps(job).encode(), headers))
-            with changed:
-                changed.wait_for(lambda: wrong or len(spans) >= 5, LIMIT)
+            base = address(node)
+            urllib.request.urlopen(urllib.request.Request(f"{base}/api/v1/jobs", json.dumps(job).encode(), headers))
+            with world.changed:
+                world.changed.wait_for(is_complete, LIMIT)
+            scraped = urllib.request.urlopen(f"{base}/metrics").read().decode()
         finally:
             node.terminate()
             node.wait(LIMIT)
-    if wrong or len(spans) != 5:
-        sys.exit(f"{len(spans)} of 5 spans arrived; the official types refuse: {wrong}")
-    check()
-    print("five spans, accepted by OpenTelemetry's own types: a request, two attempts, two calls")
+    if world.wrong or not is_complete() or len(world.spans) != 5:
+        sys.exit(f"{protocol}: {len(world.spans)} of 5 spans and {len(world.readings)} readings arrived; the official types refuse: {world.wrong}")
+    check_spans(world)
+    # The last one was sent when the node ended, after the text was scraped.
+    check_metrics(scraped, world.readings[-1])
+    print(f"{protocol}: five spans and {len(world.readings[-1])} metrics, accepted by OpenTelemetry's own types")
+
+
+def main():
+    for protocol in ("http/json", "http/protobuf", "grpc"):
+        run(os.path.abspath(sys.argv[1]), protocol)
 
 
 main()

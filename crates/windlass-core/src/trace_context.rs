@@ -19,6 +19,12 @@ impl TraceId {
         // Zero means "no trace".
         Self(if number == 0 { 1 } else { number })
     }
+
+    /// The bytes that the id was made of.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
 }
 
 /// Thirty-two hexadecimal digits.
@@ -37,6 +43,12 @@ impl SpanId {
     #[must_use]
     pub const fn new(number: u64) -> Self {
         Self(if number == 0 { 1 } else { number })
+    }
+
+    /// The id as eight bytes.
+    #[must_use]
+    pub const fn to_bytes(self) -> [u8; 8] {
+        self.0.to_be_bytes()
     }
 }
 

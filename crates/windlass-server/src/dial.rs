@@ -22,11 +22,18 @@ pub(crate) fn host_of(url: &Url) -> Option<String> {
     })
 }
 
+/// The version of HTTP that is spoken. Over TLS, the two sides agree on it first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Version {
+    Http1,
+    Http2,
+}
+
 /// Connects to the host of an http or https URL.
 ///
 /// # Errors
 /// Why there is no connection.
-pub(crate) async fn dial(url: &Url) -> Result<Box<dyn Wire>, String> {
+pub(crate) async fn dial(url: &Url, version: Version) -> Result<Box<dyn Wire>, String> {
     let host = host_of(url).ok_or("the URL names no host")?;
     let port = url.port_or_known_default().unwrap_or(80);
     let tcp = TcpStream::connect((host.as_str(), port)).await.map_err(|error| error.to_string())?;
@@ -34,7 +41,10 @@ pub(crate) async fn dial(url: &Url) -> Result<Box<dyn Wire>, String> {
         return Ok(Box::new(tcp));
     }
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    if version == Version::Http2 {
+        config.alpn_protocols = vec![b"h2".to_vec()];
+    }
     let name = ServerName::try_from(host).map_err(|error| error.to_string())?;
     let tls = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.map_err(|error| error.to_string())?;
     Ok(Box::new(tls))

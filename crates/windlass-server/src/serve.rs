@@ -12,16 +12,16 @@ use crate::http::connection::listen::Limits;
 use crate::http::{self, Access, App, Place};
 use crate::logs;
 use crate::notify;
-use crate::telemetry::{self, Exporter};
+use crate::telemetry;
 use anyhow::{Context as _, bail};
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use windlass::AttemptLog;
-use windlass::TenantLabel;
 use windlass::client::Presence;
 use windlass::http::{Egress, HttpExecutor, HttpOptions, IpNet, SlotShares};
+use windlass::{Metrics, TenantLabel};
 use windlass::{Migrations, Options};
 use windlass::{Windlass, Worker};
 use windlass_core::{Executor, Millis};
@@ -35,7 +35,7 @@ pub(crate) enum Api {
 
 /// The exit code of a process that received a second stop signal.
 const STOPPED_AT_ONCE: i32 = 130;
-/// How long what is left of the traces may be sent, after everything else has ended.
+/// How long what is left of traces and metrics may be sent, after everything else has ended.
 const LAST_EXPORT: Millis = Millis::from_secs(5);
 /// How often a node reports that it is alive.
 const ALIVE_EVERY: Millis = Millis::from_secs(10);
@@ -64,7 +64,11 @@ pub(crate) async fn run(config: &Config, api: Api, wait: Wait) -> anyhow::Result
     };
     let node = node_name(config, listener.as_ref().map(|(_, address)| *address));
     write_to_store(config, &windlass, &node).await.context("the settings could not be written to the store")?;
-    let exporter = telemetry::start(config, &windlass).await?;
+    let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
+    // Without an API and a collector, nobody would see them.
+    let is_counted = listener.is_some() || config.telemetry().is_some_and(|settings| settings.metrics.is_some());
+    let metrics = is_counted.then(|| Metrics::with_tenants(&windlass, tenants));
+    let exporter = telemetry::start(config, &windlass, metrics.as_ref(), &node).await?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
     executor.guard(&windlass);
     warn_of_notices(config, &executor);
@@ -75,7 +79,7 @@ pub(crate) async fn run(config: &Config, api: Api, wait: Wait) -> anyhow::Result
         tracing::info!("Faktory clients may connect to {}", faktory.address()?);
     }
     notify::ready();
-    let served = answer(config, &windlass, listener, faktory, stop.clone());
+    let served = answer(config, &windlass, metrics, listener, faktory, stop.clone());
     let alive = stay_alive(&windlass, &node, stop.clone());
     let ended = CancellationToken::new();
     let node = async {
@@ -84,16 +88,9 @@ pub(crate) async fn run(config: &Config, api: Api, wait: Wait) -> anyhow::Result
         worked
     };
     let last = LAST_EXPORT.min(config.duration("grace"));
-    let (worked, ()) = tokio::join!(node, export(exporter, ended.clone(), last));
+    let (worked, ()) = tokio::join!(node, exporter.run(ended.clone(), last));
     tracing::info!("stopped");
     worked
-}
-
-/// Sends traces, if there are any to send, until everything else has ended and what is left is sent.
-async fn export(exporter: Option<Exporter>, ended: CancellationToken, last: Millis) {
-    if let Some(exporter) = exporter {
-        exporter.run(ended, last).await;
-    }
 }
 
 /// The name under which a node's settings are kept: the same after a restart, another for every node.
@@ -183,17 +180,17 @@ async fn work(
 async fn answer(
     config: &Config,
     windlass: &Windlass,
+    metrics: Option<Metrics>,
     listener: Option<(TcpListener, SocketAddr)>,
     faktory: Option<Faktory>,
     stop: CancellationToken,
 ) {
-    let Some((listener, address)) = listener else { return };
+    let (Some((listener, address)), Some(metrics)) = (listener, metrics) else { return };
     let access = if address.ip().is_loopback() { Access::OpenUntilFirstToken } else { Access::TokensOnly };
     let hosts = config.list("allowedHosts").iter().map(|host| host.to_ascii_lowercase()).collect();
-    let tenants = if config.flag("metrics.tenants") { TenantLabel::On } else { TenantLabel::Off };
     let base_path = config.text("basePath").to_owned();
     let place = Place { access, allowed_hosts: hosts, base_path, operators: config.alerts().operators };
-    let app = App::new(windlass.clone(), place, tenants);
+    let app = App::with_metrics(windlass.clone(), place, metrics);
     let draining = app.draining().clone();
     let drain = async {
         stop.cancelled().await;

@@ -13,8 +13,8 @@ use hyper_util::rt::TokioExecutor;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+use windlass::Windlass;
 use windlass::http::Percent;
-use windlass::{TenantLabel, Windlass};
 
 /// The server's default limit of connections.
 const MAX_CONNECTIONS: usize = 1024;
@@ -33,7 +33,7 @@ impl Server {
         let limits = Limits { connections: MAX_CONNECTIONS, of_address: Percent::ALL, of_token: Percent::ALL };
         let listener = http::connection::listen::bind(([127, 0, 0, 1], 0).into())?;
         let address = listener.local_addr()?;
-        let app = App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off);
+        let app = App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken));
         let (router, clock, stop) = (http::router(app.clone()), windlass.clock().clone(), CancellationToken::new());
         let stopped = stop.clone();
         let serve = async move {

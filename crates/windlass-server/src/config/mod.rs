@@ -17,7 +17,7 @@ pub(crate) use keys::without_password;
 use keys::{KEYS, Key};
 pub(crate) use settings::{WriteError, write_to_store};
 pub(crate) use show::{Shown, masked, subject};
-pub(crate) use telemetry::TelemetrySettings;
+pub(crate) use telemetry::{Protocol, Target, TelemetrySettings};
 pub(crate) use template::template;
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Layers, unknown keys, sources, and what is written to the store.
 
-use super::{Config, ConfigError, Inputs, Source, file, write_to_store};
+use super::{Config, ConfigError, Inputs, Protocol, Source, Target, file, write_to_store};
 use serde_json::{Value, json};
 use std::path::Path;
 use windlass::Windlass;
@@ -203,12 +203,19 @@ async fn settings_and_limits_are_written_to_the_store() {
     assert!(wrong.contains("MAX_EMAIL_RETRY_ATTEMPTS"), "{wrong}");
 }
 
+/// Where traces and metrics go; empty if nowhere.
+fn places(variables: &[(&str, &str)]) -> [String; 2] {
+    let Some(settings) = from_environment(variables).unwrap().telemetry() else { return Default::default() };
+    let place = |target: Option<Target>| target.map_or_else(String::new, |target| target.url.to_string());
+    [place(settings.traces.map(|(target, _)| target)), place(settings.metrics.map(|(target, _)| target))]
+}
+
 #[test]
-fn traces_are_off_by_default_and_follow_the_standard_variables() {
+fn telemetry_is_off_by_default_and_follows_the_standard_variables() {
     assert!(from_environment(&[]).unwrap().telemetry().is_none());
     let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/");
+    assert_eq!(places(&[base]), ["http://collector:4318/v1/traces", "http://collector:4318/v1/metrics"]);
     let config = from_environment(&[base]).unwrap();
-    assert_eq!(config.telemetry().unwrap().endpoint.as_str(), "http://collector:4318/v1/traces");
     assert_eq!(config.source("telemetry.endpoint").to_string(), "environment OTEL_EXPORTER_OTLP_ENDPOINT");
     let config = from_environment(&[
         base,
@@ -218,27 +225,86 @@ fn traces_are_off_by_default_and_follow_the_standard_variables() {
         ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=prod,service.name=other"),
         ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
         ("OTEL_TRACES_SAMPLER_ARG", "0.25"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "1500"),
     ])
     .unwrap();
     let settings = config.telemetry().unwrap();
-    assert_eq!((settings.endpoint.as_str(), &*settings.service_name), ("https://traces.example/in", "orders"));
-    let headers: Vec<_> =
-        settings.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-    assert_eq!(headers, [("api-key", "s3cret=+x"), ("x-team", "a")]);
+    let ((traces, _), (metrics, every)) = (settings.traces.unwrap(), settings.metrics.unwrap());
+    assert_eq!((traces.url.as_str(), &*settings.service_name), ("https://traces.example/in", "orders"));
+    assert_eq!((metrics.url.as_str(), every.get()), ("http://collector:4318/v1/metrics", 1500));
+    for target in [traces, metrics] {
+        let headers: Vec<_> =
+            target.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+        assert_eq!(headers, [("api-key", "s3cret=+x"), ("x-team", "a")]);
+    }
     assert_eq!(settings.resource[0], ("deployment.environment".into(), "prod".into()));
     assert_eq!(config.text("telemetry.sampled"), "0.25");
     let shown = format!("{:?}", config.shown());
     assert!(!shown.contains("s3cret"), "{shown}");
-    for off in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none"), ("OTEL_EXPORTER_OTLP_ENDPOINT", " ")] {
-        let config = from_environment(&[off, ("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]);
-        assert!(config.unwrap().telemetry().is_none(), "{off:?}");
-    }
-    let own = from_environment(&[("WINDLASS_TELEMETRY_ENDPOINT", "http://127.0.0.1:1"), base]).unwrap();
-    assert_eq!(own.telemetry().unwrap().endpoint.as_str(), "http://127.0.0.1:1/v1/traces", "Windlass's own come first");
+    assert_eq!(places(&[base, ("OTEL_SDK_DISABLED", "true")]), ["", ""]);
+    assert_eq!(places(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " "), ("OTEL_EXPORTER_OTLP_HEADERS", "a=b")]), ["", ""]);
+    let own = places(&[("WINDLASS_TELEMETRY_ENDPOINT", "http://127.0.0.1:1"), base]);
+    assert_eq!(own, ["http://127.0.0.1:1/v1/traces", "http://127.0.0.1:1/v1/metrics"], "Windlass's own come first");
 }
 
 #[test]
-fn traces_that_could_not_be_sent_are_refused() {
+fn traces_and_metrics_are_switched_and_placed_apart() {
+    let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318");
+    let (traces, metrics) = ("http://c:4318/v1/traces", "http://c:4318/v1/metrics");
+    assert_eq!(places(&[base, ("OTEL_TRACES_EXPORTER", "none")]), ["", metrics]);
+    assert_eq!(places(&[base, ("OTEL_METRICS_EXPORTER", "prometheus")]), [traces, ""]);
+    assert_eq!(places(&[base, ("OTEL_METRICS_EXPORTER", "console, otlp")]), [traces, metrics]);
+    let of_metrics = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://m/in");
+    assert_eq!(places(&[of_metrics]), ["", "http://m/in"]);
+    assert_eq!(places(&[base, of_metrics]), [traces, "http://m/in"]);
+    // Whoever names a place for traces only has not asked for metrics there.
+    let of_traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t/v1/traces");
+    assert_eq!(places(&[of_traces]), ["http://t/v1/traces", ""]);
+    assert_eq!(places(&[("WINDLASS_TELEMETRY_ENDPOINT", "http://t/other")]), ["http://t/other", ""]);
+    let flag = ("WINDLASS_TELEMETRY_METRICS", "false");
+    assert_eq!(places(&[base, flag]), [traces, ""]);
+
+    let headers = |variables: &[(&str, &str)]| {
+        let settings = from_environment(variables).unwrap().telemetry().unwrap();
+        let names = |target: Target| target.headers.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+        [names(settings.traces.unwrap().0), names(settings.metrics.unwrap().0)].map(|names| names.join(","))
+    };
+    let general = ("OTEL_EXPORTER_OTLP_HEADERS", "a=1");
+    let (traces, metrics) =
+        (("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "t=1"), ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "m=1"));
+    assert_eq!(headers(&[base, general]), ["a", "a"]);
+    assert_eq!(headers(&[base, general, traces]), ["t", "a"]);
+    assert_eq!(headers(&[base, traces]), ["t", ""], "a key for traces is not sent with metrics");
+    assert_eq!(headers(&[base, general, metrics]), ["a", "m"]);
+}
+
+#[test]
+fn the_protocol_decides_about_the_path() {
+    let protocols = |variables: &[(&str, &str)]| {
+        let settings = from_environment(variables).unwrap().telemetry().unwrap();
+        [settings.traces.unwrap().0, settings.metrics.unwrap().0]
+            .map(|target| (target.protocol, target.url.to_string()))
+    };
+    let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317");
+    let grpc = || (Protocol::Grpc, "http://c:4317/".to_owned());
+    assert_eq!(protocols(&[base, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]), [grpc(), grpc()]);
+    assert_eq!(protocols(&[base, ("WINDLASS_TELEMETRY_PROTOCOL", "grpc")]), [grpc(), grpc()]);
+    let metrics = (Protocol::HttpJson, "http://c:4317/v1/metrics".to_owned());
+    assert_eq!(protocols(&[base, ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc")]), [grpc(), metrics]);
+    let traces = (Protocol::HttpProtobuf, "http://c:4317/v1/traces".to_owned());
+    let both =
+        [("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"), ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc"), base];
+    assert_eq!(protocols(&both), [traces, grpc()]);
+    let error = from_environment(&[base, ("OTEL_EXPORTER_OTLP_PROTOCOL", "thrift")]).unwrap_err().to_string();
+    let expected = "environment OTEL_EXPORTER_OTLP_PROTOCOL: must be one of http/json, http/protobuf, grpc";
+    assert_eq!(error, expected);
+    let path = [("WINDLASS_TELEMETRY_ENDPOINT", "http://c:4317/in"), ("WINDLASS_TELEMETRY_PROTOCOL", "grpc")];
+    let error = from_environment(&path).unwrap_err().to_string();
+    assert!(error.ends_with("which has a path; gRPC has none: write http://HOST:4317 or https://HOST:4317"), "{error}");
+}
+
+#[test]
+fn telemetry_that_could_not_be_sent_is_refused() {
     let file = "[telemetry]\nendpoint = \"http://c:4318\"\nsampled = 0.5\nresource = [\"a=b\"]\n";
     let mut config = from_file(file).unwrap();
     config.check_telemetry().unwrap();
@@ -260,6 +326,11 @@ fn traces_that_could_not_be_sent_are_refused() {
         ("WINDLASS_TELEMETRY_HEADERS", "Host=s3cret", "names `host`, which Windlass sets itself"),
         ("WINDLASS_TELEMETRY_RESOURCE", "prod", "`telemetry.resource` must have the form NAME=VALUE"),
         ("WINDLASS_TELEMETRY_SAMPLED", "50%", "must be a number from 0 to 1, such as 0.01"),
+        ("WINDLASS_TELEMETRY_METRICS_INTERVAL", "10ms", "`telemetry.metricsInterval` must be at least 100ms"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "soon", "must be a duration: 500ms, 30s, 1m30s, or whole milliseconds"),
+        ("WINDLASS_TELEMETRY_METRICS_ENDPOINT", "m:1", "`telemetry.metricsEndpoint` is `m:1`, which is not an http"),
+        ("WINDLASS_TELEMETRY_METRICS_HEADERS", "s3cret", "`telemetry.metricsHeaders` must have the form NAME=VALUE"),
+        ("WINDLASS_TELEMETRY_METRICS_PROTOCOL", "udp", "must be one of same, http/json, http/protobuf, grpc"),
         ("WINDLASS_TELEMETRY_SERVICE_NAME", "", "`telemetry.serviceName` must not be empty"),
         (
             "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -271,10 +342,4 @@ fn traces_that_could_not_be_sent_are_refused() {
         assert!(error.starts_with(&format!("environment {name}: ")) && error.contains(reported), "{value}: {error}");
         assert!(!error.contains("s3cret"), "{error}");
     }
-    let grpc = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
-    let error = from_environment(&grpc).unwrap_err().to_string();
-    assert!(
-        error.starts_with("environment OTEL_EXPORTER_OTLP_PROTOCOL: is grpc; Windlass sends OTLP over HTTP"),
-        "{error}"
-    );
 }

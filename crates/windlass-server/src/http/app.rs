@@ -7,13 +7,13 @@ use crate::dashboard::{Live, Operations};
 use crate::faktory::Workers;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use windlass::Metrics;
 use windlass::Random;
 use windlass::Windlass;
 use windlass::alert::Operator;
 use windlass::client::{Health, Session, Token};
 use windlass::protocol::Catalogue;
 use windlass::remote::Remote;
-use windlass::{Metrics, TenantLabel};
 use windlass_core::{Millis, Timestamp};
 
 /// A copy older than this is loaded again by one caller; the others use the old copy in the meantime.
@@ -100,9 +100,15 @@ impl Tokens {
 }
 
 impl App {
-    pub(crate) fn new(windlass: Windlass, place: Place, tenants: TenantLabel) -> Self {
+    /// With metrics of its own.
+    pub(crate) fn new(windlass: Windlass, place: Place) -> Self {
+        let metrics = Metrics::new(&windlass);
+        Self::with_metrics(windlass, place, metrics)
+    }
+
+    /// With the metrics of this process.
+    pub(crate) fn with_metrics(windlass: Windlass, place: Place, metrics: Metrics) -> Self {
         let clock = windlass.clock().clone();
-        let metrics = Metrics::with_tenants(&windlass, tenants);
         Self(Arc::new(Shared {
             remote: windlass.remote(),
             windlass,

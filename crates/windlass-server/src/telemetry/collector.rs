@@ -1,15 +1,17 @@
 //! The collector: takes one request after another over a connection that is kept open, and says what became of each.
 
-use crate::dial::dial;
+mod grpc;
+mod http;
+
+use crate::config::{Protocol, Target};
+use crate::dial::{Version, dial};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use serde_json::Value;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio_util::task::AbortOnDropHandle;
-use url::Url;
 use windlass_core::Millis;
 
 /// How much of an answer is read.
@@ -18,7 +20,7 @@ const MAX_ANSWER: usize = 64 * 1024;
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Accepted, except for this many spans.
+    /// Accepted, except for this many spans or points.
     Accepted { rejected: u64 },
     /// Not now: send it again.
     Later { why: String, after: Option<Millis> },
@@ -26,23 +28,44 @@ pub(super) enum Answer {
     Refused(String),
 }
 
-/// A collector by its URL.
+/// What is sent to a collector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    Traces,
+    Metrics,
+}
+
+/// A collector for one signal.
 #[derive(Debug)]
 pub(super) struct Collector {
-    url: Url,
-    headers: Vec<(HeaderName, HeaderValue)>,
+    signal: Signal,
+    target: Target,
     open: Option<Connection>,
 }
 
 #[derive(Debug)]
 struct Connection {
-    sender: SendRequest<Full<Bytes>>,
+    sender: Sender,
     _task: AbortOnDropHandle<()>,
 }
 
+#[derive(Debug)]
+enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
 impl Collector {
-    pub(super) fn new(url: Url, headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Self { url, headers, open: None }
+    pub(super) const fn new(signal: Signal, target: Target) -> Self {
+        Self { signal, target, open: None }
+    }
+
+    pub(super) const fn signal(&self) -> Signal {
+        self.signal
+    }
+
+    pub(super) const fn protocol(&self) -> Protocol {
+        self.target.protocol
     }
 
     /// Sends a request. Dropping the future closes the connection.
@@ -61,62 +84,58 @@ impl Collector {
     }
 
     async fn connect(&self) -> Result<Connection, String> {
-        let wire = dial(&self.url).await?;
-        let (sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(|error| error.to_string())?;
-        let task = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
-        Ok(Connection { sender, _task: task })
+        match self.target.protocol {
+            Protocol::HttpJson | Protocol::HttpProtobuf => {
+                let wire = TokioIo::new(dial(&self.target.url, Version::Http1).await?);
+                let (sender, connection) = http1::handshake(wire).await.map_err(|error| error.to_string())?;
+                let task = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
+                Ok(Connection { sender: Sender::Http1(sender), _task: task })
+            }
+            Protocol::Grpc => {
+                let wire = TokioIo::new(dial(&self.target.url, Version::Http2).await?);
+                let shaken = http2::handshake(TokioExecutor::new(), wire).await;
+                let (sender, connection) = shaken.map_err(|error| error.to_string())?;
+                let task = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
+                Ok(Connection { sender: Sender::Http2(sender), _task: task })
+            }
+        }
     }
 
     async fn exchange(&mut self, mut connection: Connection, body: Bytes) -> Result<Answer, String> {
-        let request = self.request(body).map_err(|error| error.to_string())?;
-        connection.sender.ready().await.map_err(|error| error.to_string())?;
-        let response = connection.sender.send_request(request).await.map_err(|error| error.to_string())?;
-        let answer = read(response).await;
+        let answer = match self.target.protocol {
+            Protocol::HttpJson | Protocol::HttpProtobuf => {
+                let request = http::request(&self.target, body).map_err(|error| error.to_string())?;
+                http::read(connection.sender.send(request).await?, self.signal, self.target.protocol).await
+            }
+            Protocol::Grpc => {
+                let request = grpc::request(&self.target, self.signal, &body).map_err(|error| error.to_string())?;
+                grpc::read(connection.sender.send(request).await?).await?
+            }
+        };
         self.open = Some(connection);
         Ok(answer)
     }
+}
 
-    fn request(&self, body: Bytes) -> hyper::http::Result<Request<Full<Bytes>>> {
-        let authority = &self.url[url::Position::BeforeHost..url::Position::AfterPort];
-        let mut request = Request::builder()
-            .method(Method::POST)
-            .uri(&self.url[url::Position::BeforePath..url::Position::AfterQuery])
-            .header(HOST, authority)
-            .header(USER_AGENT, concat!("windlass/", env!("CARGO_PKG_VERSION")))
-            .header(CONTENT_TYPE, "application/json");
-        for (name, value) in &self.headers {
-            request = request.header(name, value);
+impl Sender {
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::Http1(sender) => sender.is_closed(),
+            Self::Http2(sender) => sender.is_closed(),
         }
-        request.body(Full::new(body))
     }
-}
 
-/// What an answer means. Those that the protocol calls retryable are worth another try.
-async fn read(response: Response<hyper::body::Incoming>) -> Answer {
-    let (head, body) = response.into_parts();
-    let body = Limited::new(body, MAX_ANSWER).collect().await.map(http_body_util::Collected::to_bytes);
-    let status = head.status;
-    match status {
-        StatusCode::TOO_MANY_REQUESTS
-        | StatusCode::BAD_GATEWAY
-        | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => {
-            Answer::Later { why: format!("it answered {status}"), after: retry_after(&head.headers) }
-        }
-        _ if status.is_success() => Answer::Accepted { rejected: body.map_or(0, |body| rejected(&body)) },
-        _ => Answer::Refused(format!("it answered {status}")),
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String> {
+        let answered = match self {
+            Self::Http1(sender) => match sender.ready().await {
+                Ok(()) => sender.send_request(request).await,
+                Err(error) => Err(error),
+            },
+            Self::Http2(sender) => match sender.ready().await {
+                Ok(()) => sender.send_request(request).await,
+                Err(error) => Err(error),
+            },
+        };
+        answered.map_err(|error| error.to_string())
     }
-}
-
-/// Only seconds: collectors send no dates.
-fn retry_after(headers: &HeaderMap) -> Option<Millis> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Millis::from_secs(seconds))
-}
-
-/// The number of spans that a collector did not take, as a number or a text.
-fn rejected(body: &[u8]) -> u64 {
-    let Ok(body) = serde_json::from_slice::<Value>(body) else { return 0 };
-    let count = &body["partialSuccess"]["rejectedSpans"];
-    count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or(0)
 }

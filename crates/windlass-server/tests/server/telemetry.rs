@@ -1,4 +1,5 @@
-//! Traces of the real binary: from the request through each attempt to the call, to a collector that decodes them.
+//! Traces and metrics of the real binary, sent to a collector that decodes them. `scripts/test-otlp` does the same with
+//! OpenTelemetry's own types, in every protocol.
 
 use super::client::{Client, Receiver, header};
 use super::node::{Node, Place, eventually};
@@ -10,6 +11,7 @@ crate::on_both_stores!(
     a_worker_elsewhere_is_handed_the_context_of_its_attempt,
     a_node_sends_what_is_left_before_it_ends,
     collectors_that_fail_or_say_nothing_change_nothing_for_jobs,
+    metrics_are_sent_and_once_more_before_a_node_ends,
 );
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
@@ -30,7 +32,19 @@ fn spans(collector: &Receiver) -> Vec<Value> {
         let body: Value = serde_json::from_str(body).unwrap();
         body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().clone()
     };
-    got.iter().flat_map(|(_, body)| spans(body)).collect()
+    let traces = got.iter().filter(|(head, _)| head.starts_with("POST /v1/traces "));
+    traces.flat_map(|(_, body)| spans(body)).collect()
+}
+
+/// The counter of a metric in the last reading that a collector has received, all label sets together; none before.
+fn counted(collector: &Receiver, name: &str) -> Option<i64> {
+    let got = collector.got.lock().unwrap();
+    let (_, body) = got.iter().rfind(|(head, _)| head.starts_with("POST /v1/metrics "))?;
+    let body: Value = serde_json::from_str(body).unwrap();
+    let metrics = body["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap().clone();
+    let metric = metrics.iter().find(|metric| metric["name"] == name)?;
+    let points = metric["sum"]["dataPoints"].as_array().unwrap();
+    Some(points.iter().map(|point| point["asInt"].as_str().unwrap().parse::<i64>().unwrap()).sum())
 }
 
 fn named(spans: &[Value], name: &str) -> Vec<Value> {
@@ -116,6 +130,32 @@ fn a_node_sends_what_is_left_before_it_ends(place: &Place) {
     let got = collector.count();
     let requests = named(&spans(&collector), "POST /api/v1/jobs").len();
     assert!(got >= 2 && requests >= 4, "the refused request and the repeated one: {got} with {requests} spans");
+}
+
+fn metrics_are_sent_and_once_more_before_a_node_ends(place: &Place) {
+    let collector = Receiver::new(|n| if n == 1 { 503 } else { 200 });
+    let base = collector.url.strip_suffix("/hook").unwrap();
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", base),
+        ("OTEL_TRACES_EXPORTER", "none"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "100"),
+    ];
+    let node = place.serve_with(&[], &variables);
+    let cancel = |node: &Node| {
+        let id = enqueue(&node.client, &json!({"kind": "nobody"}));
+        node.client.send("DELETE", &format!("/api/v1/jobs/{id}"), "").unwrap().is(200);
+    };
+    cancel(&node);
+    eventually("a reading has the job", || counted(&collector, "windlass_jobs_total") == Some(1));
+    drop(node);
+
+    let variables = [variables[0], variables[1], ("OTEL_METRIC_EXPORT_INTERVAL", "3600000")];
+    let mut node = place.serve_with(&[], &variables);
+    (0..2).for_each(|_| cancel(&node));
+    node.signal("-TERM");
+    assert!(node.ended().success());
+    assert_eq!(counted(&collector, "windlass_jobs_total"), Some(2), "of this process");
+    assert!(spans(&collector).is_empty());
 }
 
 fn collectors_that_fail_or_say_nothing_change_nothing_for_jobs(place: &Place) {

@@ -3,9 +3,11 @@
 
 mod gauges;
 mod labels;
+mod read;
 mod series;
 
 pub use labels::TenantLabel;
+pub use read::{Distribution, Labels, Metric, Number, Points};
 
 use crate::client::windlass::Windlass;
 use crate::event::{Event, Observe};
@@ -18,7 +20,7 @@ use prometheus_client::registry::Registry;
 use series::{Deliveries, Families, Series, clock_registry, span_registry};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use windlass_core::Millis;
+use windlass_core::{Millis, Timestamp};
 
 /// The most label sets of a metric; what comes later is counted as `other`.
 pub const MAX_LABEL_SETS: usize = 256;
@@ -47,6 +49,7 @@ const GAUGES_AGE: Millis = Millis::from_secs(3);
 pub struct Metrics {
     windlass: Windlass,
     counted: Arc<Counted>,
+    since: Timestamp,
 }
 
 /// What this process counts.
@@ -76,12 +79,23 @@ impl Metrics {
     pub fn with_tenants(windlass: &Windlass, tenants: TenantLabel) -> Self {
         let counted = Arc::new(Counted::new(tenants));
         windlass.events().observe(counted.clone());
-        Self { windlass: windlass.clone(), counted }
+        Self { since: windlass.clock().now(), windlass: windlass.clone(), counted }
     }
 
     /// Everything, in the OpenMetrics text form. A store that is away takes only its gauges with it.
     pub async fn encode(&self) -> String {
         self.counted.text(&self.windlass).await
+    }
+
+    /// The same as values, for an exporter that pushes them.
+    pub async fn read(&self) -> Vec<Metric> {
+        read::read(&self.encode().await)
+    }
+
+    /// When counting began.
+    #[must_use]
+    pub const fn since(&self) -> Timestamp {
+        self.since
     }
 }
 

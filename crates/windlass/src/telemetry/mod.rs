@@ -12,6 +12,8 @@ mod span;
 
 #[cfg(feature = "http")]
 pub(crate) use call::{CallTrace, OpenCall};
+#[cfg(feature = "metrics")]
+pub use crate::metrics::{Distribution, Labels, Metric, Number, Points};
 pub use span::{Span, SpanCounts, SpanKind, SpanStatus, SpanValue};
 pub use windlass_core::trace_context::{SampleShare, SpanId, TraceContext, TraceId};
 

@@ -58,7 +58,7 @@ pub(crate) struct NodeArgs {
     /// Faktory with TLS: the key, a PEM file.
     #[arg(long, value_name = "FILE", requires = "faktory_tls_certificate")]
     faktory_tls_key: Option<String>,
-    /// Where traces are sent, by OTLP over HTTP: http://HOST:4318 [default: nowhere].
+    /// The OpenTelemetry collector for traces and metrics: http://HOST:4318 [default: none].
     #[arg(long, value_name = "URL")]
     otlp_endpoint: Option<String>,
     /// The log format: auto, text or json.

@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde_json::Value;
 use tower::ServiceExt as _;
 use url::form_urlencoded::Serializer;
-use windlass::TenantLabel;
 use windlass::Windlass;
 
 /// Access to a server or a store.
@@ -34,7 +33,7 @@ impl Api {
     }
 
     pub(crate) fn store(windlass: Windlass) -> Self {
-        let app = App::new(windlass, Place::new(Access::TokensOnly), TenantLabel::Off);
+        let app = App::new(windlass, Place::new(Access::TokensOnly));
         Self(Door::Store { router: http::router(app) })
     }
 

@@ -12,7 +12,6 @@ use tower::ServiceExt as _;
 use windlass::Clock;
 use windlass::Options;
 use windlass::Random;
-use windlass::TenantLabel;
 use windlass::Windlass;
 use windlass::alert::Operator;
 use windlass::low_level::stores::Registry;
@@ -65,7 +64,7 @@ impl World {
         let options = Options { clock: Clock::manual(start), random: Random::seeded(7), ..Options::default() };
         let store = MemoryStore::new(options);
         let windlass = Windlass::with_random(store.clone(), Random::seeded(8));
-        let router = router(App::new(windlass.clone(), Place::new(access), TenantLabel::Off));
+        let router = router(App::new(windlass.clone(), Place::new(access)));
         Self { store, windlass, router, token: None }
     }
 
@@ -74,13 +73,13 @@ impl World {
         let world = Self::new();
         let operators = urls.iter().map(|url| Operator::parse(url, None).unwrap()).collect();
         let place = Place { operators, ..Place::new(Access::OpenUntilFirstToken) };
-        Self { router: router(App::new(world.windlass.clone(), place, TenantLabel::Off)), ..world }
+        Self { router: router(App::new(world.windlass.clone(), place)), ..world }
     }
 
     /// A server that is stopping.
     pub(super) fn draining() -> Self {
         let world = Self::new();
-        let app = App::new(world.windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off);
+        let app = App::new(world.windlass.clone(), Place::new(Access::OpenUntilFirstToken));
         app.draining().cancel();
         app.remote().stop();
         Self { router: router(app), ..world }
@@ -90,7 +89,7 @@ impl World {
     pub(super) fn under(base_path: &str) -> Self {
         let world = Self::new();
         let place = Place { base_path: base_path.to_owned(), ..Place::new(Access::OpenUntilFirstToken) };
-        let router = router(App::new(world.windlass.clone(), place, TenantLabel::Off));
+        let router = router(App::new(world.windlass.clone(), place));
         Self { router, ..world }
     }
 
@@ -99,7 +98,7 @@ impl World {
         let world = Self::new();
         let faults = FaultyStore::new(world.store.clone());
         let windlass = Windlass::with_random(faults.clone(), Random::seeded(8));
-        let router = router(App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken), TenantLabel::Off));
+        let router = router(App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken)));
         (Self { windlass, router, ..world }, faults)
     }
 

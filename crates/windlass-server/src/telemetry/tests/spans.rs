@@ -1,11 +1,12 @@
-//! The exporter against a collector on loopback, in virtual time: the test moves the clock until what it waits for has
+//! Spans, sent to a collector on loopback, in virtual time: the test moves the clock until what it waits for has
 //! happened.
 
-use super::Exporter;
-use super::collector::Collector;
-use super::encode::resource;
-use super::queue::{MAX_WAITING, SpanQueue, queue};
-use crate::config::TelemetrySettings;
+use super::{sender, settings, span};
+use crate::config::{Protocol, Target};
+use crate::telemetry::collector::Signal;
+use crate::telemetry::encode::resource;
+use crate::telemetry::queue::{MAX_WAITING, SpanQueue, queue};
+use crate::telemetry::spans::SpanExporter;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -17,10 +18,8 @@ use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use windlass::telemetry::{
-    SampleShare, Span, SpanCounts, SpanId, SpanKind, SpanSink as _, SpanStatus, TraceContext, TraceId,
-};
-use windlass::{Clock, Random};
+use windlass::Clock;
+use windlass::telemetry::{SpanCounts, SpanSink as _};
 use windlass_core::{Millis, Timestamp};
 
 const SECOND: Millis = Millis::from_secs(1);
@@ -86,18 +85,11 @@ impl World {
         let desk = Desk { clock: clock.clone(), requests: Arc::clone(&requests), replies: Arc::new(replies) };
         let router = Router::new().route("/v1/traces", post(collect)).with_state(desk);
         let collector = AbortOnDropHandle::new(tokio::spawn(async { axum::serve(listener, router).await.unwrap() }));
-        let settings = TelemetrySettings {
-            endpoint: url.parse().unwrap(),
-            headers: vec![(hyper::header::AUTHORIZATION, "Bearer s3cret".parse().unwrap())],
-            share: SampleShare::ALL,
-            service_name: "windlass".into(),
-            resource: Vec::new(),
-        };
+        let headers = vec![(hyper::header::AUTHORIZATION, "Bearer s3cret".parse().unwrap())];
+        let target = Target { url: url.parse().unwrap(), protocol: Protocol::HttpJson, headers };
         let (queue, spans) = queue();
-        let resource = resource(&settings);
-        let collector_client = Collector::new(settings.endpoint, settings.headers);
-        let exporter =
-            Exporter::new(spans, queue.clone(), collector_client, resource, clock.clone(), Random::seeded(7));
+        let sender = sender(Signal::Traces, target, &clock);
+        let exporter = SpanExporter::new(spans, queue.clone(), sender, resource(&settings(), "n1"));
         let stop = CancellationToken::new();
         let exporter = AbortOnDropHandle::new(tokio::spawn(exporter.run(stop.clone(), Millis::from_secs(5))));
         Self { clock, queue, requests, stop, exporter, _collector: collector }
@@ -144,19 +136,6 @@ impl World {
                 () = tokio::time::sleep(std::time::Duration::from_millis(1)) => self.clock.advance(Millis::new(50)),
             }
         }
-    }
-}
-
-fn span() -> Span {
-    Span {
-        context: TraceContext { trace: TraceId::new([7; 16]), span: SpanId::new(9), is_sampled: true },
-        parent: Some(SpanId::new(8)),
-        name: "attempt email".into(),
-        kind: SpanKind::Consumer,
-        started_at: Timestamp::from_millis(1_767_268_800_000),
-        ended_at: Timestamp::from_millis(1_767_268_800_250),
-        attributes: vec![("queue", "email".into()), ("jobId", 42_i64.into())],
-        status: SpanStatus::Error("no \"answer\"\u{1}".into()),
     }
 }
 
@@ -272,16 +251,9 @@ async fn no_collector_at_all_costs_spans_and_nothing_else() {
     drop(listener);
     let mut world = World::new(|_| Reply::Status(200)).await;
     let (queue, spans) = queue();
-    let collector = Collector::new(url.parse().unwrap(), Vec::new());
-    let settings = TelemetrySettings {
-        endpoint: url.parse().unwrap(),
-        headers: Vec::new(),
-        share: SampleShare::ALL,
-        service_name: "windlass".into(),
-        resource: Vec::new(),
-    };
-    let exporter =
-        Exporter::new(spans, queue.clone(), collector, resource(&settings), world.clock.clone(), Random::seeded(7));
+    let target = Target { url: url.parse().unwrap(), protocol: Protocol::HttpJson, headers: Vec::new() };
+    let sender = sender(Signal::Traces, target, &world.clock);
+    let exporter = SpanExporter::new(spans, queue.clone(), sender, resource(&settings(), "n1"));
     world.exporter = AbortOnDropHandle::new(tokio::spawn(exporter.run(world.stop.clone(), SECOND)));
     world.queue = queue;
     world.record(3);
