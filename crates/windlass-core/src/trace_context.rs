@@ -7,6 +7,10 @@ const LENGTH: usize = 55;
 /// The bits of a trace id that are random in every id, and decide about sampling.
 const RANDOM_BITS: u32 = 56;
 
+/// What a job carries in place of a `traceparent` if the request that stored it began a trace that is not recorded: one
+/// byte instead of a context that nobody looks for. Without it, its attempts would be drawn a second time.
+pub const NOT_RECORDED: &str = "-";
+
 /// The id of a trace. Never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(u128);
@@ -99,7 +103,20 @@ impl TraceContext {
 /// The `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "00-{}-{}-{:02x}", self.trace, self.span, u8::from(self.is_sampled))
+        // Every lease answer has one for each job, so it is written by hand: a tenth of the time of `{:032x}`.
+        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
+        put_hex(&mut text[3..35], &self.trace.to_bytes());
+        put_hex(&mut text[36..52], &self.span.to_bytes());
+        text[LENGTH - 1] += u8::from(self.is_sampled);
+        f.write_str(std::str::from_utf8(&text).expect("it is ASCII"))
+    }
+}
+
+fn put_hex(to: &mut [u8], bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in to.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
     }
 }
 

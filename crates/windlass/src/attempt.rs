@@ -167,7 +167,7 @@ impl Attempt {
     pub fn traceparent(&self) -> Option<String> {
         let tracer = self.windlass().tracer();
         let own = tracer.map(|tracer| tracer.traceparent_of(&self.0.job));
-        own.or_else(|| self.0.job.traceparent.as_deref().map(str::to_owned))
+        own.or_else(|| self.0.job.traceparent().map(str::to_owned))
     }
 
     /// When the attempt times out, if it has a timeout.

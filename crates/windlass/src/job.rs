@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
+use windlass_core::trace_context::NOT_RECORDED;
 use windlass_core::verdict::Standing;
 use windlass_core::{Delivery, Executor, JobId, Millis, Policy, Priority, Reason, Running, State, Timestamp};
 
@@ -304,7 +305,7 @@ pub struct Job {
     pub schedule: Option<JobId>,
     /// The job whose completion this delivery reports.
     pub parent: Option<JobId>,
-    /// W3C trace context of the producer.
+    /// W3C trace context of the producer, or that its trace is not recorded.
     pub traceparent: Option<Arc<str>>,
     /// What per-key limits, holds and breakers apply to.
     pub limit_key: Option<Arc<str>>,
@@ -344,6 +345,12 @@ impl Job {
             start_by: self.start_by,
             has_started: self.first_attempt_at.is_some(),
         }
+    }
+
+    /// The W3C trace context that the job was stored with.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.traceparent.as_deref().filter(|text| *text != NOT_RECORDED)
     }
 
     /// The key that is the same for every attempt: the caller's, or one made from the installation and the job's id.

@@ -169,7 +169,7 @@ pub(super) fn draft(job: &WireJob, catalogue: &Catalogue) -> Result<Draft, Strin
         run_at: run_at(job)?,
         retry: retry(job, &custom, catalogue)?,
         idempotency: Some(idempotency(job, &jid, &custom)),
-        traceparent: word("traceparent").map(str::to_owned),
+        traceparent: word("traceparent").map(Into::into),
         limit_key: word("limitKey").map(str::to_owned),
         ..Draft::new(kind, job.json())
     })

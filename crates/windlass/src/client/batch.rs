@@ -10,6 +10,7 @@ use crate::job::{NewJob, RunAt};
 use crate::store::{Atomicity, Enqueued};
 use futures_util::future::BoxFuture;
 use std::future::IntoFuture;
+use std::sync::Arc;
 use windlass_core::policy::Partial;
 use windlass_core::{Delivery, JobId, Millis, PolicyError, Priority, Timestamp};
 
@@ -148,7 +149,7 @@ impl<'a> EnqueueMany<'a> {
 
     /// The W3C trace context that the attempts of all of them belong to.
     pub fn traceparent(self, context: impl Into<String>) -> Self {
-        let context = context.into();
+        let context: Arc<str> = context.into().into();
         self.all(|job| job.with(|draft| draft.traceparent = Some(context.clone())))
     }
 

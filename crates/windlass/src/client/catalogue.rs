@@ -277,7 +277,7 @@ impl Catalogue {
             http: draft.http.map(Arc::new),
             webhook: webhook.map(Arc::new),
             schedule: draft.schedule,
-            traceparent: draft.traceparent.map(Into::into),
+            traceparent: draft.traceparent,
             limit_key: draft.limit_key.map(Into::into),
             ..NewJob::new(draft.kind, draft.payload, policy)
         })

@@ -1,6 +1,7 @@
 //! Drafts: what a caller asks for, before policy levels are merged and the job is complete.
 
 use crate::job::{HttpCall, Idempotency, Payload, RunAt};
+use std::sync::Arc;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::policy::Partial;
 use windlass_core::{Delivery, JobId, Millis, Priority, State, Timestamp};
@@ -44,7 +45,7 @@ pub struct Draft {
     /// The schedule it is a run of.
     pub schedule: Option<JobId>,
     /// W3C trace context of the producer.
-    pub traceparent: Option<String>,
+    pub traceparent: Option<Arc<str>>,
     /// What per-key limits, holds and breakers apply to.
     pub limit_key: Option<String>,
 }

@@ -264,7 +264,7 @@ impl<'a> Enqueue<'a> {
     /// The W3C trace context the job's attempts belong to.
     pub fn traceparent(self, context: impl Into<String>) -> Self {
         let context = context.into();
-        self.with(|draft| draft.traceparent = Some(context))
+        self.with(|draft| draft.traceparent = Some(context.into()))
     }
 
     /// The complete, checked job, without storing it. For callers with their own transaction.

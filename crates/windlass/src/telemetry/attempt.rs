@@ -2,13 +2,39 @@
 //! id, and the lease.
 
 use super::span::job_facts;
-use super::{Span, SpanId, SpanKind, SpanStatus, SpanValue, TraceContext, TraceId, Tracer};
+use super::{NOT_RECORDED, Span, SpanId, SpanKind, SpanStatus, SpanValue, TraceContext, TraceId, Tracer};
 use crate::event::{Ended, loggable};
 use crate::job::{ClaimedJob, Job, LeaseId};
 use crate::leases::text::clean;
 use sha2::{Digest as _, Sha256};
 use windlass_core::failure::WORKER_LOST;
 use windlass_core::{JobId, Next, Status};
+
+/// What the ids of this installation's own traces are made from: its id, hashed once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seed([u64; 3]);
+
+impl Seed {
+    pub(super) fn of(installation: &str) -> Self {
+        let hash = Sha256::new_with_prefix("windlass trace").chain_update([0]).chain_update(installation).finalize();
+        Self([0, 8, 16].map(|from| u64::from_be_bytes(first(&hash[from..]))))
+    }
+
+    /// The trace of a job, the same on every node, and a span in it. Mixed rather than hashed: each is as likely as any
+    /// other, which is all that a share needs, and this runs for every attempt.
+    fn ids(self, id: JobId) -> (TraceId, SpanId) {
+        let [high, low, span] = self.0.map(|seed| mixed(seed ^ id.0.cast_unsigned()));
+        let trace = u128::from(high) << 64 | u128::from(low);
+        (TraceId::new(trace.to_be_bytes()), SpanId::new(span))
+    }
+}
+
+/// The finalizer of SplitMix64: every bit of the number changes half of the bits of the result.
+const fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
 
 /// An attempt in its trace.
 #[derive(Debug, Clone, Copy)]
@@ -25,24 +51,18 @@ impl Tracer {
     }
 
     pub(crate) fn attempt(&self, job: &Job, lease: LeaseId) -> AttemptTrace {
-        let given = job.traceparent.as_deref().and_then(TraceContext::parse);
-        match given {
-            // Nobody looks for a span of its own in a trace that is not recorded.
-            Some(context) if !context.is_sampled => AttemptTrace { context, parent: None },
-            Some(given) => AttemptTrace { context: given.with_span(span_of(job, lease)), parent: Some(given.span) },
-            None => {
-                let trace = self.trace_of(job.parent.unwrap_or(job.id));
-                let is_sampled = self.share.picks(trace);
-                AttemptTrace { context: TraceContext { trace, span: span_of(job, lease), is_sampled }, parent: None }
-            }
+        let text = job.traceparent.as_deref();
+        let given = text.and_then(TraceContext::parse);
+        let context = given.unwrap_or_else(|| {
+            // Its attempts and its delivery share the trace of a job that was stored without one.
+            let (trace, span) = self.seed.ids(job.parent.unwrap_or(job.id));
+            TraceContext { trace, span, is_sampled: text != Some(NOT_RECORDED) && self.share.picks(trace) }
+        });
+        // Nobody looks for a span of its own in a trace that is not recorded, so the hash is saved.
+        if !context.is_sampled {
+            return AttemptTrace { context, parent: None };
         }
-    }
-
-    /// The trace of a job that was enqueued without one. Its attempts and its delivery share it.
-    fn trace_of(&self, id: JobId) -> TraceId {
-        let hash = Sha256::new_with_prefix("windlass trace").chain_update([0]).chain_update(&*self.installation);
-        let hash = hash.chain_update(id.0.to_be_bytes()).finalize();
-        TraceId::new(first(&hash))
+        AttemptTrace { context: context.with_span(span_of(job, lease)), parent: given.map(|given| given.span) }
     }
 
     /// Hands over the span of an attempt that has ended.
@@ -129,4 +149,28 @@ fn first<const N: usize>(hash: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.iter_mut().zip(hash).for_each(|(byte, from)| *byte = *from);
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seed;
+    use std::collections::HashSet;
+    use windlass_core::JobId;
+    use windlass_core::trace_context::SampleShare;
+
+    #[test]
+    fn jobs_have_traces_of_their_own_and_a_share_of_them_is_a_share() {
+        let share = SampleShare::parse("0.01").unwrap();
+        let mut traces = HashSet::new();
+        for installation in ["one", "two", "three"] {
+            let seed = Seed::of(installation);
+            let ids: Vec<_> = (1..=100_000).map(|id| seed.ids(JobId(id))).collect();
+            let picked = ids.iter().filter(|(trace, _)| share.picks(*trace)).count();
+            // Four standard deviations of what chance would pick.
+            assert!((874..=1126).contains(&picked), "{picked} of {installation}");
+            assert_eq!(seed.ids(JobId(7)), Seed::of(installation).ids(JobId(7)), "on every node");
+            traces.extend(ids);
+        }
+        assert_eq!(traces.len(), 300_000);
+    }
 }

@@ -10,12 +10,14 @@ mod attempt;
 mod call;
 mod span;
 
-#[cfg(feature = "http")]
-pub(crate) use call::{CallTrace, OpenCall};
 #[cfg(feature = "metrics")]
 pub use crate::metrics::{Distribution, Labels, Metric, Number, Points};
+#[cfg(feature = "http")]
+pub(crate) use call::{CallTrace, OpenCall};
 pub use span::{Span, SpanCounts, SpanKind, SpanStatus, SpanValue};
-pub use windlass_core::trace_context::{SampleShare, SpanId, TraceContext, TraceId};
+pub use windlass_core::trace_context::{NOT_RECORDED, SampleShare, SpanId, TraceContext, TraceId};
+
+use attempt::Seed;
 
 use crate::client::windlass::Windlass;
 use crate::random::Random;
@@ -39,7 +41,7 @@ pub trait SpanSink: Send + Sync {
 pub struct Tracer {
     sink: Arc<dyn SpanSink>,
     share: SampleShare,
-    installation: Arc<str>,
+    seed: Seed,
     random: Random,
 }
 
@@ -87,7 +89,7 @@ impl Tracer {
     /// The store cannot be read: ids of traces contain the installation's id.
     pub async fn start(windlass: &Windlass, sink: Arc<dyn SpanSink>, share: SampleShare) -> Result<(), StoreError> {
         let installation = windlass.installation().await?;
-        let tracer = Self { sink, share, installation, random: windlass.random().clone() };
+        let tracer = Self { sink, share, seed: Seed::of(&installation), random: windlass.random().clone() };
         let _ = windlass.inner().telemetry().0.set(tracer);
         Ok(())
     }
@@ -111,6 +113,16 @@ impl Tracer {
             },
             |parent| parent.with_span(span),
         )
+    }
+
+    /// What jobs carry that a request stores: the context of its span. If the request began a trace that is not
+    /// recorded, only that.
+    #[must_use]
+    pub fn carried(&self, context: TraceContext, parent: Option<TraceContext>) -> Arc<str> {
+        match parent {
+            None if !context.is_sampled => NOT_RECORDED.into(),
+            None | Some(_) => context.to_string().into(),
+        }
     }
 
     /// Hands a span over, unless its trace is not recorded.

@@ -170,6 +170,23 @@ scenario! {
         assert_eq!(seen.iter().filter(|context| context.trace == given).count(), 1);
     }
 
+    async fn a_request_that_is_not_recorded_decides_for_its_jobs_and_their_deliveries(w: World) {
+        let (kept, receiver) = (Kept::of(&w, "1").await, Receiver::always(Reply::status(200)).await);
+        let tracer = Tracer::of(w.windlass()).unwrap();
+        let request = TraceContext { is_sampled: false, ..tracer.context(None) };
+        let carried = tracer.carried(request, None);
+        assert!(carried.len() == 1, "it costs a byte, not a context: {carried}");
+        w.windlass().enqueue(Do::Fail).webhook(&receiver.url()).traceparent(&*carried).await.unwrap();
+        w.kit.run_until_idle().await;
+        assert_eq!(kept.count(), 0);
+        let seen = TraceContext::parse(receiver.requests()[0].header("traceparent").unwrap()).unwrap();
+        assert!(!seen.is_sampled, "what comes after it is not recorded either");
+        // A caller has decided about its own trace, so its context is kept.
+        let given = TraceContext::parse(&GIVEN.replace("-01", "-00")).unwrap();
+        let request = tracer.context(Some(given));
+        assert_eq!(*tracer.carried(request, Some(given)), request.to_string());
+    }
+
     async fn jobs_that_did_not_run_have_no_span(w: World) {
         let kept = Kept::of(&w, "1").await;
         w.windlass().enqueue(Do::Succeed).queue("far").start_by(START + Millis::from_secs(5)).await.unwrap();

@@ -111,7 +111,7 @@ pub(super) fn facts(job: &Job, now: Timestamp) -> Vec<Fact> {
         .extend(job.http.as_ref().map(|call| fact("calls", format!("{} {}", call.method, without_secrets(&call.url)))));
     facts.extend(job.webhook.as_ref().map(|webhook| fact("webhook", without_secrets(&webhook.url))));
     facts.extend(job.discard_reason.as_ref().map(|reason| fact("discarded because", reason.clone())));
-    facts.extend(job.traceparent.as_deref().map(|trace| fact("trace", trace.to_owned())));
+    facts.extend(job.traceparent().map(|trace| fact("trace", trace.to_owned())));
     facts
 }
 

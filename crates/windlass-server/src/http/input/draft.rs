@@ -5,6 +5,7 @@ use crate::http::input::fields::{Fields, is_clean, kind_of};
 use crate::http::openapi::types;
 use crate::http::output::problem::Problem;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass::RunAt;
 use windlass::http::MAX_HEADERS;
@@ -107,7 +108,7 @@ pub(crate) struct JobBody {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHeaders {
     pub(crate) key: Option<String>,
-    pub(crate) traceparent: Option<String>,
+    pub(crate) traceparent: Option<Arc<str>>,
 }
 
 /// Reads a job's fields. `None` if a field is wrong; the fault is then recorded.

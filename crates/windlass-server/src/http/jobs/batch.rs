@@ -16,6 +16,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass::client::{Atomicity, Enqueued, MAX_BATCH};
 use windlass::protocol::{Catalogue, NewJob};
@@ -90,7 +91,7 @@ async fn batch_in_trace(
     app: &App,
     caller: &Caller,
     body: &Body,
-    traceparent: Option<String>,
+    traceparent: Option<Arc<str>>,
 ) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
     let request_headers = RequestHeaders { key: None, traceparent };

@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderValue, LOCATION};
 use serde::Serialize;
+use std::sync::Arc;
 use utoipa::ToSchema;
 use windlass::Job;
 use windlass::client::{Atomicity, Enqueued};
@@ -57,7 +58,7 @@ async fn enqueue_in_trace(
     caller: &Caller,
     headers: &HeaderMap,
     body: &Body,
-    traceparent: Option<String>,
+    traceparent: Option<Arc<str>>,
 ) -> Result<Response, Problem> {
     let catalogue = app.catalogue().await?;
     let made = {

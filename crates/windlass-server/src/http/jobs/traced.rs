@@ -4,6 +4,7 @@ use crate::http::app::App;
 use crate::http::output::problem::Problem;
 use axum::response::Response;
 use hyper::header::HeaderMap;
+use std::sync::Arc;
 use windlass::telemetry::{Span, SpanKind, SpanStatus, TraceContext, Tracer};
 
 /// Does the work of a request. `work` is given the `traceparent` for the jobs it stores: of this request if the server
@@ -12,13 +13,15 @@ pub(super) async fn traced(
     app: &App,
     headers: &HeaderMap,
     route: &'static str,
-    work: impl AsyncFnOnce(Option<String>) -> Result<Response, Problem>,
+    work: impl AsyncFnOnce(Option<Arc<str>>) -> Result<Response, Problem>,
 ) -> Result<Response, Problem> {
     let given = headers.get("traceparent").and_then(|value| value.to_str().ok());
     let given = given.and_then(|text| TraceContext::parse(text.trim()));
-    let Some(tracer) = Tracer::of(app.windlass()) else { return work(given.map(|given| given.to_string())).await };
+    let Some(tracer) = Tracer::of(app.windlass()) else {
+        return work(given.map(|given| given.to_string().into())).await;
+    };
     let (context, started_at) = (tracer.context(given), app.now());
-    let answered = work(Some(context.to_string())).await;
+    let answered = work(Some(tracer.carried(context, given))).await;
     let (status, why) = match &answered {
         Ok(response) => (response.status(), None),
         Err(problem) => {

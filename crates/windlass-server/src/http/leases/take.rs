@@ -141,7 +141,7 @@ impl LeasedJob {
             created_at: job.created_at.to_string(),
             run_at: job.due_at.to_string(),
             schedule_id: job.schedule.map(|id| id.0),
-            traceparent: job.traceparent.as_deref().map(str::to_owned),
+            traceparent: job.traceparent().map(str::to_owned),
         }
     }
 }

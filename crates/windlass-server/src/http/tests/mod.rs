@@ -18,5 +18,6 @@ mod reference;
 mod schedules;
 mod secrets;
 mod shares;
+mod traces;
 mod work_scope;
 mod world;

@@ -102,6 +102,13 @@ impl World {
         (Self { windlass, router, ..world }, faults)
     }
 
+    /// Another server on the same store.
+    pub(super) fn another(&self) -> Self {
+        let windlass = Windlass::with_random(self.store.clone(), Random::seeded(9));
+        let router = router(App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken)));
+        Self { store: self.store.clone(), windlass, router, token: None }
+    }
+
     /// The same server, called with a new token.
     pub(super) async fn with_token(&self, scopes: &[&str], tenant: Option<&str>) -> Self {
         let scopes = scopes.iter().map(|s| (*s).to_owned()).collect();

@@ -113,7 +113,7 @@ fn add_defaults(headers: &mut HeaderMap, sent: Sent<'_>, body: Option<&Bytes>) {
     if body.is_some() {
         default(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
-    let context = sent.traceparent.or(job.traceparent.as_deref());
+    let context = sent.traceparent.or_else(|| job.traceparent());
     if let Some(context) = context.filter(|context| TraceContext::parse(context).is_some()) {
         default(TRACEPARENT, text(context));
     }
