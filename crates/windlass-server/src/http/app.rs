@@ -210,6 +210,16 @@ impl App {
     /// Cancelled when the server stops, so that waiting requests end at once.
     pub(crate) fn draining(&self) -> &CancellationToken {
         &self.0.draining
+    /// Whether anyone may call. While the store cannot be read, the last copy counts however old it is: what it closed
+    /// never opens again.
+    pub(crate) async fn is_open(&self) -> bool {
+        if self.0.access == Access::TokensOnly {
+            return false;
+        }
+        let known = self.tokens().await.ok().or_else(|| self.0.tokens.last());
+        known.is_none_or(|tokens| tokens.is_open())
+    }
+
     }
 
     /// # Errors

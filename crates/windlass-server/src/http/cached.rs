@@ -76,6 +76,11 @@ impl<T> Cached<T> {
         }
     }
 
+    /// The last copy, however old it is.
+    pub(crate) fn last(&self) -> Option<Arc<T>> {
+        self.copy().as_ref().map(|copy| copy.value.clone())
+    }
+
     async fn renew(&self, load: impl AsyncFnOnce() -> Result<T, Problem>) -> Result<Arc<T>, Problem> {
         let number = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
         let loaded_at = self.clock.monotonic();

@@ -11,6 +11,7 @@ mod holds;
 mod jobs;
 mod leases;
 mod metrics;
+mod outage;
 mod prometheus;
 mod queues;
 mod quotas;

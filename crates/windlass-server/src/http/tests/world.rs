@@ -95,10 +95,14 @@ impl World {
 
     /// A server whose store fails as the test chooses.
     pub(super) fn faulty() -> (Self, Arc<FaultyStore>) {
+        Self::faulty_with(Access::OpenUntilFirstToken)
+    }
+
+    pub(super) fn faulty_with(access: Access) -> (Self, Arc<FaultyStore>) {
         let world = Self::new();
         let faults = FaultyStore::new(world.store.clone());
         let windlass = Windlass::with_random(faults.clone(), Random::seeded(8));
-        let router = router(App::new(windlass.clone(), Place::new(Access::OpenUntilFirstToken)));
+        let router = router(App::new(windlass.clone(), Place::new(access)));
         (Self { windlass, router, ..world }, faults)
     }
 
