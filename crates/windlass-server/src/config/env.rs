@@ -14,7 +14,7 @@ pub(super) fn read(config: &mut Config, environment: &[(String, String)]) -> Res
     let known: Vec<String> = KEYS.iter().map(keys::Key::variable).collect();
     for (name, text) in environment {
         if let Some(limit) = limits::read(name, text) {
-            config.limits.push(limit?);
+            config.limits.push(limit.map_err(|error| service_link(name).unwrap_or(error))?);
             continue;
         }
         if let Some(queue) = queue_of(name) {
@@ -27,13 +27,28 @@ pub(super) fn read(config: &mut Config, environment: &[(String, String)]) -> Res
         let source = Source::Environment(name.clone());
         let Some(position) = known.iter().position(|variable| variable == name) else {
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
-            return Err(ConfigError::new(&source, format!("is not a known setting{}", keys::hint(name, &names))));
+            let unknown = || ConfigError::new(&source, format!("is not a known setting{}", keys::hint(name, &names)));
+            return Err(service_link(name).unwrap_or_else(unknown));
         };
         let key = &KEYS[position];
         let value = key.form.parse(text).map_err(|form| ConfigError::new(&source, form))?;
         config.values.insert(key.name, (value, source));
     }
     Ok(())
+}
+
+/// What is wrong with a variable that Kubernetes makes of a Service: `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`, `…_PORT`,
+/// `…_PORT_80_TCP[_ADDR]`.
+fn service_link(name: &str) -> Option<ConfigError> {
+    const PROTOCOLS: &[&str] = &["_TCP", "_UDP", "_SCTP"];
+    const PARTS: &[&str] = &["_PROTO", "_PORT", "_ADDR"];
+    let whole = PARTS.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
+    let is_address = whole.contains("_PORT_") && PROTOCOLS.iter().any(|protocol| whole.ends_with(protocol));
+    let is_link =
+        is_address || name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || name.ends_with("_PORT");
+    let form = "is not a known setting: Kubernetes sets it because of a Service whose name begins with `windlass`; \
+                write `enableServiceLinks: false` into the pod's spec";
+    is_link.then(|| ConfigError::new(Source::Environment(name.to_owned()), form))
 }
 
 /// The middle of `MAX_<QUEUE>_RETRY_ATTEMPTS`.

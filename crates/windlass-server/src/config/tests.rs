@@ -203,6 +203,27 @@ async fn settings_and_limits_are_written_to_the_store() {
     assert!(wrong.contains("MAX_EMAIL_RETRY_ATTEMPTS"), "{wrong}");
 }
 
+#[test]
+fn variables_that_kubernetes_sets_for_a_service_are_explained() {
+    for name in [
+        "WINDLASS_SERVICE_HOST",
+        "WINDLASS_SERVICE_PORT",
+        "WINDLASS_SERVICE_PORT_HTTP",
+        "WINDLASS_PORT",
+        "WINDLASS_PORT_80_TCP",
+        "WINDLASS_PORT_80_TCP_PROTO",
+        "WINDLASS_PORT_80_TCP_PORT",
+        "WINDLASS_PORT_80_TCP_ADDR",
+        "WINDLASS_QUEUE_MAIL_SERVICE_HOST",
+    ] {
+        let error = from_environment(&[(name, "10.0.0.1")]).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("enableServiceLinks: false"), "{error}");
+    }
+    let set =
+        from_environment(&[("WINDLASS_QUEUE_SERVICE_PORT_CONCURRENCY", "3"), ("REDIS_PORT", "tcp://10.0.0.1:6379")]);
+    assert_eq!(set.unwrap().limits.len(), 1, "queues may have such names, and other services are not ours");
+}
+
 /// Where traces and metrics go; empty if nowhere.
 fn places(variables: &[(&str, &str)]) -> [String; 2] {
     let Some(settings) = from_environment(variables).unwrap().telemetry() else { return Default::default() };
