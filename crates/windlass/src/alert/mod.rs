@@ -4,7 +4,7 @@
 mod check;
 mod judge;
 pub(crate) mod notice;
-mod operator;
+pub(crate) mod operator;
 mod rules;
 pub(crate) mod stored;
 

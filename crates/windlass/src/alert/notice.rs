@@ -1,5 +1,6 @@
 //! Notices: what operators are sent about a change, in the form that each reads. Pure.
 
+use super::operator::ROUTING_KEY;
 use super::{News, NoticeForm, Operator};
 use crate::job::{HttpCall, NewJob};
 use crate::store::{Alert, AlertStatus};
@@ -68,11 +69,11 @@ fn notice(news: News, alert: &Alert, operator: &Operator, installation: &str, no
     }
 }
 
-/// Secrets that begin with this are put into the body when it is sent, instead of [`SECRET_PLACE`], and sign nothing:
-/// the stored body is shown to whoever may read jobs.
+/// Secrets that begin with this are put into the body's `routing_key` when it is sent, and sign nothing: the stored body
+/// is shown to whoever may read jobs.
 pub(crate) const BODY_SECRET: &str = "body:";
-/// Where such a secret belongs.
-pub(crate) const SECRET_PLACE: &str = "***";
+/// What the stored body has instead of the key.
+const SECRET_PLACE: &str = "***";
 
 /// The same for every retry of a notice, another for each notice.
 fn webhook_id(news: News, alert: &Alert) -> String {
@@ -157,7 +158,7 @@ fn pager_duty(news: News, alert: &Alert, installation: &str, now: Timestamp) -> 
         }
     }
     json!({
-        "routing_key": SECRET_PLACE,
+        ROUTING_KEY: SECRET_PLACE,
         "event_action": action,
         "dedup_key": format!("windlass/{installation}/{}/{}/{}", alert.rule, alert.subject, alert.incident),
         "payload": payload,

@@ -50,8 +50,8 @@ impl std::fmt::Debug for Operator {
 
 /// The longest name.
 const MAX_NAME: usize = 64;
-/// The part of a PagerDuty URL that holds the key.
-const ROUTING_KEY: &str = "routing_key";
+/// The part of a PagerDuty URL that holds the key, and the field of the body that it is sent in.
+pub(crate) const ROUTING_KEY: &str = "routing_key";
 
 impl Operator {
     /// An operator who gets JSON notices.

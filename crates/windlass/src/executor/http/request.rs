@@ -5,12 +5,14 @@ use super::check::{check_headers, parse_method};
 use super::fault::Fault;
 use super::headers;
 use super::target::Target;
-use crate::alert::notice::{BODY_SECRET, SECRET_PLACE};
+use crate::alert::notice::BODY_SECRET;
+use crate::alert::operator::ROUTING_KEY;
 use crate::job::{HttpCall, Job, WEBHOOK_ID, within};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Request};
 use http_body_util::Full;
+use serde_json::{Map, Value};
 use windlass_core::Timestamp;
 use windlass_core::signature::Secret;
 use windlass_core::trace_context::TraceContext;
@@ -61,7 +63,7 @@ pub(super) fn request(
     let Sent { sender, job, call, .. } = sent;
     let method = parse_method(&call.method).map_err(|error| Fault::bad_call(error.to_string()))?;
     check_headers(&call.headers).map_err(|error| Fault::bad_call(error.to_string()))?;
-    let body = body(&method, &job.payload, call);
+    let body = body(&method, &job.payload, call)?;
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         let (name, value) = headers::parse(name, value).map_err(Fault::bad_call)?;
@@ -84,15 +86,23 @@ pub(super) fn request(
 }
 
 /// Methods that usually carry no body send none if the payload is `null`.
-fn body(method: &Method, payload: &str, call: &HttpCall) -> Option<Bytes> {
+fn body(method: &Method, payload: &str, call: &HttpCall) -> Result<Option<Bytes>, Fault> {
     let bodiless = [Method::GET, Method::HEAD, Method::DELETE, Method::OPTIONS].contains(method);
     if bodiless && payload.trim() == "null" {
-        return None;
+        return Ok(None);
     }
-    Some(match body_secret(call) {
-        Some(secret) => payload.replacen(SECRET_PLACE, secret, 1).into(),
-        None => Bytes::copy_from_slice(payload.as_bytes()),
-    })
+    match body_secret(call) {
+        Some(secret) => with_key(payload, secret).map(Some),
+        None => Ok(Some(Bytes::copy_from_slice(payload.as_bytes()))),
+    }
+}
+
+/// The key goes into its field and nowhere else: other fields contain what tenants wrote.
+fn with_key(payload: &str, key: &str) -> Result<Bytes, Fault> {
+    let mut fields: Map<String, Value> =
+        serde_json::from_str(payload).map_err(|_| Fault::bad_call("the notice is not a JSON object"))?;
+    fields.insert(ROUTING_KEY.to_owned(), key.into());
+    Ok(Value::Object(fields).to_string().into())
 }
 
 /// A secret that belongs into the body. Only notices to operators have one.

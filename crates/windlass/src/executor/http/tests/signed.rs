@@ -130,9 +130,10 @@ async fn an_unsigned_webhook_still_has_its_id_and_a_signed_job_gets_one() {
 #[tokio::test]
 async fn a_secret_of_the_body_is_put_in_when_it_is_sent_and_signs_nothing() {
     let call = HttpCall { secret: Some("body:R0".into()), webhook_id: Some("msg_1".into()), ..http_call("") };
-    let stored = Job { payload: r#"{"routing_key":"***","note":"***"}"#.into(), ..job(call) };
+    let stored = Job { payload: r#"{"dedup_key":"***","routing_key":"***","z":"***"}"#.into(), ..job(call) };
     let request = sent(&stored).await;
-    assert_eq!(request.body, br#"{"routing_key":"R0","note":"***"}"#);
+    // A tenant may call a limit key `***`, which notices repeat.
+    assert_eq!(request.body, br#"{"dedup_key":"***","routing_key":"R0","z":"***"}"#);
     assert_eq!((request.header("webhook-id"), request.header("webhook-signature")), (Some("msg_1"), None));
 }
 
