@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
-use windlass::alert::Rule;
+use windlass::alert::{NoticeForm, Rule};
 use windlass::client::{RuleFault, SettingSource};
-use windlass::http::mask_url;
+use windlass::http::{mask_after_host, mask_url};
 
 /// The longest name of a rule.
 const MAX_NAME: usize = 64;
@@ -227,7 +227,10 @@ async fn test(State(app): State<App>, caller: May<Admin>) -> Result<(StatusCode,
         job_id: job.0,
         name: operator.name.clone(),
         form: operator.form.as_str(),
-        url: mask_url(&operator.url),
+        url: match operator.form {
+            NoticeForm::Slack => mask_after_host(&operator.url),
+            NoticeForm::Json | NoticeForm::PagerDuty => mask_url(&operator.url),
+        },
     });
     let items = items.collect();
     Ok((StatusCode::ACCEPTED, Json(TestView { items })))

@@ -7,7 +7,6 @@ use utoipa::ToSchema;
 use windlass::Job;
 use windlass::StoreError;
 use windlass::client::Scope;
-use windlass::http::mask_url;
 use windlass_core::{Attempt, Reason, State};
 
 /// The most attempts shown for each delivery.
@@ -65,7 +64,7 @@ impl DeliveryView {
         Self {
             id: job.id.0,
             state: job.state.as_str(),
-            url: job.http.as_ref().map(|call| mask_url(&call.url)),
+            url: job.shown_url(),
             webhook_id: job.webhook_id(installation),
             attempt: job.attempt,
             max_attempts: job.max_attempts(),

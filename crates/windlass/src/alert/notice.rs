@@ -2,7 +2,8 @@
 
 use super::operator::ROUTING_KEY;
 use super::{News, NoticeForm, Operator};
-use crate::job::{HttpCall, NewJob};
+use crate::client::outgoing::{mask_after_host, mask_url};
+use crate::job::{HttpCall, Job, NewJob};
 use crate::store::{Alert, AlertStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -66,6 +67,22 @@ fn notice(news: News, alert: &Alert, operator: &Operator, installation: &str, no
             webhook_id: Some(webhook_id(news, alert)),
         })),
         ..NewJob::new(Kind::new(NOTICE_KIND).expect("the notice kind has a name"), body.to_string(), Arc::new(policy))
+    }
+}
+
+impl Job {
+    /// Whether it is a notice of an alert, which the operators' settings address and sign. No caller can make one.
+    #[must_use]
+    pub fn is_notice(&self) -> bool {
+        self.kind.as_str() == NOTICE_KIND && self.http.as_ref().is_some_and(|call| call.webhook_id.is_some())
+    }
+
+    /// The URL that it calls, for display. Of a notice only the host is shown: chat services have their secret in the
+    /// path.
+    #[must_use]
+    pub fn shown_url(&self) -> Option<String> {
+        let url = &self.http.as_ref()?.url;
+        Some(if self.is_notice() { mask_after_host(url) } else { mask_url(url) })
     }
 }
 

@@ -140,20 +140,37 @@ pub fn mask_url(url: &str) -> String {
     shown
 }
 
+/// A URL for display whose path and query may be secrets: only what comes before them is left, without a password.
+#[must_use]
+pub fn mask_after_host(url: &str) -> String {
+    let shown = mask_credentials(url);
+    let start = shown.find("://").map_or(0, |at| at + 3);
+    let end = shown[start..].find(['/', '?', '#']).map_or(shown.len(), |at| start + at);
+    match &shown[end..] {
+        "" | "/" => shown,
+        _ => format!("{}/{MASK}", &shown[..end]),
+    }
+}
+
+/// The same text without what may be a password, even if the text is no URL: all between the user's name and the last
+/// `@`.
+#[must_use]
+pub fn mask_credentials(text: &str) -> String {
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let Some((user, host)) = text[start..].rsplit_once('@') else { return text.to_owned() };
+    let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+    format!("{}{user}@{host}", &text[..start])
+}
+
 /// Incoming webhooks of Slack and its likes have their secret in the path.
 fn mask_path(place: &str) -> String {
     let Some((scheme, rest)) = place.split_once("://") else { return place.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let authority = rest.split('/').next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let is_slack = host.eq_ignore_ascii_case("hooks.slack.com")
         || scheme.ends_with("slack+https")
         || scheme.ends_with("slack+http");
-    let first = path.get(1..).and_then(|path| path.split('/').next()).unwrap_or_default();
-    if is_slack && path.len() > first.len() + 2 {
-        format!("{scheme}://{authority}/{first}/{MASK}")
-    } else {
-        place.to_owned()
-    }
+    if is_slack { mask_after_host(place) } else { place.to_owned() }
 }
 
 fn mask_pair(pair: &str) -> String {
@@ -185,12 +202,31 @@ mod tests {
             ("https://a.example/?sig=a=b&X-Amz-Signature=c", "https://a.example/?sig=***&X-Amz-Signature=***"),
             ("postgres://me:pw@db:5432/jobs?sslmode=require", "postgres://me:***@db:5432/jobs?sslmode=require"),
             ("https://a.example/token/abc?page=2&design=flat", "https://a.example/token/abc?page=2&design=flat"),
-            ("https://hooks.slack.com/services/T0/B0/x", "https://hooks.slack.com/services/***"),
-            ("team=slack+https://chat.example/hooks/x", "team=slack+https://chat.example/hooks/***"),
+            ("https://hooks.slack.com/services/T0/B0/x", "https://hooks.slack.com/***"),
+            ("team=slack+https://chat.example/hooks/x", "team=slack+https://chat.example/***"),
+            ("slack+https://chat.example/x", "slack+https://chat.example/***"),
             ("sqlite:jobs.db", "sqlite:jobs.db"),
             ("", ""),
         ] {
             assert_eq!(mask_url(url), shown);
+        }
+    }
+
+    #[test]
+    fn only_the_host_is_left_of_a_url_whose_path_may_be_a_secret() {
+        for (url, shown) in [
+            ("https://chat.example/hooks/s3cret?a=s3cret#s3cret", "https://chat.example/***"),
+            ("https://chat.example?s3cret", "https://chat.example/***"),
+            ("https://chat.example/", "https://chat.example/"),
+            ("https://chat.example", "https://chat.example"),
+            (
+                "my team=slak+https://me:s3/cret@chat.example:99999/s3cret",
+                "my team=slak+https://me:***@chat.example:99999/***",
+            ),
+            ("chat.example/s3cret", "chat.example/***"),
+            ("me:s3?cret@chat.example", "me:***@chat.example"),
+        ] {
+            assert_eq!(mask_after_host(url), shown);
         }
     }
 }

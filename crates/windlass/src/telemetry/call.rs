@@ -3,7 +3,6 @@
 use super::attempt::AttemptTrace;
 use super::span::job_facts;
 use super::{Span, SpanKind, SpanStatus, TraceContext, Tracer};
-use crate::client::outgoing::mask_url;
 use crate::clock::Clock;
 use crate::event::{LOGGED_ERROR, cut, loggable};
 use crate::job::{HttpCall, Job, LeaseId};
@@ -67,8 +66,9 @@ impl OpenCall<'_> {
         let mut attributes = job_facts(self.job);
         attributes.push(("http.request.method", self.call.method.as_str().into()));
         // A query may hold anything, so it is left out.
-        let place = self.call.url.split(['?', '#']).next().unwrap_or_default();
-        attributes.push(("url.full", cut(&mask_url(place), LOGGED_ERROR).as_ref().into()));
+        let shown = self.job.shown_url().unwrap_or_default();
+        let place = shown.split(['?', '#']).next().unwrap_or_default();
+        attributes.push(("url.full", cut(place, LOGGED_ERROR).as_ref().into()));
         if let Ok(url) = url::Url::parse(&self.call.url) {
             attributes.extend(url.host_str().map(|host| ("server.address", host.into())));
             attributes.extend(url.port_or_known_default().map(|port| ("server.port", u32::from(port).into())));

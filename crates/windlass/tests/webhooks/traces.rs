@@ -5,6 +5,7 @@ use crate::world::{Do, World, scenario};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use windlass::alert::Operator;
 use windlass::core::trace_context::TraceContext;
 use windlass::protocol::{ClaimedJob, HttpCall};
 use windlass::remote::{AttemptResult, HeldAttempt, RemoteWorker, TakeRequest, WorkScope};
@@ -104,6 +105,16 @@ scenario! {
         assert_eq!(facts(&attempts[1]), [&*id, "2", "http", "succeeded", "", ""]);
         assert_eq!(fact(&calls[0], "http.response.status_code"), "503");
         assert_eq!(fact(&calls[0], "url.full"), receiver.url());
+        assert!(!format!("{:?}", kept.0.lock().unwrap()).contains("s3cret"));
+    }
+
+    async fn the_trace_of_a_notice_does_not_have_the_path_which_is_a_secret_of_chat_services(w: World) {
+        let (kept, receiver) = (Kept::of(&w, "1").await, Receiver::always(Reply::status(200)).await);
+        let operator = Operator::parse(&format!("slack+{}/s3cret?s3cret", receiver.url()), None).unwrap();
+        w.windlass().alerts().test(&[operator]).await.unwrap();
+        assert_eq!(w.kit.run_due().await, 1);
+        let calls = kept.spans(SpanKind::Client);
+        assert_eq!(fact(&calls[0], "url.full"), receiver.url().replace("/hook", "/***"));
         assert!(!format!("{:?}", kept.0.lock().unwrap()).contains("s3cret"));
     }
 

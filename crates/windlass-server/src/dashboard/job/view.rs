@@ -2,6 +2,7 @@
 
 use crate::dashboard::show::{self, Moment, StateView};
 use windlass::Job;
+use windlass::http::mask_url;
 use windlass_core::{State, Timestamp};
 
 /// The head of the page.
@@ -107,17 +108,12 @@ pub(super) fn facts(job: &Job, now: Timestamp) -> Vec<Fact> {
     facts.extend((job.replays > 0).then(|| fact("replays", job.replays.to_string())));
     facts.extend(job.schedule.map(|id| link("schedule", id.to_string(), format!("/schedules/{id}"))));
     facts.extend(job.parent.map(|id| link("reports on job", id.to_string(), format!("/jobs/{id}"))));
-    facts
-        .extend(job.http.as_ref().map(|call| fact("calls", format!("{} {}", call.method, without_secrets(&call.url)))));
-    facts.extend(job.webhook.as_ref().map(|webhook| fact("webhook", without_secrets(&webhook.url))));
+    let called = job.http.as_ref().zip(job.shown_url());
+    facts.extend(called.map(|(call, url)| fact("calls", format!("{} {url}", call.method))));
+    facts.extend(job.webhook.as_ref().map(|webhook| fact("webhook", mask_url(&webhook.url))));
     facts.extend(job.discard_reason.as_ref().map(|reason| fact("discarded because", reason.clone())));
     facts.extend(job.traceparent().map(|trace| fact("trace", trace.to_owned())));
     facts
-}
-
-/// A URL without its password.
-fn without_secrets(url: &str) -> String {
-    crate::config::without_password(url)
 }
 
 impl Link {

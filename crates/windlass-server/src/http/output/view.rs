@@ -186,8 +186,8 @@ impl From<&Job> for JobView {
             cancel_requested: job.cancel_requested,
             payload: raw(&job.payload),
             result: job.result.as_deref().map(raw),
-            http: job.http.as_deref().map(CallView::from),
-            api: called.map(|call| mask_url(&call.url)),
+            http: job.http.as_deref().map(CallView::from).map(|call| call.at(job.shown_url())),
+            api: called.and_then(|_| job.shown_url()),
             r#type: called.map(|_| job.delivery.as_str()),
             is_recurring: called.map(|_| false),
             webhook: job.webhook.as_deref().map(WebhookView::from),
@@ -224,6 +224,13 @@ impl From<&HttpCall> for CallView {
     fn from(call: &HttpCall) -> Self {
         let shown = mask_headers(&call.headers).into_iter().map(|(name, value)| (name, Value::String(value)));
         Self { method: call.method.clone(), url: mask_url(&call.url), headers: shown.collect() }
+    }
+}
+
+impl CallView {
+    /// The same call with the URL that its job shows.
+    fn at(self, shown: Option<String>) -> Self {
+        Self { url: shown.unwrap_or(self.url), ..self }
     }
 }
 

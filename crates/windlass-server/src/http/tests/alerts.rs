@@ -85,14 +85,25 @@ async fn a_test_sends_one_notice_to_each_operator() {
     let world = World::new();
     let refused = world.send(Method::POST, "/api/v1/alerts/test", None, &[]).await.is(409);
     assert!(refused["detail"].as_str().unwrap().contains("alerts.urls"), "{refused}");
-    let world =
-        World::with_operators(&["https://a.example/x", "team=slack+https://hooks.slack.com/services/T/B/s3cret"]);
+    let world = World::with_operators(&[
+        "https://a.example/x",
+        "team=slack+https://hooks.slack.com/services/T/B/s3cret",
+        "chat=slack+https://chat.example/s3cret/s3cret?s3cret",
+    ]);
     let sent = world.send(Method::POST, "/api/v1/alerts/test", None, &[]).await.is(202);
-    let url = "https://hooks.slack.com/services/***";
+    let url = "https://hooks.slack.com/***";
     assert_eq!(sent["items"][1], json!({"jobId": 2, "name": "team", "form": "slack", "url": url}));
-    let shown = world.get("/api/v1/jobs/2").await.is(200);
-    assert!(shown["payload"]["text"].as_str().unwrap().contains("nothing is wrong"), "{shown}");
-    assert!(!shown.to_string().contains("s3cret"), "{shown}");
+    assert_eq!(sent["items"][2]["url"], "https://chat.example/***");
+    for (id, url) in [(2, url), (3, "https://chat.example/***")] {
+        let shown = world.get(&format!("/api/v1/jobs/{id}")).await.is(200);
+        assert!(shown["payload"]["text"].as_str().unwrap().contains("nothing is wrong"), "{shown}");
+        assert_eq!(shown["http"]["url"], url);
+        let page = world.get(&format!("/jobs/{id}")).await;
+        assert!(page.text.contains(url), "the dashboard says where it goes");
+        for text in [shown.to_string(), page.text, world.get("/api/v1/jobs").await.text] {
+            assert!(!text.contains("s3cret"), "{text}");
+        }
+    }
     let notice = world.get("/api/v1/jobs/1").await.is(200);
     assert_eq!((&notice["queue"], &notice["kind"]), (&json!("alerts"), &json!("alert")));
     assert_eq!(

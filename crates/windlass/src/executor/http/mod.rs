@@ -40,7 +40,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use crate::client::outgoing::{MASK, mask_url};
+pub use crate::client::outgoing::{MASK, mask_after_host, mask_credentials, mask_url};
 pub use answer::KEPT_BYTES;
 pub(crate) use check::TargetRules;
 pub use check::{CallError, check_call, check_url};
