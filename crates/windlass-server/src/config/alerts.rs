@@ -1,9 +1,9 @@
 //! Alerts: rules from the file, and checks of the operators' URLs and secret.
 
-use super::{Config, ConfigError, Source, without_password};
+use super::{Config, ConfigError, Source};
 use serde_json::{Map, Value};
 use windlass::alert::{Alerts, Operator, Rule, default_rules};
-use windlass::http::check_call;
+use windlass::http::{check_call, mask_after_host};
 use windlass_core::Millis;
 use windlass_core::signature::Secret;
 
@@ -72,7 +72,7 @@ impl Config {
             |key: &'static str, reported: String| ConfigError::new(self.source(key), format!("`{key}` {reported}"));
         let urls = self.list("alerts.urls");
         for (position, url) in urls.iter().enumerate() {
-            let shown = without_password(url);
+            let shown = mask_after_host(url);
             let operator = Operator::parse(url, None)
                 .map_err(|form| wrong("alerts.urls", format!("holds `{shown}`, which {form}")))?;
             check_call("POST", &operator.url, &[])

@@ -3,7 +3,7 @@
 use super::telemetry;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use windlass::http::{Percent, mask_url};
+use windlass::http::{Percent, mask_credentials, mask_url};
 use windlass_core::Millis;
 use windlass_core::nearest::nearest;
 
@@ -235,8 +235,8 @@ pub(crate) fn percent(text: &str) -> Option<Percent> {
 /// A URL with its password masked, wherever it is in the URL.
 pub(crate) fn without_password(text: &str) -> String {
     let Ok(mut url) = url::Url::parse(text) else {
-        // Several hosts, each with its port, are no URL by the standard.
-        return if text.starts_with("postgres") { mask_url(text) } else { text.to_owned() };
+        // Several hosts, each with its port, are no URL by the standard; nor is what has a typing error.
+        return mask_url(&mask_credentials(text));
     };
     if url.password().is_some() && url.set_password(Some("***")).is_err() {
         return "***".into();

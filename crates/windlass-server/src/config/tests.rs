@@ -120,14 +120,29 @@ fn operators_that_could_not_be_notified_are_refused() {
         (
             "WINDLASS_ALERTS_URLS",
             "ops.example/hook",
-            "`alerts.urls` holds `ops.example/hook`: not a URL; write https://",
+            "`alerts.urls` holds `ops.example/***`: not a URL; write https://",
         ),
-        ("WINDLASS_ALERTS_URLS", "https://a.example, ftp://b.example", "`alerts.urls` holds `ftp://b.example/`: "),
-        ("WINDLASS_ALERTS_URLS", "https://me:pw@a.example", "`alerts.urls` holds `https://me:***@a.example/`: "),
+        ("WINDLASS_ALERTS_URLS", "https://a.example, ftp://b.example", "`alerts.urls` holds `ftp://b.example`: "),
+        ("WINDLASS_ALERTS_URLS", "https://me:pw@a.example", "`alerts.urls` holds `https://me:***@a.example`: "),
         (
             "WINDLASS_ALERTS_URLS",
             "https://a.example,https://a.example",
-            "`alerts.urls` names `https://a.example/` twice",
+            "`alerts.urls` names `https://a.example` twice",
+        ),
+        (
+            "WINDLASS_ALERTS_URLS",
+            "oncall=pagerduty+https://a.example/v2?routing_key=s3cret,oncall=pagerduty+https://a.example/v2?routing_key=s3cret",
+            "`alerts.urls` names `oncall=pagerduty+https://a.example/***` twice",
+        ),
+        (
+            "WINDLASS_ALERTS_URLS",
+            "my team=slack+https://chat.example/hooks/s3cret",
+            "`alerts.urls` holds `my team=slack+https://chat.example/***`, which has a wrong name",
+        ),
+        (
+            "WINDLASS_ALERTS_URLS",
+            "team=slak+https://chat.example/s3cret",
+            "`alerts.urls` holds `team=slak+https://chat.example/***`, which has an unknown form",
         ),
         (
             "WINDLASS_ALERTS_SECRET",
@@ -160,6 +175,27 @@ fn the_environment_uses_the_same_table() {
     assert_eq!(wrong, "environment WINDLASS_LISTN: is not a known setting; did you mean `WINDLASS_LISTEN`?");
     assert!(from_environment(&[("WINDLASS_GRACE", "long")]).is_err());
     assert!(from_environment(&[("WINDLASS_TOKEN", "x"), ("WINDLASS_TEST_POSTGRES", "x"), ("PATH", "x")]).is_ok());
+}
+
+#[test]
+fn variables_that_kubernetes_sets_for_a_service_are_explained() {
+    for name in [
+        "WINDLASS_SERVICE_HOST",
+        "WINDLASS_SERVICE_PORT",
+        "WINDLASS_SERVICE_PORT_HTTP",
+        "WINDLASS_PORT",
+        "WINDLASS_PORT_80_TCP",
+        "WINDLASS_PORT_80_TCP_PROTO",
+        "WINDLASS_PORT_80_TCP_PORT",
+        "WINDLASS_PORT_80_TCP_ADDR",
+        "WINDLASS_QUEUE_MAIL_SERVICE_HOST",
+    ] {
+        let error = from_environment(&[(name, "10.0.0.1")]).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("enableServiceLinks: false"), "{error}");
+    }
+    let set =
+        from_environment(&[("WINDLASS_QUEUE_SERVICE_PORT_CONCURRENCY", "3"), ("REDIS_PORT", "tcp://10.0.0.1:6379")]);
+    assert_eq!(set.unwrap().limits.len(), 1, "queues may have such names, and other services are not ours");
 }
 
 #[test]
@@ -201,27 +237,6 @@ async fn settings_and_limits_are_written_to_the_store() {
     config.attempts = vec![("EMAIL".into(), "many".into())];
     let wrong = write_to_store(&config, &windlass, "a").await.unwrap_err().to_string();
     assert!(wrong.contains("MAX_EMAIL_RETRY_ATTEMPTS"), "{wrong}");
-}
-
-#[test]
-fn variables_that_kubernetes_sets_for_a_service_are_explained() {
-    for name in [
-        "WINDLASS_SERVICE_HOST",
-        "WINDLASS_SERVICE_PORT",
-        "WINDLASS_SERVICE_PORT_HTTP",
-        "WINDLASS_PORT",
-        "WINDLASS_PORT_80_TCP",
-        "WINDLASS_PORT_80_TCP_PROTO",
-        "WINDLASS_PORT_80_TCP_PORT",
-        "WINDLASS_PORT_80_TCP_ADDR",
-        "WINDLASS_QUEUE_MAIL_SERVICE_HOST",
-    ] {
-        let error = from_environment(&[(name, "10.0.0.1")]).unwrap_err().to_string();
-        assert!(error.contains(name) && error.contains("enableServiceLinks: false"), "{error}");
-    }
-    let set =
-        from_environment(&[("WINDLASS_QUEUE_SERVICE_PORT_CONCURRENCY", "3"), ("REDIS_PORT", "tcp://10.0.0.1:6379")]);
-    assert_eq!(set.unwrap().limits.len(), 1, "queues may have such names, and other services are not ours");
 }
 
 /// Where traces and metrics go; empty if nowhere.
@@ -341,6 +356,9 @@ fn telemetry_that_could_not_be_sent_is_refused() {
         ("WINDLASS_TELEMETRY_ENDPOINT", "grpc://c:4317", "which is not an http or https URL; write http://HOST:4318"),
         ("WINDLASS_TELEMETRY_ENDPOINT", "nothing", "`telemetry.endpoint` is `nothing`, which is not a URL"),
         ("WINDLASS_TELEMETRY_ENDPOINT", "https://me:s3cret@c", "`telemetry.endpoint` is `https://me:***@c/`: put"),
+        ("WINDLASS_TELEMETRY_ENDPOINT", "https://me:s3cret@c:99999", "is `https://me:***@c:99999`, which is not a URL"),
+        ("WINDLASS_TELEMETRY_ENDPOINT", "https://me:a/s3cret@c", "is `https://me:***@c`, which is not a URL"),
+        ("WINDLASS_TELEMETRY_ENDPOINT", "me:s3cret@c:4318", "is `me:***@c:4318`, which is not an http or https URL"),
         ("WINDLASS_TELEMETRY_HEADERS", "s3cret", "`telemetry.headers` must have the form NAME=VALUE"),
         ("WINDLASS_TELEMETRY_HEADERS", "a b=s3cret", "`telemetry.headers` names `a b`, which is not a header's name"),
         ("WINDLASS_TELEMETRY_HEADERS", "a=s3cret%0A", "has a value for `a` with characters that no header has"),

@@ -8,6 +8,7 @@ use super::{Config, ConfigError, Source, without_password};
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::json;
 use url::Url;
+use windlass::http::mask_credentials;
 use windlass::telemetry::SampleShare;
 use windlass_core::Millis;
 
@@ -148,7 +149,8 @@ fn endpoint(text: &str, protocol: Protocol, path: &str) -> Result<Url, String> {
         }
         Protocol::Grpc => "write http://HOST:4317 or https://HOST:4317".into(),
     };
-    let shown = without_password(text);
+    // Without `//`, a user name is read as the scheme, and the password as the path.
+    let shown = if text.contains("://") { without_password(text) } else { mask_credentials(text) };
     let mut url = Url::parse(text).map_err(|error| format!("is `{shown}`, which is not a URL ({error}); {form}"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(format!("is `{shown}`, which is not an http or https URL; {form}"));
