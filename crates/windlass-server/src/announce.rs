@@ -1,9 +1,10 @@
 //! What a node says when it starts: where things are, and what is missing before it should be used in production.
 
-use crate::config::{Config, Source, without_password};
+use crate::config::{Config, Source, check_notified, without_password};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use windlass::Windlass;
-use windlass::alert::NoticeForm;
+use windlass::alert::{NoticeForm, Operator, Rule};
+use windlass::client::SettingSource;
 use windlass::http::HttpExecutor;
 
 /// Logs what the node does, where, and what is missing.
@@ -96,8 +97,14 @@ fn missing(config: &Config, address: Option<SocketAddr>, has_token: bool) -> Vec
 }
 
 /// Warns at start about settings that would keep alert notices from arriving or from being trusted.
-pub(crate) fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
+pub(crate) async fn warn_of_notices(config: &Config, windlass: &Windlass, executor: &HttpExecutor) {
     let operators = config.alerts().operators;
+    // Rules of the file were checked; the others may name an operator of an earlier configuration.
+    let stored = windlass.alerts().rules().await.unwrap_or_default();
+    let stored = stored.into_iter().filter(|(_, source)| *source == Some(SettingSource::Operator));
+    for reported in unknown_operators(stored.map(|(rule, _)| rule), &operators) {
+        tracing::warn!("{reported}");
+    }
     if operators.iter().any(|operator| operator.form == NoticeForm::Json && operator.secret.is_none()) {
         tracing::warn!("alert notices to alerts.urls are not signed; set alerts.secret to sign them");
     }
@@ -107,6 +114,13 @@ pub(crate) fn warn_of_notices(config: &Config, executor: &HttpExecutor) {
             tracing::warn!("alerts.urls: {name} cannot be reached: {}; {hint}", error.message);
         }
     }
+}
+
+/// Rules that notify somebody whom `alerts.urls` does not name.
+fn unknown_operators(rules: impl Iterator<Item = Rule>, operators: &[Operator]) -> Vec<String> {
+    let check = |rule: &Rule| check_notified(rule.notify.iter().map(String::as_str), operators).err();
+    let reported = |rule: Rule| check(&rule).map(|why| format!("the alert rule {}: notify: {why}", rule.name));
+    rules.filter_map(reported).collect()
 }
 
 #[cfg(test)]
@@ -131,6 +145,19 @@ mod tests {
         let whole = Config::load_without_file(&Inputs { flags, ..Inputs::default() }).unwrap();
         assert_eq!(missing(&whole, local, true), Vec::<&str>::new());
         assert_eq!(missing(&whole, None, false), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn rules_that_name_an_operator_who_is_gone_are_reported() {
+        let rule = |notify: &[&str]| {
+            let notify = notify.iter().map(ToString::to_string).collect();
+            Rule { notify, ..windlass::alert::default_rules().remove(0) }
+        };
+        let operators = [Operator::parse("oncall=https://a.example/x", None).unwrap()];
+        let rules = [rule(&[]), rule(&["oncall"]), rule(&["oncall", "ann"])];
+        let reported = unknown_operators(rules.into_iter(), &operators);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains("`ann` is nobody") && reported[0].contains("it names oncall"), "{reported:?}");
     }
 
     #[test]

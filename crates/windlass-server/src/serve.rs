@@ -71,7 +71,7 @@ pub(crate) async fn run(config: &Config, api: Api, wait: Wait) -> anyhow::Result
     let exporter = telemetry::start(config, &windlass, metrics.as_ref(), &node).await?;
     let executor = HttpExecutor::new(http_options(config)?, windlass.clock().clone());
     executor.guard(&windlass);
-    warn_of_notices(config, &executor);
+    warn_of_notices(config, &windlass, &executor).await;
     announce(config, listener.as_ref().map(|(_, address)| *address), &windlass).await;
 
     let worker = work(config, &windlass, executor, stop.clone());

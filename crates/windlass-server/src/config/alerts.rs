@@ -22,6 +22,24 @@ pub(super) fn read_rule(name: &str, fields: &Map<String, Value>) -> Result<Rule,
     })
 }
 
+/// Checks that a rule notifies only operators whom this node knows. A node that knows nobody accepts all names.
+///
+/// # Errors
+/// The unknown name, and those that are known.
+pub(crate) fn check_notified<'a>(
+    named: impl IntoIterator<Item = &'a str>,
+    operators: &[Operator],
+) -> Result<(), String> {
+    let known: Vec<&str> = operators.iter().map(|operator| operator.name.as_str()).collect();
+    match named.into_iter().find(|name| !known.contains(name)) {
+        Some(name) if !known.is_empty() => {
+            let name: String = name.chars().take(64).collect();
+            Err(format!("`{name}` is nobody that alerts.urls names; it names {}", known.join(", ")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 impl Config {
     /// The rules to check and the operators to notify.
     pub(crate) fn alerts(&self) -> Alerts {
@@ -71,6 +89,7 @@ impl Config {
         let wrong =
             |key: &'static str, reported: String| ConfigError::new(self.source(key), format!("`{key}` {reported}"));
         let urls = self.list("alerts.urls");
+        let mut operators = Vec::new();
         for (position, url) in urls.iter().enumerate() {
             let shown = mask_after_host(url);
             let operator = Operator::parse(url, None)
@@ -80,6 +99,11 @@ impl Config {
             if urls[..position].contains(url) {
                 return Err(wrong("alerts.urls", format!("names `{shown}` twice")));
             }
+            operators.push(operator);
+        }
+        for (name, rule, source) in &self.rules {
+            check_notified(rule.notify.iter().map(String::as_str), &operators)
+                .map_err(|reported| ConfigError::new(source, format!("`alerts.rules.{name}.notify`: {reported}")))?;
         }
         let secret = self.text("alerts.secret");
         if !secret.is_empty() {

@@ -13,6 +13,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use alerts::check_notified;
 pub(crate) use keys::without_password;
 use keys::{KEYS, Key};
 pub(crate) use settings::{WriteError, write_to_store};

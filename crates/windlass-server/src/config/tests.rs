@@ -165,6 +165,24 @@ fn operators_that_could_not_be_notified_are_refused() {
 }
 
 #[test]
+fn a_rule_of_the_file_that_notifies_nobody_is_refused() {
+    let load = |urls: &str, notify: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.toml");
+        let text = format!("[alerts]\nurls = [{urls}]\n[alerts.rules.exhausted]\nnotify = [\"{notify}\"]\n");
+        std::fs::write(&path, text).unwrap();
+        Config::load(&Inputs { file: Some(path), ..Inputs::default() }).map_err(|error| error.to_string())
+    };
+    let urls = "\"oncall=https://a.example/x\", \"https://b.example/x\"";
+    let error = load(urls, "onca11").unwrap_err();
+    assert!(error.contains("w.toml:3: `alerts.rules.exhausted.notify`: `onca11` is nobody"), "{error}");
+    assert!(error.contains("it names oncall, b.example"), "{error}");
+    for (urls, notify) in [(urls, "oncall"), (urls, "b.example"), ("", "oncall")] {
+        load(urls, notify).unwrap();
+    }
+}
+
+#[test]
 fn the_environment_uses_the_same_table() {
     let config =
         from_environment(&[("WINDLASS_EGRESS_ALLOW", "10.0.0.0/8, 192.168.1.0/24"), ("WINDLASS_LOGS_JOBS", "off")]);

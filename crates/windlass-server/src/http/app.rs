@@ -158,16 +158,8 @@ impl App {
     /// # Errors
     /// The unknown name, and those that are known.
     pub(crate) fn check_notified(&self, fields: &serde_json::Map<String, serde_json::Value>) -> Result<(), String> {
-        let known: Vec<&str> = self.operators().iter().map(|operator| operator.name.as_str()).collect();
         let named = fields.get("notify").and_then(serde_json::Value::as_array).into_iter().flatten();
-        let unknown = named.filter_map(serde_json::Value::as_str).find(|name| !known.contains(name));
-        match unknown {
-            Some(name) if !known.is_empty() => {
-                let name: String = name.chars().take(64).collect();
-                Err(format!("`{name}` is nobody that alerts.urls names; it names {}", known.join(", ")))
-            }
-            Some(_) | None => Ok(()),
-        }
+        crate::config::check_notified(named.filter_map(serde_json::Value::as_str), self.operators())
     }
 
     /// The pages that browsers watch.
@@ -210,6 +202,14 @@ impl App {
     /// Cancelled when the server stops, so that waiting requests end at once.
     pub(crate) fn draining(&self) -> &CancellationToken {
         &self.0.draining
+    }
+
+    /// # Errors
+    /// The store cannot be read.
+    pub(crate) async fn tokens(&self) -> Result<Arc<Tokens>, Problem> {
+        self.0.tokens.get(async || self.load_tokens().await).await
+    }
+
     /// Whether anyone may call. While the store cannot be read, the last copy counts however old it is: what it closed
     /// never opens again.
     pub(crate) async fn is_open(&self) -> bool {
@@ -218,14 +218,6 @@ impl App {
         }
         let known = self.tokens().await.ok().or_else(|| self.0.tokens.last());
         known.is_none_or(|tokens| tokens.is_open())
-    }
-
-    }
-
-    /// # Errors
-    /// The store cannot be read.
-    pub(crate) async fn tokens(&self) -> Result<Arc<Tokens>, Problem> {
-        self.0.tokens.get(async || self.load_tokens().await).await
     }
 
     /// The current tokens, for a caller whose token is not in the copy yet.
