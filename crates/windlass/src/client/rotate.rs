@@ -180,7 +180,11 @@ impl Tenants<'_> {
     }
 }
 
+/// None of a notice: its secret is the operators', not the tenant's.
 fn secret_of_job(job: &Job) -> Option<String> {
+    if job.is_notice() {
+        return None;
+    }
     let of_webhook = job.webhook.as_ref().and_then(|webhook| webhook.secret.clone());
     of_webhook.or_else(|| job.http.as_ref().and_then(|call| call.secret.clone()))
 }

@@ -1,6 +1,7 @@
 //! The alert on dead letters: fires once after five minutes, resolves once after a replay, and sends operators signed
 //! notices.
 
+use crate::deliveries::signed_at;
 use crate::receiver::{Receiver, Reply};
 use crate::world::{Do, SECRET, World, minutes, scenario};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use windlass::Millis;
 use windlass::alert::{Alerts, Judge, Measure, NOTICE_KIND, Operator, UNKNOWN_FOR, default_rules};
+use windlass::client::{RotateFault, SecretOf};
 use windlass::core::job::Kind;
 use windlass::low_level::stores::{Alert, AlertStatus, JobFilter};
 
@@ -71,6 +73,18 @@ scenario! {
         let ids: Vec<_> = operator.requests().iter().map(|r| r.header("webhook-id").unwrap().to_owned()).collect();
         assert_ne!(ids[0], ids[1]);
         assert!(operator.requests().iter().all(|request| request.header("webhook-signature").is_some()));
+    }
+
+    async fn no_tenant_can_replace_the_operators_secret(w: World) {
+        let operator = Receiver::always(Reply::status(200)).await;
+        let id = w.windlass().alerts().test(&rules(&operator).operators).await.unwrap()[0];
+        let (tenants, own) = (w.windlass().tenants(), w.windlass().jobs().get(id).await.unwrap().unwrap().tenant);
+        let refused = tenants.rotate_secret(&own, SecretOf::Job(id), None, None).await.unwrap_err();
+        assert!(matches!(refused, RotateFault::NotSigned(_)), "{refused}");
+        // The tenant's own webhook may have the same secret, and that one may be replaced.
+        tenants.rotate_secret(&own, SecretOf::Text(SECRET.into()), None, Some(Millis::ZERO)).await.unwrap();
+        assert_eq!(w.kit.run_due().await, 1);
+        signed_at(&operator.requests().remove(0));
     }
 
     async fn failed_alert_notices_do_not_trigger_alerts(w: World) {

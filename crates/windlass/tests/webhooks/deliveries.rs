@@ -12,7 +12,7 @@ use windlass::{Millis, Reason, State};
 const STEPS: [Millis; 3] = [Millis::from_secs(30), Millis::from_secs(60), Millis::from_secs(120)];
 
 /// The time at which an attempt was signed, checked with the signature.
-fn signed_at(request: &Received) -> i64 {
+pub(crate) fn signed_at(request: &Received) -> i64 {
     let at: i64 = request.header("webhook-timestamp").unwrap().parse().unwrap();
     let id = request.header("webhook-id").unwrap();
     let signature = request.header("webhook-signature").unwrap();
