@@ -220,7 +220,10 @@ impl File<'_> {
             })?;
             self.keep(config, SettingKey::Quota { tenant: Some(name.clone()) }, quotas, key.span().start);
         }
-        self.keep(config, SettingKey::Tenant { name }, Value::Object(fields), key.span().start);
+        // A file without a webhook says nothing about it: another node's may have one.
+        if !fields.is_empty() {
+            self.keep(config, SettingKey::Tenant { name }, Value::Object(fields), key.span().start);
+        }
         Ok(())
     }
 

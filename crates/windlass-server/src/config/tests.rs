@@ -4,6 +4,7 @@ use super::{Config, ConfigError, Inputs, Protocol, Source, Target, file, write_t
 use serde_json::{Value, json};
 use std::path::Path;
 use windlass::Windlass;
+use windlass::client::SettingKey;
 
 fn from_file(text: &str) -> Result<Config, ConfigError> {
     let mut config = Config::defaults();
@@ -180,6 +181,17 @@ fn a_rule_of_the_file_that_notifies_nobody_is_refused() {
     for (urls, notify) in [(urls, "oncall"), (urls, "b.example"), ("", "oncall")] {
         load(urls, notify).unwrap();
     }
+}
+
+#[test]
+fn a_file_with_quotas_only_leaves_a_tenants_webhook_alone() {
+    let kept =
+        |text: &str| from_file(text).unwrap().settings.into_iter().map(|setting| setting.key).collect::<Vec<_>>();
+    let acme = windlass_core::job::Tenant::new("acme").unwrap();
+    let quota = SettingKey::Quota { tenant: Some(acme.clone()) };
+    assert_eq!(kept("[tenants.acme.quotas]\nwaiting = 5\n"), std::slice::from_ref(&quota));
+    let both = "[tenants.acme.webhook]\nurl = \"https://x.example\"\n[tenants.acme.quotas]\nwaiting = 5\n";
+    assert_eq!(kept(both), [quota, SettingKey::Tenant { name: acme }]);
 }
 
 #[test]
