@@ -4,6 +4,7 @@ mod alerts;
 mod dotenv;
 mod env;
 mod file;
+mod key_ring;
 mod keys;
 mod limits;
 mod settings;
@@ -14,6 +15,7 @@ mod template;
 mod tests;
 
 pub(crate) use alerts::check_notified;
+pub(crate) use key_ring::{key_ring, key_ring_of_environment};
 pub(crate) use keys::without_password;
 use keys::{KEYS, Key};
 pub(crate) use settings::{WriteError, write_to_store};
@@ -25,7 +27,6 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use windlass::KeyRing;
 use windlass::alert::Rule;
 use windlass::client::SettingKey;
 use windlass::http::Percent;
@@ -193,44 +194,4 @@ impl Config {
     pub(crate) fn value(&self, name: &str) -> &Value {
         &self.values.get(name).expect("keys that are asked for are in the table").0
     }
-}
-
-/// The key ring that the environment names, for commands that open a store by themselves.
-///
-/// # Errors
-/// As of [`key_ring`].
-pub(crate) fn key_ring_of_environment() -> anyhow::Result<KeyRing> {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    key_ring(&variable("WINDLASS_KEY_RING"), &variable("WINDLASS_KEY_RING_FILE"))
-}
-
-/// The largest key ring that is read, in bytes.
-const MAX_RING: u64 = 64 * 1024;
-
-/// The key ring, from a text or a file; empty if neither is given.
-///
-/// # Errors
-/// Both are given, the file cannot be read, others can read it, or a key is wrong.
-pub(crate) fn key_ring(text: &str, file: &str) -> anyhow::Result<KeyRing> {
-    use anyhow::{Context as _, bail};
-    use std::os::unix::fs::PermissionsExt as _;
-    if file.is_empty() {
-        return KeyRing::parse(text).context("keyRing");
-    }
-    if !text.is_empty() {
-        bail!("give keyRing or keyRingFile, not both");
-    }
-    let about = std::fs::metadata(file).with_context(|| format!("keyRingFile: {file} cannot be read"))?;
-    if about.permissions().mode() & 0o077 != 0 {
-        bail!("keyRingFile: {file} can be read by other users; run `chmod 600 {file}`");
-    }
-    if about.len() > MAX_RING {
-        bail!("keyRingFile: {file} is too large for a key ring");
-    }
-    let text = std::fs::read_to_string(file).with_context(|| format!("keyRingFile: {file} cannot be read"))?;
-    let ring = KeyRing::parse(&text).with_context(|| format!("keyRingFile: {file}"))?;
-    if ring.is_empty() {
-        bail!("keyRingFile: {file} has no key; `windlass keys generate` makes one");
-    }
-    Ok(ring)
 }
