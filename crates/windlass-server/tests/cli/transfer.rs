@@ -132,3 +132,23 @@ fn jobs_of_other_queues_are_reported_first_and_stored_once() {
         assert_eq!(world.json(&["jobs"])["items"].as_array().unwrap().len() as u64, *fit, "{system}");
     }
 }
+
+#[test]
+fn an_import_that_could_not_store_a_job_fails() {
+    let world = World::empty();
+    let dump =
+        |args: &str| format!("{{\"jid\":\"abc\",\"queue\":\"default\",\"jobtype\":\"Email\",\"args\":[{args}]}}\n");
+    let import = |text: &str| {
+        let file = write(&world, "dump.jsonl", text);
+        world.run("100", &["import", &file, "--from", "faktory", "--apply"])
+    };
+    assert_eq!(
+        import(&format!("{}not a job\n", dump("1"))).status.code(),
+        Some(0),
+        "lines that do not fit are reported"
+    );
+    let failed = import(&dump("2"));
+    let shown = String::from_utf8(failed.stdout).unwrap();
+    assert_eq!(failed.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("another payload") && shown.contains("1 job could not be stored"), "{shown}");
+}

@@ -3,7 +3,7 @@
 use super::export::{in_words, to_json};
 use super::foreign::System;
 use super::lines::Lines;
-use super::take_over::{self, Mode};
+use super::take_over::{self, Ending, Mode};
 use crate::cli::remote::store::{self, Missing};
 use crate::cli::remote::target::{Place, Target};
 use crate::cli::terminal::progress::{self, Unit};
@@ -27,7 +27,8 @@ database needs `windlass migrate` first.
 
 With --from, the file is a dump of another job queue's waiting jobs (docs/guides/moving.md has a command
 that makes one for each system). They are stored as new jobs, in a store with any number of jobs.
-Repeating it within 30 days stores nothing twice.
+Repeating it within 30 days stores nothing twice. A job that fits and could not be stored is a failure (1);
+lines that do not fit are only reported.
 Exit codes: 0 done, 1 failed, 2 bad input, 4 the store is in use, 5 unavailable.";
 
 #[derive(Debug, clap::Args)]
@@ -93,8 +94,12 @@ async fn take_over(
         Mode::DryRun | Mode::Store => store::open(url, Missing::Make).await?,
     };
     let shown = store::without_password(url);
-    let report = take_over::run(&opened, system, lines, mode, &shown).await?;
-    Ok(report(args.target.json, screen))
+    let (ending, report) = take_over::run(&opened, system, lines, mode, &shown).await?;
+    let text = report(args.target.json, screen);
+    match ending {
+        Ending::Done => Ok(text),
+        Ending::Incomplete => Err(Error::Reported(text)),
+    }
 }
 
 fn failed(url: &str, error: &ImportError, report: ImportReport) -> Error {

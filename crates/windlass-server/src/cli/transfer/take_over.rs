@@ -40,6 +40,15 @@ struct Report {
     notes: BTreeMap<String, u64>,
     stored: u64,
     existing: u64,
+    /// Jobs that fit, and that the store did not take.
+    not_stored: u64,
+}
+
+/// Whether every job that fits was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Done,
+    Incomplete,
 }
 
 /// A line of a dump whose score may follow.
@@ -63,7 +72,7 @@ pub(super) async fn run(
     lines: &mut Lines,
     mode: Mode,
     url: &str,
-) -> Result<impl Fn(bool, &Screen) -> String, Error> {
+) -> Result<(Ending, impl Fn(bool, &Screen) -> String), Error> {
     let mut under_way = TakeOver { windlass, system, mode, batch: Vec::new(), report: Report::default() };
     let mut waiting: Option<Waiting> = None;
     while let Some(line) = lines.next().map_err(Error::BadInput)? {
@@ -93,7 +102,10 @@ pub(super) async fn run(
     }
     under_way.flush().await.map_err(|error| store::reported(url, &error))?;
     let report = under_way.report;
-    Ok(move |is_json: bool, screen: &Screen| if is_json { report.json(mode) } else { report.text(mode, screen) })
+    let ending = if report.not_stored == 0 { Ending::Done } else { Ending::Incomplete };
+    let shown =
+        move |is_json: bool, screen: &Screen| if is_json { report.json(mode) } else { report.text(mode, screen) };
+    Ok((ending, shown))
 }
 
 impl TakeOver<'_> {
@@ -130,16 +142,22 @@ impl TakeOver<'_> {
             return Ok(());
         }
         for (line, stored) in lines.into_iter().zip(self.windlass.enqueue_jobs(jobs, Atomicity::Each).await?) {
-            match stored {
-                Enqueued::Created { .. } => self.report.stored += 1,
-                Enqueued::Existing(_) => self.report.existing += 1,
-                Enqueued::KeyConflict(id) => {
-                    self.report.refuse(&format!("job {id} has the same id there and another payload"), line);
+            let why = match stored {
+                Enqueued::Created { .. } => {
+                    self.report.stored += 1;
+                    continue;
                 }
-                Enqueued::Refused(why) => self.report.refuse(&why, line),
-                Enqueued::OverQuota(_) => self.report.refuse("a quota of the tenant refuses it", line),
-                Enqueued::NotStored => self.report.refuse("it was not stored", line),
-            }
+                Enqueued::Existing(_) => {
+                    self.report.existing += 1;
+                    continue;
+                }
+                Enqueued::KeyConflict(id) => format!("job {id} has the same id there and another payload"),
+                Enqueued::Refused(why) => why,
+                Enqueued::OverQuota(_) => "a quota of the tenant refuses it".to_owned(),
+                Enqueued::NotStored => "it was not stored".to_owned(),
+            };
+            self.report.refuse(&why, line);
+            self.report.not_stored += 1;
         }
         Ok(())
     }
@@ -191,6 +209,7 @@ impl Report {
             "notes": notes,
             "stored": self.stored,
             "existing": self.existing,
+            "notStored": self.not_stored,
         }))
     }
 
@@ -215,6 +234,10 @@ impl Report {
             text += &format!("\n{}", grid.render(screen));
         }
         text += "\n";
+        if self.not_stored > 0 {
+            let left = counted(self.not_stored, "job");
+            text += &format!("{left} could not be stored, for the reasons above; correct them and run it again\n");
+        }
         text += &match mode {
             Mode::DryRun => "nothing was stored: this was a dry run. Store the jobs with --apply\n".to_owned(),
             Mode::Store if self.existing == 0 => format!("stored {}\n", counted(self.stored, "job")),
