@@ -58,6 +58,7 @@ impl Claimer {
             }
             StoreError::Unavailable(_)
             | StoreError::Corrupt { .. }
+            | StoreError::Sealed(_)
             | StoreError::Schema(_)
             | StoreError::Invalid(_) => ClaimFailure::Refused(error),
         })

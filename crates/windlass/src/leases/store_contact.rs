@@ -66,7 +66,10 @@ impl StoreContact {
         let mut history = self.lock();
         match result {
             // A store that refuses a call has answered. Invalid calls must not keep leases from being reaped.
-            Ok(_) | Err(StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Schema(_)) => {
+            Ok(_)
+            | Err(
+                StoreError::Invalid(_) | StoreError::Corrupt { .. } | StoreError::Sealed(_) | StoreError::Schema(_),
+            ) => {
                 history.answer(now);
             }
             Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => history.last = None,

@@ -124,6 +124,6 @@ impl Background {
 fn is_lasting(error: &StoreError) -> bool {
     match error {
         StoreError::Unavailable(_) | StoreError::Unknown(_) => false,
-        StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => true,
+        StoreError::Corrupt { .. } | StoreError::Sealed(_) | StoreError::Schema(_) | StoreError::Invalid(_) => true,
     }
 }

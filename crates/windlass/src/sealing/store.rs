@@ -177,7 +177,7 @@ impl SealedStore {
 
 pub(super) fn of_row(error: &OpenError, row: String) -> StoreError {
     match error {
-        OpenError::UnknownKey(_) => StoreError::unavailable(format!("{row} is {error}")),
+        OpenError::UnknownKey(_) => StoreError::Sealed(format!("{row} is {error}")),
         OpenError::Damaged(_) => StoreError::corrupt(row, format!("it opens with its key; it is {error}")),
     }
 }

@@ -23,6 +23,8 @@ pub enum StoreError {
         /// What it should look like.
         rule: String,
     },
+    /// Nothing happened: a row is sealed with a key that this node's key ring lacks. Give the node the key.
+    Sealed(String),
     /// This version cannot use the schema. Upgrade, or migrate.
     Schema(String),
     /// The caller made an invalid request: nothing happened.
@@ -58,7 +60,7 @@ impl fmt::Display for StoreError {
             Self::Unavailable(cause) => write!(f, "the store cannot be used now: {cause}"),
             Self::Unknown(cause) => write!(f, "the commit's outcome is unknown: {cause}"),
             Self::Corrupt { row, rule } => write!(f, "{row} breaks the rule: {rule}"),
-            Self::Schema(text) | Self::Invalid(text) => f.write_str(text),
+            Self::Sealed(text) | Self::Schema(text) | Self::Invalid(text) => f.write_str(text),
         }
     }
 }
@@ -67,7 +69,7 @@ impl Error for StoreError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Unavailable(cause) | Self::Unknown(cause) => cause.source(),
-            Self::Corrupt { .. } | Self::Schema(_) | Self::Invalid(_) => None,
+            Self::Corrupt { .. } | Self::Sealed(_) | Self::Schema(_) | Self::Invalid(_) => None,
         }
     }
 }

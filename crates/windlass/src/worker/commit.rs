@@ -164,7 +164,7 @@ impl Writer {
                 reconnect.wait(self.windlass.clock(), self.windlass.random()).await;
                 batch
             }
-            StoreError::Corrupt { .. } | StoreError::Schema(_) | StoreError::Invalid(_) => {
+            StoreError::Corrupt { .. } | StoreError::Sealed(_) | StoreError::Schema(_) | StoreError::Invalid(_) => {
                 self.one_by_one(batch, error).await
             }
         }

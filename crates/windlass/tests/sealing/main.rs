@@ -189,7 +189,7 @@ async fn a_node_without_the_key_takes_and_stores_nothing_and_loses_nothing() {
         let stored = kit.windlass().enqueue_kind("x", &json!({})).await;
         assert!(matches!(stored, Err(windlass::EnqueueError::Store(StoreError::Unavailable(_)))), "{stored:?}");
         let read = store.jobs(&Scope::All, &JobFilter::default(), Page::newest(10)).await;
-        assert!(matches!(read, Err(StoreError::Unavailable(_))), "{read:?}");
+        assert!(matches!(read, Err(StoreError::Sealed(_))), "{read:?}");
     }
     assert_eq!(right.settings().sealing().await.unwrap().in_use, ["a"], "a wrong ring's key is not in use");
     nest.clock.advance(windlass::Millis::from_secs(2));

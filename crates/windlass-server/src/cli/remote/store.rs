@@ -75,7 +75,9 @@ pub(crate) fn without_password(url: &str) -> String {
 pub(crate) fn reported(url: &str, error: &StoreError) -> Error {
     let message = format!("{url}: {error}");
     match error {
-        StoreError::Unavailable(_) | StoreError::Unknown(_) => Error::Unavailable(with_causes(message, error)),
+        StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Sealed(_) => {
+            Error::Unavailable(with_causes(message, error))
+        }
         StoreError::Invalid(_) => Error::BadInput(message),
         StoreError::Corrupt { .. } | StoreError::Schema(_) | _ => Error::Failed(anyhow::anyhow!(message)),
     }

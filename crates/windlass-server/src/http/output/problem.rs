@@ -225,6 +225,10 @@ impl IntoResponse for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match &error {
+            StoreError::Sealed(_) => {
+                tracing::warn!(%error, "a row cannot be opened");
+                Self::new(Kind::Unavailable, "this node lacks a key; nothing was changed")
+            }
             StoreError::Unavailable(_) => {
                 // An outage has its own lines in the log; one per request would fill it.
                 tracing::debug!(%error, "the store cannot be used");

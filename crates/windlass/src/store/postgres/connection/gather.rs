@@ -201,6 +201,7 @@ fn alike(error: &StoreError) -> StoreError {
         StoreError::Unavailable(cause) => StoreError::unavailable(cause.to_string()),
         StoreError::Unknown(cause) => StoreError::unknown(cause.to_string()),
         StoreError::Corrupt { row, rule } => StoreError::corrupt(row, rule),
+        StoreError::Sealed(what) => StoreError::Sealed(what.clone()),
         StoreError::Schema(what) => StoreError::Schema(what.clone()),
         StoreError::Invalid(what) => StoreError::Invalid(what.clone()),
     }

@@ -91,7 +91,7 @@ pub(in crate::store::sqlite) fn leaves_doubt(error: &rusqlite::Error) -> bool {
 pub(in crate::store::sqlite) fn spoils_connection(error: &StoreError) -> bool {
     match error {
         StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Corrupt { .. } => true,
-        StoreError::Schema(_) | StoreError::Invalid(_) => false,
+        StoreError::Sealed(_) | StoreError::Schema(_) | StoreError::Invalid(_) => false,
     }
 }
 
@@ -101,6 +101,7 @@ pub(in crate::store::sqlite) fn again(error: &StoreError) -> StoreError {
         StoreError::Unavailable(cause) => StoreError::unavailable(cause.to_string()),
         StoreError::Unknown(cause) => StoreError::unknown(cause.to_string()),
         StoreError::Corrupt { row, rule } => StoreError::corrupt(row.clone(), rule.clone()),
+        StoreError::Sealed(text) => StoreError::Sealed(text.clone()),
         StoreError::Schema(text) => StoreError::Schema(text.clone()),
         StoreError::Invalid(text) => StoreError::Invalid(text.clone()),
     }
