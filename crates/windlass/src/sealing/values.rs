@@ -6,11 +6,12 @@ use super::cipher::{Belongs, Cipher, OpenError, hex};
 use crate::fingerprint::place_of;
 use crate::job::{HttpCall, Job, NewJob, Payload, Webhook};
 use crate::store::{Commit, Schedule, ScheduleSpec, SettingKey, StoredText};
+use crate::webhook::DELIVERY_KIND;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use windlass_core::job::{Kind, Tenant};
-use windlass_core::sealed::{Sealed, is_broken};
+use windlass_core::sealed::{PREFIX, Sealed, is_broken};
 use windlass_core::{Attempt, JobId};
 
 type Result<T> = std::result::Result<T, OpenError>;
@@ -69,9 +70,11 @@ impl Cipher {
     }
 
     pub fn open_job(&self, mut job: Job) -> Result<Job> {
-        if let Some(payload) = self.open_text(&job.payload, input(&job.tenant, &job.kind))? {
-            job.payload = payload.into();
-        }
+        let opened = match self.open_text(&job.payload, input(&job.tenant, &job.kind))? {
+            Some(payload) => Some(payload),
+            None => self.open_report(&job.kind, &job.payload)?,
+        };
+        job.payload = opened.map_or(job.payload, Into::into);
         job.http = job.http.map(|call| self.open_call(call, &job.tenant)).transpose()?;
         job.webhook = job.webhook.map(|webhook| self.open_webhook(webhook, &job.tenant)).transpose()?;
         let id = job.id.to_string();
@@ -82,6 +85,20 @@ impl Cipher {
             job.result = Some(opened.into());
         }
         Ok(job)
+    }
+
+    /// The body of a delivery that a store made of a job that it could not open: it reports the job's error as it was
+    /// stored, bound to that job. `None` if there is nothing to open in it.
+    pub fn open_report(&self, kind: &Kind, body: &str) -> Result<Option<String>> {
+        if kind.as_str() != DELIVERY_KIND || !body.contains(PREFIX) {
+            return Ok(None);
+        }
+        let Ok(mut report) = serde_json::from_str::<Value>(body) else { return Ok(None) };
+        let data = &report["data"];
+        let (Some(job), Some(error)) = (data["id"].as_i64(), data["error"].as_str()) else { return Ok(None) };
+        let Some(opened) = self.open_text(error, output(&job.to_string(), "error"))? else { return Ok(None) };
+        report["data"]["error"] = opened.into();
+        Ok(Some(report.to_string()))
     }
 
     pub fn open_attempt(&self, job: JobId, mut attempt: Attempt) -> Result<Attempt> {
@@ -192,7 +209,7 @@ impl Cipher {
     }
 
     pub fn open_setting(&self, key: &SettingKey, text: &str) -> Result<String> {
-        let Some(tenant) = tenant_of(key).filter(|_| text.contains(windlass_core::sealed::PREFIX)) else {
+        let Some(tenant) = tenant_of(key).filter(|_| text.contains(PREFIX)) else {
             return Ok(text.to_owned());
         };
         self.walk(text, &|name, value| match name {

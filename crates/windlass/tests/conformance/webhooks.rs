@@ -1,8 +1,9 @@
 use super::world;
 use crate::world::*;
+use windlass::core::job::{QueueName, Tenant};
 use windlass::core::{Executor, Failure, Millis, Outcome, State};
 use windlass::low_level::job::{Job, NewJob, Webhook};
-use windlass::low_level::stores::{Committed, JobFilter, Scope};
+use windlass::low_level::stores::{Committed, JobFilter, Scope, Share};
 
 fn reported(events: &[State]) -> NewJob {
     let webhook = Webhook {
@@ -77,4 +78,20 @@ async fn however_a_job_ends_its_webhook_is_enqueued_in_the_same_commit() {
     }
     let cancelled = "job.cancelled -";
     assert_eq!(reported, ["job.failed permanent", cancelled, cancelled, cancelled, "job.failed exhausted", "job.failed expired"]);
+}
+
+#[tokio::test]
+async fn a_job_that_is_cancelled_while_it_waits_for_a_retry_reports_its_last_error() {
+    let w = world().await;
+    w.put(reported(&ALL)).await;
+    let running = w.claim_one().await;
+    w.fail(&running).await;
+    w.store.cancel(&Scope::All, vec![running.id]).await.unwrap();
+    let body: serde_json::Value = serde_json::from_str(&deliveries(&w, &running).await[0].payload).unwrap();
+    assert_eq!((&body["type"], &body["data"]["error"]), (&"job.cancelled".into(), &"boom".into()));
+    // The same for whoever sends it.
+    let name = QueueName::new("webhooks").unwrap();
+    let queue = w.store.register_queue(&Tenant::default(), &name, Executor::Http).await.unwrap().id;
+    let sent = w.store.claim(w.request_shares(vec![Share { queue, slots: 1, ahead: 0 }])).await.unwrap();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&sent.jobs[0].payload).unwrap(), body);
 }
