@@ -126,13 +126,7 @@ impl Inner {
         if let Some((_, catalogue)) = self.held_catalogue() {
             return Ok(catalogue);
         }
-        // A separate thread may block, even if the caller runs inside a task.
-        let read = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.map_err(StoreError::unavailable)?.block_on(self.catalogue())
-        };
-        std::thread::scope(|scope| scope.spawn(read).join())
-            .unwrap_or_else(|_| Err(StoreError::unavailable("reading the settings panicked")))
+        blocking(|| self.catalogue())
     }
 
     /// The snapshot and its age, if it is not too old.
@@ -206,13 +200,34 @@ impl Inner {
     }
 
     /// A job as it is stored, for callers with a transaction of their own.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(crate) fn seal_new(&self, job: NewJob) -> NewJob {
+    #[cfg(feature = "postgres")]
+    #[cfg_attr(not(feature = "sealing"), allow(clippy::unused_async))]
+    pub(crate) async fn seal_new(&self, job: NewJob) -> Result<NewJob, StoreError> {
         #[cfg(feature = "sealing")]
         if let Some(sealed) = self.sealed.get() {
-            return sealed.seal_new(job);
+            return sealed.seal_new(job).await;
         }
-        job
+        Ok(job)
+    }
+
+    /// The same for callers that cannot await. `register` stores a setting in their transaction.
+    #[cfg(feature = "sqlite")]
+    #[cfg_attr(not(feature = "sealing"), allow(unused_variables))]
+    pub(crate) fn seal_new_by(
+        &self,
+        job: NewJob,
+        register: impl FnOnce(&SettingKey, &str) -> Result<(), StoreError>,
+    ) -> Result<NewJob, StoreError> {
+        #[cfg(feature = "sealing")]
+        if let Some(sealed) = self.sealed.get() {
+            if !sealed.was_ready()
+                && let Some((key, value)) = blocking(|| sealed.registration())?
+            {
+                register(&key, &value)?;
+            }
+            return Ok(sealed.seal_registered(job));
+        }
+        Ok(job)
     }
 
     /// A commit as it is stored, for callers with a transaction of their own.
@@ -277,6 +292,19 @@ impl Drop for Renewing<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }
+}
+
+/// Waits for the store's answer on a separate thread, which may block even if the caller runs inside a task.
+#[cfg(feature = "sqlite")]
+fn blocking<T: Send, F: Future<Output = Result<T, StoreError>>>(
+    ask: impl FnOnce() -> F + Send,
+) -> Result<T, StoreError> {
+    let work = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(StoreError::unavailable)?.block_on(ask())
+    };
+    std::thread::scope(|scope| scope.spawn(work).join())
+        .unwrap_or_else(|_| Err(StoreError::unavailable("reading the settings panicked")))
 }
 
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {

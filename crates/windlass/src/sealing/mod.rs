@@ -7,11 +7,13 @@
 //! | `cipher` | one value: sealed, opened, wrapped again with another key |
 //! | `values` | which parts of jobs, attempts, schedules and settings are sealed |
 //! | `copies` | jobs with their history, for moving them to another store |
+//! | `in_use` | which keys something stored may be sealed with, and whether this node has them |
 //! | `store` | the layer around a store |
 //! | `rotate` | brings everything stored to the first key, while nodes run |
 
 mod cipher;
 mod copies;
+mod in_use;
 mod ring;
 mod rotate;
 mod store;

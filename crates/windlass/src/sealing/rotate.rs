@@ -60,11 +60,12 @@ impl Settings<'_> {
         let mut total = Progress::default();
         // A row that was missed is found by the next pass.
         for _ in 0..MAX_PASSES {
+            // A key that comes into use from now on may seal values behind the pass.
+            let names = store.keys_in_use().await?;
             let pass = store.seal_all(total, &mut report).await?;
             total = pass;
             if pass.missed == 0 {
-                let first = store.ring().names().next().map(str::to_owned);
-                store.set_keys_in_use(&first.into_iter().collect::<Vec<_>>()).await?;
+                store.forget_keys(&names).await?;
                 return Ok(total);
             }
             total.missed = 0;
@@ -95,6 +96,7 @@ impl SealedStore {
         &self,
         after: Option<&TextPlace>,
     ) -> Result<Option<(TextPlace, Progress)>, StoreError> {
+        self.ready().await?;
         let rows = self.inner.texts(after, PAGE).await?;
         let Some(last) = rows.last().map(|row| row.place.clone()) else { return Ok(None) };
         let mut page = Progress { rows: rows.len() as u64, ..Progress::default() };

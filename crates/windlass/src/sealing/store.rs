@@ -2,6 +2,7 @@
 //! claims nor stores anything.
 
 use super::cipher::{Cipher, OpenError};
+use super::in_use::KeysInUse;
 use super::ring::KeyRing;
 use crate::clock::Clock;
 use crate::fingerprint::normalise;
@@ -18,8 +19,7 @@ use crate::store::{
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
-use serde_json::{Value, json};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use windlass_core::gate::Hold;
 use windlass_core::job::{Kind, QueueName, Tenant};
 use windlass_core::key::Request;
@@ -27,24 +27,19 @@ use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// The server setting that names the keys in use.
-const SEALING: &str = "sealing";
-/// How old the names of the keys in use may be.
-const NAMES_AGE: Millis = Millis::from_secs(1);
-
 /// A store whose values are sealed.
 #[derive(Debug)]
 pub(crate) struct SealedStore {
     pub(super) inner: Arc<dyn Store>,
     pub(super) cipher: Cipher,
-    /// When the names of the keys in use were read, and those that this node lacks.
-    lacking: Mutex<Option<(Millis, Vec<String>)>>,
+    pub(super) in_use: KeysInUse,
 }
 
 impl SealedStore {
     /// Seals with the first key of the ring. Without keys everything stays as it is, and what is sealed is refused.
     pub(crate) fn new(inner: Arc<dyn Store>, ring: KeyRing, random: Random) -> Arc<Self> {
-        Arc::new(Self { inner, cipher: Cipher { ring, random }, lacking: Mutex::default() })
+        let cipher = Cipher { ring, random };
+        Arc::new(Self { inner, cipher, in_use: KeysInUse::default() })
     }
 
     pub(crate) fn ring(&self) -> &KeyRing {
@@ -52,66 +47,26 @@ impl SealedStore {
     }
 
     /// A job as it is stored, for callers with a transaction of their own.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    pub(crate) fn seal_new(&self, job: NewJob) -> NewJob {
+    ///
+    /// # Errors
+    /// A key in use is not in the ring.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn seal_new(&self, job: NewJob) -> Result<NewJob> {
+        self.ready().await?;
+        Ok(self.cipher.seal_new(job))
+    }
+
+    /// The same for callers that have seen to the [`registration`](Self::registration) themselves.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn seal_registered(&self, job: NewJob) -> NewJob {
         self.cipher.seal_new(job)
     }
 
-    /// A commit as it is stored, for callers with a transaction of their own.
+    /// A commit as it is stored, for callers with a transaction of their own. They hold an attempt that was claimed
+    /// here, so the key is registered.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn seal_commit(&self, commit: Commit) -> Commit {
         self.cipher.seal_commit(commit)
-    }
-
-    /// # Errors
-    /// A key in use is not in the ring: nothing may be claimed or stored.
-    async fn ready(&self) -> Result<()> {
-        let now = self.inner.clock().monotonic();
-        let held = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let lacking = match held.filter(|(read_at, _)| now >= *read_at && now - *read_at < NAMES_AGE) {
-            Some((_, lacking)) => lacking,
-            None => {
-                let lacking = self.read_lacking().await?;
-                *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, lacking.clone()));
-                lacking
-            }
-        };
-        match lacking.first() {
-            None => Ok(()),
-            Some(key) => Err(StoreError::unavailable(format!(
-                "values in the store are sealed with the key `{key}`, which is not in this node's key ring"
-            ))),
-        }
-    }
-
-    /// The keys in use that are not in the ring. Registers the key that seals here.
-    async fn read_lacking(&self) -> Result<Vec<String>> {
-        let mut used = self.keys_in_use().await?;
-        let lacking: Vec<String> = used.iter().filter(|name| self.cipher.ring.find(name).is_none()).cloned().collect();
-        // A node with the wrong ring seals nothing, so its key is not in use.
-        if lacking.is_empty()
-            && let Some(first) = self.cipher.ring.names().next()
-            && !used.iter().any(|name| name == first)
-        {
-            used.push(first.to_owned());
-            self.set_keys_in_use(&used).await?;
-        }
-        Ok(lacking)
-    }
-
-    /// The names of the keys that something stored may be sealed with.
-    pub(super) async fn keys_in_use(&self) -> Result<Vec<String>> {
-        let settings = self.inner.settings().await?;
-        let is_meant = |key: &SettingKey| matches!(key, SettingKey::Server { name } if name == SEALING);
-        let value = settings.iter().find(|(key, _)| is_meant(key)).map(|(_, text)| text.as_str());
-        let value: Value = value.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let names = value.get("keys").and_then(Value::as_array).into_iter().flatten();
-        Ok(names.filter_map(|name| name.as_str().map(str::to_owned)).collect())
-    }
-
-    pub(super) async fn set_keys_in_use(&self, names: &[String]) -> Result<()> {
-        let key = SettingKey::Server { name: SEALING.into() };
-        self.inner.put_setting(&key, Some(&json!({ "keys": names }).to_string())).await
     }
 
     fn open(&self, job: Job) -> Result<Job> {
@@ -214,6 +169,9 @@ impl JobLife for SealedStore {
         Ok(self.open_claimed(self.inner.held(leases).await?))
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
+        if !commits.is_empty() {
+            self.ready_to_commit().await?;
+        }
         let sealed = commits.into_iter().map(|commit| self.cipher.seal_commit(commit)).collect();
         self.inner.commit(sealed, ended).await
     }
@@ -363,6 +321,9 @@ impl Registry for SealedStore {
             ..setting.clone()
         };
         let sealed: Vec<NodeSetting> = settings.iter().map(seal).collect();
+        if sealed != settings {
+            self.ready().await?;
+        }
         self.inner.put_node_settings(node, &sealed).await
     }
     async fn touch_node(&self, node: &str, presence: Presence) -> Result<()> {
@@ -370,6 +331,9 @@ impl Registry for SealedStore {
     }
     async fn put_setting(&self, key: &SettingKey, value: Option<&str>) -> Result<()> {
         let sealed = value.map(|text| self.cipher.seal_setting(key, text));
+        if sealed.as_deref() != value {
+            self.ready().await?;
+        }
         self.inner.put_setting(key, sealed.as_deref()).await
     }
     async fn add_schedule(&self, spec: ScheduleSpec, next_at: Option<Timestamp>) -> Result<Schedule> {
@@ -384,6 +348,9 @@ impl Registry for SealedStore {
         schedules.into_iter().map(|schedule| self.open_schedule(schedule)).collect()
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
+        if change.spec.is_some() {
+            self.ready().await?;
+        }
         let spec = change.spec.map(|spec| self.cipher.seal_spec(spec));
         let changed = self.inner.change_schedule(scope, id, ScheduleChange { spec, ..change }).await?;
         changed.map(|schedule| self.open_schedule(schedule)).transpose()
@@ -422,6 +389,9 @@ impl Registry for SealedStore {
         self.inner.alerts().await
     }
     async fn change_alert(&self, change: AlertChange) -> Result<bool> {
+        if !change.notices.is_empty() {
+            self.ready().await?;
+        }
         let notices = change.notices.into_iter().map(|job| self.cipher.seal_new(job)).collect();
         self.inner.change_alert(AlertChange { notices, ..change }).await
     }

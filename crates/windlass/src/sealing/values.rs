@@ -220,9 +220,11 @@ impl Cipher {
     }
 
     fn walk(&self, text: &str, change: &dyn Fn(&str, &str) -> Result<Option<String>>) -> Result<String> {
-        let Ok(mut value) = serde_json::from_str::<Value>(text) else { return Ok(text.to_owned()) };
+        let Ok(before) = serde_json::from_str::<Value>(text) else { return Ok(text.to_owned()) };
+        let mut value = before.clone();
         walk(&mut value, change)?;
-        Ok(value.to_string())
+        // The same value in other words would count as a change.
+        Ok(if value == before { text.to_owned() } else { value.to_string() })
     }
 }
 

@@ -70,7 +70,7 @@ pub struct DriverError {
 pub async fn enqueue(job: Enqueue<'_>, driver: &mut dyn Driver) -> Result<JobId, TransactionError> {
     let store = store_of(job.windlass())?.clone();
     let windlass = job.windlass();
-    let job = windlass.inner().seal_new(job.complete().await?);
+    let job = windlass.inner().seal_new(job.complete().await?).await?;
     let mut stored = store.enqueue_through(driver, vec![job]).await?;
     Ok(id_of(stored.pop().expect("a store answers for every job"))?)
 }

@@ -22,7 +22,7 @@ impl<'t> EnqueueIn for &'t Transaction<'_> {
         Box::pin(async move {
             let store = store_of(job.windlass())?.clone();
             let windlass = job.windlass();
-            let job = windlass.inner().seal_new(job.complete().await?);
+            let job = windlass.inner().seal_new(job.complete().await?).await?;
             let mut stored = store.enqueue_in(self, vec![job]).await?;
             Ok(id_of(stored.pop().expect("a store answers for every job"))?)
         })

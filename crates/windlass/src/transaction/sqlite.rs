@@ -21,7 +21,8 @@ impl<'t> EnqueueIn for &'t Connection {
         let store = store_of(job.windlass())?;
         let inner = job.windlass().inner();
         let catalogue = inner.catalogue_now()?;
-        let job = inner.seal_new(job.complete_with(&catalogue)?);
+        let job = job.complete_with(&catalogue)?;
+        let job = inner.seal_new_by(job, |key, value| store.put_setting_in(self, key, value))?;
         let mut stored = store.enqueue_in(self, &[job])?;
         Ok(id_of(stored.pop().expect("a store answers for every job"))?)
     }

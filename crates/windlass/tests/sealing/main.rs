@@ -224,3 +224,22 @@ async fn what_was_stored_in_clear_is_sealed_by_upkeep_and_in_transactions_at_onc
     assert_eq!((count(true), count(false)), (4, 0));
     assert!(all(&windlass).await.iter().all(|job| job.payload.contains(CANARY)));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transaction_of_the_caller_registers_the_key_or_is_refused() {
+    let nest = Nest::new();
+    let windlass = nest.open(ring(&["a"])).await;
+    let mut conn = windlass::rusqlite::Connection::open(nest.path()).unwrap();
+    let tx = conn.transaction_with_behavior(windlass::rusqlite::TransactionBehavior::Immediate).unwrap();
+    windlass.enqueue(Bird { song: CANARY.into(), fails: false }).enqueue_in(&tx).unwrap();
+    assert!(windlass.settings().sealing().await.unwrap().in_use.is_empty(), "nobody sees it yet");
+    tx.commit().unwrap();
+    assert_eq!(windlass.settings().sealing().await.unwrap().in_use, ["a"]);
+
+    let wrong = nest.open(ring(&["b"])).await;
+    let tx = conn.transaction().unwrap();
+    let refused = wrong.enqueue(Bird { song: CANARY.into(), fails: false }).enqueue_in(&tx).unwrap_err();
+    assert!(refused.to_string().contains("the key `a`"), "{refused}");
+    drop(tx);
+    assert_eq!(windlass.settings().sealing().await.unwrap().in_use, ["a"]);
+}

@@ -15,8 +15,6 @@ const FIRST_PAGE: u32 = 25;
 const PAGE_BYTES: usize = 4 << 20;
 /// The most holds that are exported.
 const HOLDS: u32 = 10_000;
-/// The server settings that belong to one store and are not moved.
-const NOT_MOVED: [&str; 2] = [IMPORT, "sealing"];
 /// The worker of an attempt whose worker has gone.
 const NOBODY: &str = "unknown";
 const INTERRUPTED: &str = "exported while it ran";
@@ -248,12 +246,19 @@ impl<'a> Export<'a> {
 
 async fn check_sealed(windlass: &Windlass, clear: Clear) -> Result<(), ExportError> {
     let settings = windlass.store().settings().await?;
-    let is_sealed = settings.iter().any(|(key, _)| matches!(key, SettingKey::Server { name } if name == "sealing"));
+    let is_sealed = settings.iter().any(|(key, _)| names_sealing_key(key));
     if is_sealed && clear == Clear::Refuse { Err(ExportError::Sealed) } else { Ok(()) }
 }
 
+/// Some server settings belong to one store and are not moved.
 fn is_moved(key: &SettingKey) -> bool {
-    !matches!(key, SettingKey::Server { name } if NOT_MOVED.contains(&name.as_str()))
+    let is_own = matches!(key, SettingKey::Server { name } if name == IMPORT);
+    !is_own && !names_sealing_key(key)
+}
+
+/// Whether a setting says with which keys values are sealed.
+fn names_sealing_key(key: &SettingKey) -> bool {
+    matches!(key, SettingKey::Server { name } if name == "sealing" || name.starts_with("sealing:"))
 }
 
 /// A running job as if its worker had given it back: it waits for its next attempt and no failure counts; an

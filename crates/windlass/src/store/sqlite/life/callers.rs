@@ -7,8 +7,9 @@ use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::commit;
 use crate::store::sqlite::life::enqueue;
 use crate::store::sqlite::reads::names::Names;
+use crate::store::sqlite::reads::settings;
 use crate::store::sqlite::upkeep::retention::Retentions;
-use crate::store::{Atomicity, Commit, Committed, Enqueued, StoreError};
+use crate::store::{Atomicity, Commit, Committed, Enqueued, SettingKey, StoreError};
 use rusqlite::Connection;
 
 impl SqliteStore {
@@ -19,6 +20,14 @@ impl SqliteStore {
     /// Any error leaves the transaction to the caller: roll it back.
     pub fn enqueue_in(&self, conn: &Connection, jobs: &[NewJob]) -> Result<Vec<Enqueued>, StoreError> {
         self.with(conn, |tx| enqueue::enqueue(tx, jobs, Atomicity::Each))
+    }
+
+    /// Stores a setting in the caller's transaction on `conn`.
+    ///
+    /// # Errors
+    /// Any error leaves the transaction to the caller: roll it back.
+    pub(crate) fn put_setting_in(&self, conn: &Connection, key: &SettingKey, value: &str) -> Result<(), StoreError> {
+        self.with(conn, |tx| settings::put_setting(tx, key, Some(value)))
     }
 
     /// Applies transitions in the caller's transaction on `conn`, together with the effects it holds: exactly once.
