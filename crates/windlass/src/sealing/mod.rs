@@ -8,6 +8,7 @@
 //! | `values` | which parts of jobs, attempts, schedules and settings are sealed |
 //! | `copies` | jobs with their history, for moving them to another store |
 //! | `in_use` | which keys something stored may be sealed with, and whether this node has them |
+//! | `unopened` | what cannot be opened: logged once, and given back if it was claimed, shown without its values |
 //! | `store` | the layer around a store |
 //! | `rotate` | brings everything stored to the first key, while nodes run |
 
@@ -17,6 +18,7 @@ mod in_use;
 mod ring;
 mod rotate;
 mod store;
+mod unopened;
 mod values;
 
 pub use ring::{KeyRing, KeyRingError};

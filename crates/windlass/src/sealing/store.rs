@@ -4,6 +4,7 @@
 use super::cipher::{Cipher, OpenError};
 use super::in_use::KeysInUse;
 use super::ring::KeyRing;
+use super::unopened::{Logged, without_values};
 use crate::clock::Clock;
 use crate::fingerprint::normalise;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
@@ -19,6 +20,7 @@ use crate::store::{
 use crate::tally::Tally;
 use crate::wake::Wake;
 use async_trait::async_trait;
+use std::collections::HashMap;
 use std::sync::Arc;
 use windlass_core::gate::Hold;
 use windlass_core::job::{Kind, QueueName, Tenant};
@@ -27,19 +29,23 @@ use windlass_core::{Attempt, Executor, JobId, Millis, Timestamp};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
+/// The worker of a job that is given back by whoever asks for the jobs of a claim.
+const UNKNOWN_WORKER: &str = "unknown";
+
 /// A store whose values are sealed.
 #[derive(Debug)]
 pub(crate) struct SealedStore {
     pub(super) inner: Arc<dyn Store>,
     pub(super) cipher: Cipher,
     pub(super) in_use: KeysInUse,
+    pub(super) logged: Logged,
 }
 
 impl SealedStore {
     /// Seals with the first key of the ring. Without keys everything stays as it is, and what is sealed is refused.
     pub(crate) fn new(inner: Arc<dyn Store>, ring: KeyRing, random: Random) -> Arc<Self> {
         let cipher = Cipher { ring, random };
-        Arc::new(Self { inner, cipher, in_use: KeysInUse::default() })
+        Arc::new(Self { inner, cipher, in_use: KeysInUse::default(), logged: Logged::default() })
     }
 
     pub(crate) fn ring(&self) -> &KeyRing {
@@ -78,24 +84,20 @@ impl SealedStore {
         jobs.into_iter().map(|job| self.open(job)).collect()
     }
 
-    /// Claimed jobs that can be opened. One that cannot is left to its lease: it must not keep the others back.
-    fn open_claimed(&self, jobs: Vec<ClaimedJob>) -> Vec<ClaimedJob> {
-        let open = |claimed: ClaimedJob| {
-            let (id, ClaimedJob { job, lease, is_probe }) = (claimed.id, claimed);
-            match self.cipher.open_job(job) {
-                Ok(job) => Some(ClaimedJob { job, lease, is_probe }),
-                Err(error) => {
-                    tracing::error!(job_id = %id, %error, "a claimed job cannot be opened and does not start");
-                    None
-                }
-            }
-        };
-        jobs.into_iter().filter_map(open).collect()
-    }
-
     fn open_schedule(&self, schedule: Schedule) -> Result<Schedule> {
         let id = schedule.id;
         self.cipher.open_schedule(schedule).map_err(|error| of_row(&error, format!("schedule {id}")))
+    }
+
+    fn open_or_log(&self, schedule: Schedule) -> Option<Schedule> {
+        let id = schedule.id;
+        let opened = self.open_schedule(schedule);
+        if let Err(error) = &opened
+            && self.logged.is_new(&format!("schedule {id}"))
+        {
+            tracing::error!(schedule = id.0, %error, "a schedule cannot be opened and does not fire");
+        }
+        opened.ok()
     }
 
     /// A setting that cannot be opened stays sealed: a node without the key starts, says so, and uses no secret.
@@ -130,6 +132,13 @@ impl SealedStore {
     }
 }
 
+/// The jobs that share their lease with others, and those that do not.
+fn sharing(jobs: Vec<ClaimedJob>) -> (Vec<ClaimedJob>, Vec<ClaimedJob>) {
+    let mut under: HashMap<LeaseId, usize> = HashMap::new();
+    jobs.iter().for_each(|job| *under.entry(job.lease).or_default() += 1);
+    jobs.into_iter().partition(|job| under[&job.lease] > 1)
+}
+
 pub(super) fn of_row(error: &OpenError, row: String) -> StoreError {
     match error {
         OpenError::UnknownKey(_) => StoreError::Sealed(format!("{row} is {error}")),
@@ -162,11 +171,22 @@ impl JobLife for SealedStore {
     }
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
         self.ready().await?;
+        let worker = claim.worker.clone();
         let claimed = self.inner.claim(claim).await?;
-        Ok(Claimed { jobs: self.open_claimed(claimed.jobs), ..claimed })
+        let sorted = self.sort_claimed(claimed.jobs);
+        // The jobs are claimed: whoever claims must ask for them again, and gets here by `held`.
+        self.give_back(&sorted, &worker.0).await.map_err(|error| StoreError::unknown(error.to_string()))?;
+        Ok(Claimed { jobs: sorted.opened, ..claimed })
     }
     async fn held(&self, leases: Vec<LeaseId>) -> Result<Vec<ClaimedJob>> {
-        Ok(self.open_claimed(self.inner.held(leases).await?))
+        let (shared, own): (Vec<_>, Vec<_>) = sharing(self.inner.held(leases).await?);
+        // Jobs that share a lease were claimed here, and the claimer did not get them: none has started. A remote
+        // worker may run a job that has its lease for itself, so that one is left to its lease.
+        let sorted = self.sort_claimed(shared);
+        self.give_back(&sorted, UNKNOWN_WORKER).await?;
+        let mut opened = sorted.opened;
+        opened.extend(self.sort_claimed(own).opened);
+        Ok(opened)
     }
     async fn commit(&self, commits: Vec<Commit>, ended: Vec<LeaseId>) -> Result<Vec<Committed>> {
         if !commits.is_empty() {
@@ -201,7 +221,8 @@ impl JobLife for SealedStore {
     }
     async fn due_schedules(&self, limit: u32) -> Result<(Vec<Schedule>, Option<Timestamp>)> {
         let (due, next) = self.inner.due_schedules(limit).await?;
-        let opened = due.into_iter().map(|schedule| self.open_schedule(schedule)).collect::<Result<_>>()?;
+        // One that cannot be opened stays due, and must not keep the others from firing.
+        let opened = due.into_iter().filter_map(|schedule| self.open_or_log(schedule)).collect();
         Ok((opened, next))
     }
     async fn fire(&self, firing: Firing) -> Result<Fired> {
@@ -226,7 +247,12 @@ impl Reads for SealedStore {
         self.inner.keyed(tenant, key).await
     }
     async fn jobs(&self, scope: &Scope, filter: &JobFilter, page: Page) -> Result<Vec<Job>> {
-        self.open_all(self.inner.jobs(scope, filter, page).await?)
+        let show = |job: Job| match self.cipher.open_job(job.clone()) {
+            Ok(job) => Ok(job),
+            Err(error @ OpenError::UnknownKey(_)) => Ok(without_values(job, &error)),
+            Err(error @ OpenError::Damaged(_)) => Err(of_row(&error, format!("job {}", job.id))),
+        };
+        self.inner.jobs(scope, filter, page).await?.into_iter().map(show).collect()
     }
     async fn holders(&self, ids: &[JobId]) -> Result<Vec<Holder>> {
         self.inner.holders(ids).await

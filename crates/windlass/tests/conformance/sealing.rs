@@ -5,10 +5,12 @@
 use super::world;
 use crate::world::*;
 use std::sync::Arc;
-use windlass::core::{Failure, Outcome};
+use windlass::core::attempt::Status;
+use windlass::core::{Delivery, Failure, JobId, Outcome, State};
+use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob};
 use windlass::low_level::stores::{
-    Atomicity, DeadRuns, Missed, NodeSetting, Overlap, Recurrence, ScheduleChange, ScheduleSpec, Scope,
-    SettingKey, Store,
+    Atomicity, DeadRuns, JobFilter, Missed, NodeSetting, Overlap, Recurrence, ScheduleChange, ScheduleSpec, Scope,
+    SettingKey, Store, StoreError,
 };
 use windlass::{KeyRing, Random};
 
@@ -23,6 +25,93 @@ fn registered(name: &str) -> SettingKey {
     SettingKey::Server { name: format!("sealing:{name}") }
 }
 
+/// Two jobs that are sealed with `b`, which nothing says any more, and two that are sealed with `a`.
+async fn mixed(w: &World) -> (Vec<JobId>, Vec<JobId>) {
+    let put = async |names: &[&str], jobs: Vec<NewJob>| {
+        let stored = node(w, names).enqueue(jobs, Atomicity::Each).await.unwrap();
+        stored.iter().map(|one| one.id().unwrap()).collect::<Vec<JobId>>()
+    };
+    let once = NewJob { delivery: Delivery::AtMostOnce, ..job() };
+    let unopened = put(&["b"], vec![once, job()]).await;
+    w.store.put_setting(&registered("b"), None).await.unwrap();
+    (unopened, put(&["a"], vec![job(), job()]).await)
+}
+
+/// Commits the jobs that were handed out, as a worker does, with the end of their lease.
+async fn end(w: &World, node: &Arc<dyn Store>, jobs: &[ClaimedJob], lease: LeaseId) {
+    let commits = jobs.iter().map(|job| w.commit_of(job, &Outcome::Succeeded)).collect();
+    node.commit(commits, vec![lease]).await.unwrap().iter().for_each(assert_applied);
+}
+
+async fn assert_they_wait_and_run_with_the_key(w: &World, unopened: &[JobId]) {
+    for id in unopened {
+        let job = w.get(*id).await;
+        assert_eq!((job.state, job.failures, job.crashes), (State::Queued, 0, 0), "{job:?}");
+        assert!(job.due_at > w.now(), "it does not spin");
+        let attempt = w.ledger(*id).await.pop().unwrap();
+        assert_eq!(attempt.status, Status::Released);
+        assert!(attempt.note.unwrap().contains("the key `b`, which is not in this node's key ring"));
+    }
+    w.advance(LEASE + SECOND);
+    assert!(w.reap().await.is_empty(), "nothing was lost");
+    let request = w.request(&["default"], 10).await;
+    let claimed = node(w, &["a", "b"]).claim(request).await.unwrap();
+    let mut ran = ids(&claimed);
+    ran.sort();
+    assert_eq!(ran, unopened);
+    assert!(claimed.jobs.iter().all(|job| &*job.payload == r#"{"to":"ann"}"#));
+}
+
+#[tokio::test]
+async fn claimed_jobs_that_cannot_be_opened_wait_again_and_the_others_of_their_claim_end() {
+    let w = world().await;
+    let (unopened, good) = mixed(&w).await;
+    let node = node(&w, &["a"]);
+    let claimed = node.claim(w.request(&["default"], 10).await).await.unwrap();
+    assert_eq!(ids(&claimed), good);
+    end(&w, &node, &claimed.jobs, claimed.jobs[0].lease).await;
+    assert_they_wait_and_run_with_the_key(&w, &unopened).await;
+}
+
+#[tokio::test]
+async fn the_same_holds_for_a_claim_whose_answer_was_lost() {
+    let w = world().await;
+    let (unopened, good) = mixed(&w).await;
+    let lease = w.claim(&["default"], 10).await.jobs[0].lease;
+    let node = node(&w, &["a"]);
+    let held = node.held(vec![lease]).await.unwrap();
+    let mut found: Vec<JobId> = held.iter().map(|job| job.id).collect();
+    found.sort();
+    assert_eq!(found, good);
+    end(&w, &node, &held, lease).await;
+    assert_they_wait_and_run_with_the_key(&w, &unopened).await;
+}
+
+#[tokio::test]
+async fn a_claimed_job_that_cannot_be_opened_and_is_to_be_cancelled_ends() {
+    let w = world().await;
+    let (unopened, _) = mixed(&w).await;
+    let lease = w.claim(&["default"], 10).await.jobs[0].lease;
+    w.store.cancel(&Scope::All, vec![unopened[0]]).await.unwrap();
+    node(&w, &["a"]).held(vec![lease]).await.unwrap();
+    assert_eq!(w.get(unopened[0]).await.state, State::Cancelled);
+    assert_eq!(w.get(unopened[1]).await.state, State::Queued);
+}
+
+#[tokio::test]
+async fn a_list_shows_what_is_in_clear_of_jobs_that_cannot_be_opened() {
+    let w = world().await;
+    let (unopened, good) = mixed(&w).await;
+    let node = node(&w, &["a"]);
+    let jobs = node.jobs(&Scope::All, &JobFilter::default(), all()).await.unwrap();
+    assert_eq!(jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [unopened.clone(), good].concat());
+    assert_eq!(jobs[0].kind, job().kind);
+    assert_eq!(&*jobs[0].payload, r#""(sealed with the key `b`, which is not in this node's key ring)""#);
+    assert_eq!(&*jobs[2].payload, r#"{"to":"ann"}"#);
+    let one = node.job(&Scope::All, unopened[0]).await;
+    assert!(matches!(&one, Err(error @ StoreError::Sealed(_)) if !error.is_outage()), "{one:?}");
+}
+
 fn spec() -> ScheduleSpec {
     ScheduleSpec {
         tenant: Default::default(),
@@ -34,6 +123,20 @@ fn spec() -> ScheduleSpec {
         dead_letters: DeadRuns::Latest,
         template: job(),
     }
+}
+
+#[tokio::test]
+async fn a_schedule_that_cannot_be_opened_does_not_keep_others_from_firing() {
+    let w = world().await;
+    let sealed = node(&w, &["b"]).add_schedule(spec(), Some(START)).await.unwrap();
+    w.store.put_setting(&registered("b"), None).await.unwrap();
+    let node = node(&w, &["a"]);
+    let good = node.add_schedule(spec(), Some(START)).await.unwrap();
+    w.advance(SECOND);
+    let (due, next) = node.due_schedules(10).await.unwrap();
+    assert_eq!((due.iter().map(|schedule| schedule.id).collect::<Vec<_>>(), next), (vec![good.id], None));
+    let read = node.schedule(&Scope::All, sealed.id).await;
+    assert!(matches!(&read, Err(error) if !error.is_outage()), "{read:?}");
 }
 
 fn webhook() -> (SettingKey, &'static str) {

@@ -188,7 +188,9 @@ async fn a_node_without_the_key_takes_and_stores_nothing_and_loses_nothing() {
         assert!(health.contains("the key `a`, which is not in this node's key ring"), "{health}");
         let stored = kit.windlass().enqueue_kind("x", &json!({})).await;
         assert!(matches!(stored, Err(windlass::EnqueueError::Store(StoreError::Unavailable(_)))), "{stored:?}");
-        let read = store.jobs(&Scope::All, &JobFilter::default(), Page::newest(10)).await;
+        let listed = store.jobs(&Scope::All, &JobFilter::default(), Page::newest(10)).await.unwrap();
+        assert!(listed.iter().all(|job| job.payload.contains("the key `a`, which is not in")), "{listed:?}");
+        let read = store.job(&Scope::All, listed[0].id).await;
         assert!(matches!(read, Err(StoreError::Sealed(_))), "{read:?}");
     }
     assert_eq!(right.settings().sealing().await.unwrap().in_use, ["a"], "a wrong ring's key is not in use");
