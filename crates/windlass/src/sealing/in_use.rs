@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, StoreError>;
 /// The server setting that named all keys in use at once. It is still read, and rotation removes it.
 const SEALING: &str = "sealing";
 /// How old the names of the keys in use may be.
-const NAMES_AGE: Millis = Millis::from_secs(1);
+pub(super) const NAMES_AGE: Millis = Millis::from_secs(1);
 
 /// What a node knows of the keys in use.
 #[derive(Debug, Default)]
@@ -56,6 +56,16 @@ impl SealedStore {
     pub(super) async fn ready_to_commit(&self) -> Result<()> {
         let may_go_on = self.ring().is_empty() || self.in_use.lock().registered_since.is_some();
         if may_go_on { Ok(()) } else { self.ready().await }
+    }
+
+    /// Whether every node knows by now that this node's key is in use, so that what they hold may be sealed with it.
+    ///
+    /// # Errors
+    /// A key in use is not in the ring.
+    pub(crate) async fn is_known_everywhere(&self) -> Result<bool> {
+        self.ready().await?;
+        let now = self.inner.clock().monotonic();
+        Ok(self.in_use.lock().registered_since.is_some_and(|since| now - since > NAMES_AGE))
     }
 
     /// Reads the names, registers the key that seals here, and returns a key that is lacking.
@@ -116,6 +126,11 @@ impl SealedStore {
 
     fn unregistered(&self, used: &[String]) -> Option<&str> {
         self.ring().names().next().filter(|first| !used.iter().any(|name| name == first))
+    }
+
+    /// Whether this node's key is among the names already.
+    pub(super) async fn is_registered(&self) -> Result<bool> {
+        Ok(self.unregistered(&self.keys_in_use().await?).is_none())
     }
 
     /// The names of the keys that something stored may be sealed with.

@@ -8,10 +8,11 @@ use crate::client::fleet::Settings;
 use crate::store::json::{
     call_from_text, call_to_text, template_from_text, template_to_text, webhook_from_text, webhook_to_text,
 };
-use crate::store::{StoreError, StoredText, TextChange, TextPlace};
+use crate::store::{JobFilter, Page as StorePage, Scope, StoreError, StoredText, TextChange, TextPlace};
 use std::collections::BTreeMap;
-use windlass_core::JobId;
 use windlass_core::job::{Kind, Tenant};
+use windlass_core::sealed::PREFIX;
+use windlass_core::{JobId, Millis};
 
 /// Rows that are read and changed at once.
 const PAGE: u32 = 200;
@@ -50,25 +51,34 @@ impl Settings<'_> {
     }
 
     /// Seals everything stored with the first key of the ring, and calls `report` after each step. Nodes may run
-    /// meanwhile, if they have the keys. When it returns, other keys are no longer needed.
+    /// meanwhile, if they have the keys. When it returns, other keys are no longer needed. It takes at least two passes
+    /// if there is something to do: the last one finds nothing.
     ///
     /// # Errors
     /// There is no ring, a value cannot be opened (nothing is lost: it stays as it is), or the store cannot be used.
     pub async fn rotate_keys(&self, mut report: impl FnMut(Progress)) -> Result<Progress, StoreError> {
         let none = || StoreError::Invalid("there is no key ring; set keyRing or keyRingFile".into());
         let store = self.windlass.inner().sealed().filter(|store| !store.ring().is_empty()).ok_or_else(none)?;
+        if !store.is_registered().await? {
+            store.ready().await?;
+            self.windlass.clock().sleep(SETTLE).await;
+        }
         let mut total = Progress::default();
-        // A row that was missed is found by the next pass.
         for _ in 0..MAX_PASSES {
             // A key that comes into use from now on may seal values behind the pass.
             let names = store.keys_in_use().await?;
             let pass = store.seal_all(total, &mut report).await?;
-            total = pass;
-            if pass.missed == 0 {
+            total = pass.done;
+            if let Some(error) = pass.unopened {
+                return Err(error);
+            }
+            if pass.had_other_keys == 0 && total.missed == 0 {
                 store.forget_keys(&names).await?;
                 return Ok(total);
             }
+            // Stores copy values from row to row, also behind the pass, so one must find nothing to do.
             total.missed = 0;
+            self.windlass.clock().sleep(SETTLE).await;
         }
         Err(StoreError::unavailable("values change faster than they can be sealed; run it again"))
     }
@@ -76,42 +86,92 @@ impl Settings<'_> {
 
 /// Passes over everything before a rotation gives up.
 const MAX_PASSES: usize = 10;
+/// Longer than any node uses settings, and the names of keys, that it has read.
+const SETTLE: Millis = Millis::from_secs(2);
+
+/// What was done to one page of rows.
+#[derive(Debug)]
+pub(crate) struct SealedPage {
+    /// The last row.
+    pub last: TextPlace,
+    pub progress: Progress,
+    /// Rows with a value that was sealed with another key than the first.
+    had_other_keys: u64,
+    /// Why a row stays as it is.
+    unopened: Option<StoreError>,
+}
+
+/// What was done to all rows.
+#[derive(Debug, Default)]
+struct Pass {
+    done: Progress,
+    had_other_keys: u64,
+    unopened: Option<StoreError>,
+}
 
 impl SealedStore {
     /// One pass over everything.
-    async fn seal_all(&self, mut done: Progress, report: &mut impl FnMut(Progress)) -> Result<Progress, StoreError> {
+    async fn seal_all(&self, done: Progress, report: &mut impl FnMut(Progress)) -> Result<Pass, StoreError> {
+        let mut pass = Pass { done, ..Pass::default() };
         let mut after = None;
-        while let Some((place, page)) = self.seal_page(after.as_ref()).await? {
-            after = Some(place);
-            done.rows += page.rows;
-            done.changed += page.changed;
-            done.missed += page.missed;
-            report(done);
+        while let Some(page) = self.seal_page(after.as_ref()).await? {
+            after = Some(page.last);
+            pass.done.rows += page.progress.rows;
+            pass.done.changed += page.progress.changed;
+            pass.done.missed += page.progress.missed;
+            pass.had_other_keys += page.had_other_keys;
+            pass.unopened = pass.unopened.or(page.unopened);
+            report(pass.done);
         }
-        Ok(done)
+        Ok(pass)
     }
 
-    /// Seals the next rows after a place. `None` at the end.
-    pub(crate) async fn seal_page(
-        &self,
-        after: Option<&TextPlace>,
-    ) -> Result<Option<(TextPlace, Progress)>, StoreError> {
+    /// Seals the next rows after a place. `None` at the end. A row that cannot be opened stays as it is.
+    pub(crate) async fn seal_page(&self, after: Option<&TextPlace>) -> Result<Option<SealedPage>, StoreError> {
         self.ready().await?;
         let rows = self.inner.texts(after, PAGE).await?;
         let Some(last) = rows.last().map(|row| row.place.clone()) else { return Ok(None) };
-        let mut page = Progress { rows: rows.len() as u64, ..Progress::default() };
+        let progress = Progress { rows: rows.len() as u64, ..Progress::default() };
+        let mut page = SealedPage { last, progress, had_other_keys: 0, unopened: None };
         let mut changes = Vec::new();
         for row in rows {
-            let named = format!("{} {}", row.table, row.place.key.0);
-            let after = self.cipher.renewed(&row).map_err(|error| of_row(&error, named))?;
-            if after != row.columns {
-                changes.push(TextChange { before: row, after });
+            match self.cipher.renewed(&row) {
+                Ok(after) if after == row.columns => {}
+                Ok(after) => {
+                    page.had_other_keys += u64::from(has_sealed_change(&row.columns, &after));
+                    changes.push(TextChange { before: row, after });
+                }
+                Err(error) => {
+                    let named = named(&row);
+                    if self.logged.is_new(&named) {
+                        tracing::warn!(row = named, %error, "a stored value cannot be opened and stays as it is");
+                    }
+                    page.unopened.get_or_insert(of_row(&error, named));
+                }
             }
         }
         let wanted = changes.len() as u64;
-        page.changed = if changes.is_empty() { 0 } else { self.inner.replace_texts(changes).await? };
-        page.missed = wanted - page.changed;
-        Ok(Some((last, page)))
+        page.progress.changed = if changes.is_empty() { 0 } else { self.inner.replace_texts(changes).await? };
+        page.progress.missed = wanted - page.progress.changed;
+        Ok(Some(page))
+    }
+
+    /// The newest job, whether it can be opened or not.
+    pub(crate) async fn newest_job(&self) -> Result<Option<JobId>, StoreError> {
+        let jobs = self.inner.jobs(&Scope::All, &JobFilter::default(), StorePage::newest(1)).await?;
+        Ok(jobs.first().map(|job| job.id))
+    }
+}
+
+/// Whether a text that is changed had a sealed value in it.
+fn has_sealed_change(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> bool {
+    before.iter().any(|(column, text)| text.contains(PREFIX) && after.get(column) != Some(text))
+}
+
+fn named(row: &StoredText) -> String {
+    match row.place.name.as_slice() {
+        [] => format!("{} {}", row.table, row.place.key.0),
+        parts => format!("{} {}", row.table, parts.join(" ")),
     }
 }
 
@@ -139,12 +199,16 @@ impl Cipher {
                 }
                 (None, Err(_)) => Ok(text.to_owned()),
             },
-            ("jobs", "http") => Ok(call_from_text(text)
-                .map_or_else(|_| Ok(text.to_owned()), |call| Ok(call_to_text(&self.renew_call(&call, &tenant)?)))?),
-            ("jobs", "webhook") => Ok(webhook_from_text(text).map_or_else(
-                |_| Ok(text.to_owned()),
-                |webhook| Ok(webhook_to_text(&self.renew_webhook(&webhook, &tenant)?)),
-            )?),
+            ("jobs", "http") => {
+                let Ok(call) = call_from_text(text) else { return Ok(text.to_owned()) };
+                let renewed = self.renew_call(&call, &tenant)?;
+                Ok(if renewed == call { text.to_owned() } else { call_to_text(&renewed) })
+            }
+            ("jobs", "webhook") => {
+                let Ok(webhook) = webhook_from_text(text) else { return Ok(text.to_owned()) };
+                let renewed = self.renew_webhook(&webhook, &tenant)?;
+                Ok(if renewed == webhook { text.to_owned() } else { webhook_to_text(&renewed) })
+            }
             ("schedules", "template") => {
                 let Ok(template) = template_from_text(text, JobId(row.place.key.0)) else { return Ok(text.to_owned()) };
                 Ok(template_to_text(&self.renew_new(template)?))
