@@ -35,15 +35,16 @@ use windlass::remote::Remote;
 use windlass::{Clock, Windlass};
 use windlass_core::Millis;
 
-/// A job as `PUSH` takes it, for jobs that come another way.
+/// A job as `PUSH` takes it, in this queue, for jobs that come another way.
 ///
 /// # Errors
 /// The field that is wrong, and what is accepted.
 pub(crate) fn pushed(
     text: &str,
+    queue: &windlass_core::job::QueueName,
     catalogue: &windlass::protocol::Catalogue,
 ) -> Result<windlass::protocol::Draft, String> {
-    wire::draft(&wire::WireJob::read(text)?, catalogue)
+    wire::draft(&wire::WireJob::read(text)?.in_queue(queue), catalogue)
 }
 
 /// How the protocol is offered.

@@ -75,6 +75,14 @@ impl WireJob {
         self.0.push((name.to_owned(), raw));
     }
 
+    /// The job in this queue; unchanged if it is there already.
+    pub(super) fn in_queue(mut self, queue: &QueueName) -> Self {
+        if self.text("queue").ok().flatten().as_deref().unwrap_or("default") != queue.as_str() {
+            self.set("queue", &json!(queue.as_str()));
+        }
+        self
+    }
+
     fn value(&self, name: &str) -> Option<Value> {
         serde_json::from_str(self.raw(name)?.get()).ok()
     }

@@ -111,15 +111,8 @@ pub(super) async fn run(
 impl TakeOver<'_> {
     async fn take(&mut self, waiting: Waiting, due: Option<f64>) -> Result<(), windlass::StoreError> {
         let Waiting { line, text } = waiting;
-        let value: Value = match serde_json::from_str(&text) {
-            Ok(value @ Value::Object(_)) => value,
-            Ok(_) | Err(_) => {
-                self.report.refuse("it is not a JSON object", line);
-                return Ok(());
-            }
-        };
         let catalogue = self.windlass.catalogue().await?;
-        let read = self.system.read(&Dumped { text, value, due }, &catalogue);
+        let read = Dumped::parse(self.system, text, due).and_then(|dumped| self.system.read(&dumped, &catalogue));
         let completed = read.and_then(|Foreign { draft, notes, .. }| {
             catalogue.complete(draft).map(|job| (job, notes)).map_err(|error| error.to_string())
         });

@@ -1,14 +1,14 @@
 //! Graphile Worker: rows of its table of jobs, joined with the names of their task and queue.
 
-use super::Foreign;
 use super::read::{count, field, id, moment, text, whole};
-use serde_json::{Value, json};
+use super::{Dumped, Foreign};
 use windlass_core::Priority;
 
 /// Attempts of a job that does not say.
 const ATTEMPTS: u64 = 25;
 
-pub(super) fn read(row: &Value) -> Result<Foreign, String> {
+pub(super) fn read(dumped: &Dumped) -> Result<Foreign, String> {
+    let row = &dumped.value;
     let task = text(row, &["task_identifier"]).ok_or("`task_identifier` is missing: the dump needs the task's name")?;
     if field(row, &["locked_at"]).is_some() {
         return Err("it runs there: stop its workers first, so that it waits again".into());
@@ -21,7 +21,7 @@ pub(super) fn read(row: &Value) -> Result<Foreign, String> {
     if attempts >= allowed {
         return Err("its attempts are used up: only jobs that wait are taken".into());
     }
-    let mut job = Foreign::new(id(row, "id"), task, field(row, &["payload"]).unwrap_or(&json!({})))?;
+    let mut job = Foreign::new(id(row, "id"), task, dumped.payload.as_deref().unwrap_or("{}"))?;
     if let Some(queue) = text(row, &["queue_name"]) {
         job.queue(queue)?;
         job.notes.push(format!("jobs of `{queue}` ran one after another: `windlass queues set … --concurrency 1`"));
@@ -37,6 +37,9 @@ pub(super) fn read(row: &Value) -> Result<Foreign, String> {
     job.retries_left(allowed - 1, attempts);
     if field(row, &["key"]).is_some() {
         job.notes.push("a job_key is not kept: set an idempotency key when you enqueue".into());
+    }
+    if field(row, &["flags"]).is_some() {
+        job.notes.push("flags are not kept: every worker of the queue may take the job".into());
     }
     Ok(job)
 }

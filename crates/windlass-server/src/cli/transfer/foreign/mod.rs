@@ -9,6 +9,8 @@ mod read;
 mod sidekiq;
 
 use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use windlass::RunAt;
 use windlass::protocol::{Catalogue, Draft, Idempotency, KeyWindow};
 use windlass_core::job::{Kind, QueueName};
@@ -41,23 +43,28 @@ impl System {
         }
     }
 
-    /// The job that a dumped value describes, or why it is not taken.
+    /// The field with the job's input.
+    const fn payload_field(self) -> &'static str {
+        match self {
+            Self::PgBoss | Self::Bullmq => "data",
+            Self::GraphileWorker => "payload",
+            Self::Sidekiq | Self::Faktory => "args",
+        }
+    }
+
+    /// The job that a dumped line describes, or why it is not taken.
     pub(super) fn read(self, dumped: &Dumped, catalogue: &Catalogue) -> Result<Foreign, String> {
         let mut job = match self {
-            Self::PgBoss => pg_boss::read(&dumped.value),
-            Self::GraphileWorker => graphile_worker::read(&dumped.value),
-            Self::Sidekiq => sidekiq::read(&dumped.value, dumped.due),
-            Self::Bullmq => bullmq::read(&dumped.value),
-            Self::Faktory => faktory::read(&dumped.text, &dumped.value, dumped.due, catalogue),
+            Self::PgBoss => pg_boss::read(dumped),
+            Self::GraphileWorker => graphile_worker::read(dumped),
+            Self::Sidekiq => sidekiq::read(dumped),
+            Self::Bullmq => bullmq::read(dumped),
+            Self::Faktory => faktory::read(dumped, catalogue),
         }?;
-        let key = match job.draft.idempotency.take() {
-            Some(own @ Idempotency { window: KeyWindow::For(_), .. }) => own,
-            Some(own) => Idempotency { window: KeyWindow::For(REMEMBERED), ..own },
-            None => {
-                Idempotency { key: format!("{}:{}", self.as_str(), job.id).into(), window: KeyWindow::For(REMEMBERED) }
-            }
-        };
-        job.draft.idempotency = Some(key);
+        // The key is made from the id only. A unique key of the old system may expire sooner, and two of its jobs may
+        // have the same one.
+        let key = format!("{}:{}", self.as_str(), job.id).into();
+        job.draft.idempotency = Some(Idempotency { key, window: KeyWindow::For(REMEMBERED) });
         Ok(job)
     }
 }
@@ -65,10 +72,30 @@ impl System {
 /// One job of a dump.
 #[derive(Debug, Clone)]
 pub(super) struct Dumped {
-    pub(super) text: String,
-    pub(super) value: Value,
+    text: String,
+    /// Its fields, except for the payload.
+    value: Value,
+    /// The payload as it is written: numbers may have more digits than ours.
+    payload: Option<String>,
     /// When it is due, from the line after it: the score of a Redis sorted set, in seconds.
-    pub(super) due: Option<f64>,
+    due: Option<f64>,
+}
+
+impl Dumped {
+    /// # Errors
+    /// The line is not a JSON object, or its payload could not be shown.
+    pub(super) fn parse(system: System, text: String, due: Option<f64>) -> Result<Self, String> {
+        let fields: Result<BTreeMap<String, Box<RawValue>>, _> = serde_json::from_str(&text);
+        let mut fields = fields.map_err(|_| "it is not a JSON object")?;
+        let payload = fields.remove(system.payload_field()).map(|raw| raw.get().to_owned());
+        // A list with a payload that no value of ours can hold could not be shown.
+        if payload.as_deref().is_some_and(|payload| serde_json::from_str::<Value>(payload).is_err()) {
+            return Err("its payload has a number above 1.8e308, or is nested too deeply".into());
+        }
+        let read = |(name, raw): (String, Box<RawValue>)| Some((name, serde_json::from_str(raw.get()).ok()?));
+        let value = Value::Object(fields.into_iter().filter_map(read).collect());
+        Ok(Self { text, value, payload, due })
+    }
 }
 
 /// A job of another system.
@@ -82,27 +109,19 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    fn new(id: String, kind: &str, payload: &Value) -> Result<Self, String> {
+    fn new(id: String, kind: &str, payload: &str) -> Result<Self, String> {
         if id.is_empty() {
             return Err("it has no id".into());
         }
         let kind = Kind::new(kind).map_err(|error| error.to_string())?;
-        Ok(Self { id, draft: Draft::new(kind, payload.to_string()), notes: Vec::new() })
+        Ok(Self { id, draft: Draft::new(kind, payload.to_owned()), notes: Vec::new() })
     }
 
     /// Puts it into the queue of this name, or of one as near as names allow.
     fn queue(&mut self, name: &str) -> Result<(), String> {
-        let near: String = name
-            .to_lowercase()
-            .chars()
-            .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') { c } else { '-' })
-            .skip_while(|c| !c.is_ascii_alphanumeric())
-            .take(LONGEST_NAME)
-            .collect();
-        let queue =
-            QueueName::new(&near).map_err(|_| format!("the queue `{name}` has no name that can be used here"))?;
-        if near != name {
-            self.notes.push(format!("the queue `{name}` is called `{near}` here"));
+        let queue = near(name)?;
+        if queue.as_str() != name {
+            self.notes.push(format!("the queue `{name}` is called `{}` here", queue.as_str()));
         }
         self.draft.queue = Some(queue);
         Ok(())
@@ -127,6 +146,18 @@ impl Foreign {
         self.draft.retry = Partial { max_retries, ..read };
         Ok(())
     }
+}
+
+/// The name that is as near to this one as names of queues allow.
+fn near(name: &str) -> Result<QueueName, String> {
+    let near: String = name
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+        .skip_while(|c| !c.is_ascii_alphanumeric())
+        .take(LONGEST_NAME)
+        .collect();
+    QueueName::new(&near).map_err(|_| format!("the queue `{name}` has no name that can be used here"))
 }
 
 #[cfg(test)]

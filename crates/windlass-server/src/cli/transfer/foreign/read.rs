@@ -40,5 +40,5 @@ pub(super) fn moment(value: &Value, names: &[&str]) -> Result<Option<Timestamp>,
 
 /// A moment in seconds since 1970.
 pub(super) fn seconds(seconds: f64) -> Timestamp {
-    Timestamp::from_millis((seconds * 1000.0) as i64)
+    Timestamp::from_millis((seconds * 1000.0).round() as i64)
 }

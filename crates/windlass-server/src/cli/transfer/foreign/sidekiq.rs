@@ -1,25 +1,28 @@
 //! Sidekiq: the JSON of its Redis lists `queue:…` and sorted sets `schedule` and `retry`.
 
-use super::Foreign;
 use super::read::{count, field, id, seconds, text};
-use serde_json::{Value, json};
+use super::{Dumped, Foreign};
+use serde_json::Value;
+use windlass_core::Timestamp;
 
 /// Retries of a job that does not say.
 const RETRIES: u64 = 25;
+/// Numbers above it are milliseconds since 1970, others seconds.
+const MOST_SECONDS: f64 = 1e11;
 
-pub(super) fn read(item: &Value, due: Option<f64>) -> Result<Foreign, String> {
+pub(super) fn read(dumped: &Dumped) -> Result<Foreign, String> {
+    let item = &dumped.value;
     let class = text(item, &["class"]).ok_or("`class` is missing")?;
     // Active Job wraps the job's own class.
     let kind = text(item, &["wrapped"]).unwrap_or(class);
-    let none = json!([]);
-    let args = field(item, &["args"]).unwrap_or(&none);
-    if !args.is_array() {
+    let args = dumped.payload.as_deref().unwrap_or("[]");
+    if !args.starts_with('[') {
         return Err("`args` is not a list".into());
     }
     let mut job = Foreign::new(id(item, "jid"), kind, args)?;
     job.queue(text(item, &["queue"]).unwrap_or("default"))?;
-    let at = due.or_else(|| field(item, &["at"]).and_then(Value::as_f64));
-    job.due(at.map(seconds));
+    // Redis lists the newest job of a queue first, so the order comes from the times.
+    job.due(dumped.due.map(seconds).or_else(|| moment(item, "at")).or_else(|| moment(item, "enqueued_at")));
     let allowed = match field(item, &["retry"]) {
         None | Some(Value::Bool(true)) => RETRIES,
         Some(Value::Bool(false)) => 0,
@@ -35,4 +38,10 @@ pub(super) fn read(item: &Value, due: Option<f64>) -> Result<Foreign, String> {
         job.notes.push("unique_for is not kept: set an idempotency key when you enqueue".into());
     }
     Ok(job)
+}
+
+/// A time of a job: seconds until Sidekiq 7, milliseconds from 8 on.
+fn moment(item: &Value, name: &str) -> Option<Timestamp> {
+    let given = field(item, &[name]).and_then(Value::as_f64)?;
+    Some(seconds(if given > MOST_SECONDS { given / 1000.0 } else { given }))
 }
