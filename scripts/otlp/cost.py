@@ -1,4 +1,4 @@
-"""Measures what tracing costs a node: its processor time for each job, without tracing and with 1 % of the traces recorded, in turns.
+"""Measures what tracing costs a node: its processor time for each job, without tracing and with 1 % of the traces recorded, alternately.
 Jobs are stored in batches and drained by leases, on SQLite.
 Usage: python3 scripts/otlp/cost.py BINARY [RUNS] [JOBS]"""
 

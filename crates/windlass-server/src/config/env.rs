@@ -37,8 +37,8 @@ pub(super) fn read(config: &mut Config, environment: &[(String, String)]) -> Res
     Ok(())
 }
 
-/// What is wrong with a variable that Kubernetes makes of a Service: `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`, `…_PORT`,
-/// `…_PORT_80_TCP[_ADDR]`.
+/// What is wrong with a variable that Kubernetes makes of a Service: `…_SERVICE_HOST`, `…_SERVICE_PORT[_NAME]`,
+/// `…_PORT`, `…_PORT_80_TCP[_ADDR]`.
 fn service_link(name: &str) -> Option<ConfigError> {
     const PROTOCOLS: &[&str] = &["_TCP", "_UDP", "_SCTP"];
     const PARTS: &[&str] = &["_PROTO", "_PORT", "_ADDR"];

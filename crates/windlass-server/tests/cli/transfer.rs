@@ -153,9 +153,10 @@ fn an_import_that_could_not_store_a_job_fails() {
     assert!(shown.contains("another payload") && shown.contains("1 job could not be stored"), "{shown}");
 }
 
-/// Dumps of real installations, made with the commands of the guide "Moving data". In those of pg-boss and Graphile Worker,
-/// the job with a large number was inserted with SQL, because JavaScript has no such number. Only Faktory's was put
-/// together from parts: the jobs of two of its client libraries, with the times and failure that its server would add.
+/// Dumps of real installations, made with the commands of the guide "Moving data". In those of pg-boss and Graphile
+/// Worker, the job with a large number was inserted with SQL, because JavaScript has no such number. Only Faktory's
+/// was put together from parts: the jobs of two of its client libraries, with the times and failure that its server
+/// would add.
 const REAL_DUMPS: &[(&str, &str, &str)] = &[
     ("pg-boss", "9", include_str!("dumps/pg-boss-9.jsonl")),
     ("pg-boss", "12", include_str!("dumps/pg-boss-12.jsonl")),

@@ -86,8 +86,8 @@ impl Job {
     }
 }
 
-/// Secrets that begin with this are put into the body's `routing_key` when it is sent, and sign nothing: the stored body
-/// is shown to whoever may read jobs.
+/// Secrets that begin with this are put into the body's `routing_key` when it is sent, and sign nothing: the stored
+/// body is shown to whoever may read jobs.
 pub(crate) const BODY_SECRET: &str = "body:";
 /// What the stored body has instead of the key.
 const SECRET_PLACE: &str = "***";

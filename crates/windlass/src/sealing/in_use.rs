@@ -1,6 +1,6 @@
 //! The keys in use: names of keys that something stored may be sealed with. A node registers the key it seals with
-//! before it seals anything, and a node that lacks a registered key neither claims nor stores. Each key has a setting of
-//! its own, so that nodes that register at the same time do not overwrite each other's names.
+//! before it seals anything, and a node that lacks a registered key neither claims nor stores. Each key has a setting
+//! of its own, so that nodes that register at the same time do not overwrite each other's names.
 
 use super::store::SealedStore;
 use crate::store::{SettingKey, StoreError};

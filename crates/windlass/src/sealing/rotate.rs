@@ -61,7 +61,7 @@ impl Settings<'_> {
         let store = self.windlass.inner().sealed().filter(|store| !store.ring().is_empty()).ok_or_else(none)?;
         if !store.is_registered().await? {
             store.ready().await?;
-            self.windlass.clock().sleep(SETTLE).await;
+            self.windlass.clock().sleep(NAMES_EXPIRE).await;
         }
         let mut total = Progress::default();
         for _ in 0..MAX_PASSES {
@@ -78,7 +78,7 @@ impl Settings<'_> {
             }
             // Stores copy values from row to row, also behind the pass, so one must find nothing to do.
             total.missed = 0;
-            self.windlass.clock().sleep(SETTLE).await;
+            self.windlass.clock().sleep(NAMES_EXPIRE).await;
         }
         Err(StoreError::unavailable("values change faster than they can be sealed; run it again"))
     }
@@ -87,7 +87,7 @@ impl Settings<'_> {
 /// Passes over everything before a rotation gives up.
 const MAX_PASSES: usize = 10;
 /// Longer than any node uses settings, and the names of keys, that it has read.
-const SETTLE: Millis = Millis::from_secs(2);
+const NAMES_EXPIRE: Millis = Millis::from_secs(2);
 
 /// What was done to one page of rows.
 #[derive(Debug)]

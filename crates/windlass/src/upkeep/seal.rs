@@ -16,8 +16,8 @@ const RECENT: i64 = 10_000;
 /// late.
 const AGAIN_AFTER: Millis = Millis::from_secs(3600);
 
-/// How far the walks over jobs have come. New jobs have one of their own, so that they need not wait until a large store
-/// has been walked through.
+/// How far the walks over jobs have come. New jobs have one of their own, so that they need not wait until a large
+/// store has been walked through.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// The last job that the walk over new jobs has seen.

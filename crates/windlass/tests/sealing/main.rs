@@ -78,10 +78,10 @@ impl Nest {
 
 /// Brings everything to the first key, while time goes on.
 async fn rotate(nest: &Nest, windlass: &Windlass, report: impl FnMut(Progress)) -> Result<Progress, StoreError> {
-    let mut turns = tokio::time::interval(TURN);
+    let mut ticks = tokio::time::interval(TURN);
     let time = async {
         loop {
-            turns.tick().await;
+            ticks.tick().await;
             nest.clock.advance(windlass::Millis::from_secs(1));
         }
     };

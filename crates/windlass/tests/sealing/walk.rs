@@ -19,10 +19,10 @@ fn clear_rows(nest: &Nest) -> Vec<i64> {
 /// Advances time until upkeep has come so far.
 async fn wait_until(nest: &Nest, is_done: impl Fn() -> bool) {
     let limit = std::time::Duration::from_secs(60);
-    let mut turns = tokio::time::interval(TURN);
+    let mut ticks = tokio::time::interval(TURN);
     let waiting = async {
         while !is_done() {
-            turns.tick().await;
+            ticks.tick().await;
             nest.clock.advance(windlass::Millis::from_secs(1));
         }
     };

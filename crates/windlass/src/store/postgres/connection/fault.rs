@@ -97,8 +97,8 @@ pub(in crate::store::postgres) fn for_good(error: StoreError) -> StoreError {
     }
 }
 
-/// Whether a server that works refused a connection: the password is wrong, there are too many connections. A server that
-/// starts or stops refuses them too, and says so by its code.
+/// Whether a server that works refused a connection: the password is wrong, there are too many connections. A server
+/// that starts or stops refuses them too, and says so by its code.
 pub(in crate::store::postgres) fn is_refusal(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else { return false };
     let code = cause.downcast_ref().and_then(|DriverError(driver)| driver.code());
