@@ -13,7 +13,8 @@ import sys
 import tempfile
 import threading
 
-BATCH = 500
+# Small, because one request is one trace: with large ones, most runs would record none at all.
+BATCH = 50
 
 
 class Collector(http.server.BaseHTTPRequestHandler):
@@ -78,7 +79,7 @@ def run(binary, jobs, collector):
 
 def main():
     binary = os.path.abspath(sys.argv[1])
-    runs, jobs = (int(text) for text in (sys.argv[2:] + ["5", "50000"][len(sys.argv) - 2 :])[:2])
+    runs, jobs = (int(text) for text in (sys.argv[2:] + ["40", "10000"][len(sys.argv) - 2 :])[:2])
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     collector = f"http://127.0.0.1:{server.server_address[1]}"
