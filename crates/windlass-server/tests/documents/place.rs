@@ -7,6 +7,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use windlass::Clock;
 use windlass::Millis;
+use windlass::Random;
 
 /// How wide the documents are.
 const COLUMNS: &str = "100";
@@ -86,6 +87,8 @@ impl Place {
         self.background.push(child);
         let asked = self.clock.monotonic();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = self.background.last_mut().and_then(|child| child.try_wait().unwrap());
+            assert!(ended.is_none(), "it ended before it answered on {port}: {line}");
             assert!(self.clock.monotonic() - asked < HANG, "nothing answers on {port}: {line}");
             std::thread::park_timeout(Duration::from_millis(10));
         }
@@ -116,6 +119,13 @@ impl Drop for Place {
     }
 }
 
+/// A free port below those that the system gives to outgoing connections: one of these could take it before the
+/// process opens it.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    loop {
+        let port = 20_000 + (Random::system().number() % 12_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
