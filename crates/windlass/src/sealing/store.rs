@@ -4,7 +4,7 @@
 use super::cipher::{Cipher, OpenError};
 use super::in_use::KeysInUse;
 use super::ring::KeyRing;
-use super::unopened::{Logged, without_values};
+use super::unopened::{Logged, schedule_without_values, without_values};
 use crate::clock::Clock;
 use crate::fingerprint::normalise;
 use crate::job::{ClaimedJob, Job, LeaseId, NewJob};
@@ -370,8 +370,12 @@ impl Registry for SealedStore {
         self.inner.schedule(scope, id).await?.map(|schedule| self.open_schedule(schedule)).transpose()
     }
     async fn schedules(&self, scope: &Scope, page: Page) -> Result<Vec<Schedule>> {
-        let schedules = self.inner.schedules(scope, page).await?;
-        schedules.into_iter().map(|schedule| self.open_schedule(schedule)).collect()
+        let show = |schedule: Schedule| match self.cipher.open_schedule(schedule.clone()) {
+            Ok(schedule) => Ok(schedule),
+            Err(error @ OpenError::UnknownKey(_)) => Ok(schedule_without_values(schedule, &error)),
+            Err(error @ OpenError::Damaged(_)) => Err(of_row(&error, format!("schedule {}", schedule.id))),
+        };
+        self.inner.schedules(scope, page).await?.into_iter().map(show).collect()
     }
     async fn change_schedule(&self, scope: &Scope, id: JobId, change: ScheduleChange) -> Result<Option<Schedule>> {
         if change.spec.is_some() {

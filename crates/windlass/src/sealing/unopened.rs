@@ -5,7 +5,7 @@ use super::cipher::OpenError;
 use super::store::SealedStore;
 use crate::job::{ClaimedJob, HttpCall, Job, Payload, Webhook};
 use crate::leases::transition::{Trace, commit_of};
-use crate::store::{Commit, Committed, StoreError};
+use crate::store::{Commit, Committed, Schedule, StoreError};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_core::{Millis, Next, Outcome, Progress, Roll, Timestamp};
@@ -34,21 +34,38 @@ impl Logged {
 /// A job of a list that is sealed with a key that this node lacks: what is in clear, and the reason in place of its
 /// values.
 pub(super) fn without_values(mut job: Job, error: &OpenError) -> Job {
-    let text = format!("({error})");
-    let json: Payload = serde_json::Value::from(text.as_str()).to_string().into();
-    job.payload = json.clone();
-    job.error = job.error.map(|_| text);
-    job.result = job.result.map(|_| json);
-    let place = |url: &str| url.split(['?', '#']).next().unwrap_or_default().to_owned();
-    job.http = job.http.map(|call| {
-        let url = place(&call.url);
-        Arc::new(HttpCall { url, headers: Vec::new(), secret: None, ..(*call).clone() })
-    });
-    job.webhook = job.webhook.map(|webhook| {
-        let url = place(&webhook.url);
-        Arc::new(Webhook { url, secret: None, ..(*webhook).clone() })
-    });
+    job.payload = reason(error);
+    job.error = job.error.map(|_| format!("({error})"));
+    job.result = job.result.map(|_| reason(error));
+    job.http = job.http.map(|call| call_in_clear(&call));
+    job.webhook = job.webhook.map(|webhook| webhook_in_clear(&webhook));
     job
+}
+
+/// The same of a schedule.
+pub(super) fn schedule_without_values(mut schedule: Schedule, error: &OpenError) -> Schedule {
+    let template = &mut schedule.spec.template;
+    template.payload = reason(error);
+    template.http = template.http.take().map(|call| call_in_clear(&call));
+    template.webhook = template.webhook.take().map(|webhook| webhook_in_clear(&webhook));
+    schedule
+}
+
+fn reason(error: &OpenError) -> Payload {
+    serde_json::Value::from(format!("({error})")).to_string().into()
+}
+
+fn call_in_clear(call: &HttpCall) -> Arc<HttpCall> {
+    Arc::new(HttpCall { url: place(&call.url), headers: Vec::new(), secret: None, ..call.clone() })
+}
+
+fn webhook_in_clear(webhook: &Webhook) -> Arc<Webhook> {
+    Arc::new(Webhook { url: place(&webhook.url), secret: None, ..webhook.clone() })
+}
+
+/// The part of a URL that is never sealed.
+fn place(url: &str) -> String {
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// Claimed jobs: opened ones, and those that could not be opened, with the reason.

@@ -212,6 +212,11 @@ async fn a_node_without_the_key_takes_and_stores_nothing_and_loses_nothing() {
         assert!(listed.iter().all(|job| job.payload.contains("the key `a`, which is not in")), "{listed:?}");
         let read = store.job(&Scope::All, listed[0].id).await;
         assert!(matches!(read, Err(StoreError::Sealed(_))), "{read:?}");
+        let schedules = store.schedules(&Scope::All, Page::newest(10)).await.unwrap();
+        let template = &schedules[0].spec.template;
+        assert!(template.payload.contains("the key `a`, which is not in"), "{template:?}");
+        let read = store.schedule(&Scope::All, schedules[0].id).await;
+        assert!(matches!(read, Err(StoreError::Sealed(_))), "{read:?}");
     }
     assert_eq!(right.settings().sealing().await.unwrap().in_use, ["a"], "a wrong ring's key is not in use");
     nest.clock.advance(windlass::Millis::from_secs(2));
