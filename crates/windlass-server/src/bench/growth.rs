@@ -19,6 +19,10 @@ pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> 
     let loaded = Figure { what: format!("enqueue a backlog of {}", deep.load.jobs), ..loaded };
     let half = (bed.load.jobs / 2).max(1);
     let at_once = bed.run(format!("first {half} of it, at once"), half).await?;
+    // The first run may have claimed further ahead than a short backlog reaches.
+    if deep.load.jobs < at_once.jobs + half {
+        bed.fill(&default_queue(), POLICY).await?;
+    }
     let pause = if deep.load.jobs < SMALL { Millis::ZERO } else { REST };
     tokio::time::sleep(pause.to_std()).await;
     let later = bed.run(format!("next {half} of it, after {pause}"), half).await?;

@@ -20,24 +20,35 @@ const AT_ONCE: &str = "fixed:base=0s,jitter=none,cap=none,retries=3";
 /// Payloads of the scenario `payload`, in bytes.
 const LARGE: usize = 4096;
 
-/// Counts down to the last job.
+/// Counts jobs until enough have run. A worker that stops still finishes what it has claimed, so it may run more.
 #[derive(Clone)]
-pub(super) struct Countdown(Arc<(AtomicUsize, Notify)>, Pace);
+pub(super) struct Countdown(Arc<Count>, Pace);
+
+struct Count {
+    wanted: usize,
+    ran: AtomicUsize,
+    enough: Notify,
+}
 
 impl Countdown {
     pub(super) fn from(jobs: usize, gauge: &Gauge) -> Self {
-        Self(Arc::new((AtomicUsize::new(jobs), Notify::new())), gauge.pace.clone())
+        let count = Count { wanted: jobs, ran: AtomicUsize::new(0), enough: Notify::new() };
+        Self(Arc::new(count), gauge.pace.clone())
     }
 
     pub(super) fn tick(&self) {
         self.1.moved(1);
-        if self.0.0.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.0.1.notify_one();
+        if self.0.ran.fetch_add(1, Ordering::Relaxed) + 1 == self.0.wanted {
+            self.0.enough.notify_one();
         }
     }
 
     pub(super) async fn over(self) {
-        self.0.1.notified().await;
+        self.0.enough.notified().await;
+    }
+
+    fn ran(&self) -> usize {
+        self.0.ran.load(Ordering::Relaxed)
     }
 }
 
@@ -63,17 +74,17 @@ impl Bed<'_> {
         Ok(Figure::rate(what, self.load.jobs, meter.read().await?).of_step(Step::Bulk))
     }
 
-    /// Runs `jobs` stored jobs with no-op handlers.
+    /// Runs at least `jobs` of the stored jobs with no-op handlers. The figure says how many ran.
     pub(super) async fn run(&self, what: String, jobs: usize) -> Result<Figure> {
-        let left = Countdown::from(jobs, self.gauge);
-        let done = left.clone();
+        let count = Countdown::from(jobs, self.gauge);
+        let ticking = count.clone();
         let handler = move |_: Bench, _: Attempt| {
-            left.tick();
+            ticking.tick();
             std::future::ready(Ok::<(), Failure>(()))
         };
         let meter = self.gauge.start().await?;
-        self.worker().handle(handler).run(done.over()).await?;
-        Ok(Figure::rate(what, jobs, meter.read().await?).of_step(Step::Drain))
+        self.worker().handle(handler).run(count.clone().over()).await?;
+        Ok(Figure::rate(what, count.ran(), meter.read().await?).of_step(Step::Drain))
     }
 }
 
