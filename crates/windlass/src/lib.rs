@@ -70,6 +70,7 @@ mod executor;
 mod fingerprint;
 mod handler_error;
 mod job;
+mod json_text;
 mod leases;
 #[doc(hidden)]
 pub mod low_level;

@@ -8,3 +8,4 @@ pub use crate::event::ATTEMPT_TARGET;
 pub use crate::job::{
     ClaimedJob, DEFAULT_KEY_WINDOW, HttpCall, Idempotency, KeyWindow, LeaseId, NewJob, Payload, QueueId, Webhook,
 };
+pub use crate::json_text::{MAX_DEPTH, depth};

@@ -2,7 +2,8 @@
 
 use crate::world::World;
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
@@ -73,6 +74,22 @@ fn a_new_token_works_at_once() {
     }
     let output = world.run("100", &["jobs", "--server", &server.url, "--token", "wl_0123_4567"]);
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_an_error_and_no_empty_list() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let body = r#"{"items":[{"id":1,"payload":1e400}],"next":null}"#;
+    let server = std::thread::spawn(move || {
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut request = BufReader::new(peer.try_clone().unwrap()).lines();
+        assert!(request.any(|line| line.unwrap().is_empty()), "the head of a request");
+        write!(peer, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len()).unwrap();
+    });
+    let refusal = World::empty().refusal(1, &["jobs", "--server", &url]);
+    assert!(refusal.contains("cannot be read: number out of range"), "{refusal}");
+    server.join().unwrap();
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //! Levels, highest precedence first: the job's own fields, the policy it names, its kind, its queue, the server's
 //! default.
 
-use crate::client::draft::{Draft, DraftError, MAX_DEPTH, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
+use crate::client::draft::{Draft, DraftError, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
 use crate::client::effective::{EffectivePolicies, Levels};
 use crate::client::outgoing::{Outgoing, check_url};
 use crate::client::quota::HttpQuotas;
 use crate::client::retry::Retry;
 use crate::client::rotate::rotation_from_json;
 use crate::job::{NewJob, Webhook};
+use crate::json_text;
 use crate::store::SettingKey;
 use crate::webhook::{DELIVERY_KIND, DELIVERY_QUEUE};
 use serde_json::Value;
@@ -419,31 +420,7 @@ fn check_payload(payload: &str) -> Result<(), DraftError> {
             format!("is {} bytes; at most {MAX_PAYLOAD} are accepted", payload.len()),
         ));
     }
-    if depth(payload) > MAX_DEPTH {
-        return Err(DraftError::new("payload", format!("is nested deeper than {MAX_DEPTH} levels")));
-    }
-    serde_json::from_str::<serde::de::IgnoredAny>(payload)
-        .map(|_| ())
-        .map_err(|error| DraftError::new("payload", format!("is not JSON: {error}")))
-}
-
-/// Deepest nesting of brackets outside strings.
-fn depth(json: &str) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
+    json_text::fault(payload).map_or(Ok(()), |why| Err(DraftError::new("payload", why)))
 }
 
 fn check_key(draft: &Draft) -> Result<(), DraftError> {

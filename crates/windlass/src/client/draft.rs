@@ -8,8 +8,6 @@ use windlass_core::{Delivery, JobId, Millis, Priority, State, Timestamp};
 
 /// Largest payload, in bytes of JSON text.
 pub const MAX_PAYLOAD: usize = 256 * 1024;
-/// Deepest nesting of a payload.
-pub const MAX_DEPTH: usize = 64;
 /// Longest idempotency key, in bytes.
 pub const MAX_KEY: usize = 255;
 

@@ -2,7 +2,7 @@
 //! may prevent the commit of an outcome. Pure.
 
 use crate::job::Payload;
-use serde::de::IgnoredAny;
+use crate::json_text;
 use windlass_core::sealed::looks_sealed;
 
 /// Longest class, message or note kept, in bytes.
@@ -61,8 +61,7 @@ fn problem_of(result: &str) -> Option<String> {
     if looks_sealed(result) {
         return Some("the result was not kept: it begins like a value that is sealed".into());
     }
-    let error = serde_json::from_str::<IgnoredAny>(result).err()?;
-    Some(format!("the result was not kept: it is not JSON: {error}"))
+    json_text::fault(result).map(|why| format!("the result was not kept: it {why}"))
 }
 
 #[cfg(test)]

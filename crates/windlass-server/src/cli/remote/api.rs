@@ -89,8 +89,16 @@ impl Api {
             Door::Server(server) => server.send(method, path, body).await.map_err(Error::from)?,
             Door::Store { router } => call(router, method, path, body).await,
         };
-        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        if status.is_success() { Ok(answer) } else { Err(problem(status, &answer)) }
+        if bytes.is_empty() && status.is_success() {
+            return Ok(Value::Null);
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(answer) if status.is_success() => Ok(answer),
+            Err(error) if status.is_success() => {
+                Err(Error::Failed(anyhow::anyhow!("the answer to {path} cannot be read: {error}")))
+            }
+            answer => Err(problem(status, &answer.unwrap_or_default())),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Request bodies: limited in size, time and depth before they are parsed.
 
-use crate::http::input::fields::{MAX_DEPTH, depth};
 use crate::http::output::problem::{Kind, Problem};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -8,6 +7,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap};
 use serde_json::value::RawValue;
 use std::time::Duration;
+use windlass::protocol::{MAX_DEPTH, depth};
 
 /// Largest body, in bytes.
 pub(crate) const MAX_BODY: usize = 8 * 1024 * 1024;

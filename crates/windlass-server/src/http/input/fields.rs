@@ -11,8 +11,6 @@ use std::fmt::Display;
 use windlass_core::nearest::nearest;
 use windlass_core::{Millis, Timestamp};
 
-/// The deepest nesting of a body.
-pub(crate) const MAX_DEPTH: usize = 64;
 /// The most fields in one object.
 const MAX_FIELDS: usize = 1000;
 
@@ -273,25 +271,6 @@ pub(crate) fn kind_of(raw: &RawValue) -> &'static str {
         Some(b'n') => "null",
         _ => "a number",
     }
-}
-
-/// The deepest nesting of brackets outside strings.
-pub(crate) fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
 }
 
 /// Whether every string in a JSON value is valid text, without unpaired surrogates.

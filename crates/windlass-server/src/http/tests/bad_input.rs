@@ -56,6 +56,7 @@ const BODIES: &[(&str, u16, &str)] = &[
     (r#"{"kind":"a","limitKey":7}"#, 422, "/limitKey"),
     (r#"{"kind":"a","limitKey":"a\u0007"}"#, 422, "/limitKey"),
     (r#"{"kind":"a","payload":"\ud800"}"#, 422, "/payload"),
+    (r#"{"kind":"a","payload":{"n":1e400}}"#, 422, "/payload"),
     (r#"{"kind":"a","payload":"windlass:sealed:1:-:k1:AAAA"}"#, 422, "/payload"),
     (r#"{"kind":"a","payload":"windlass:sealed:1:broken"}"#, 422, "/payload"),
     (
