@@ -10,8 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-/// Transactions in flight at once, each way.
-const SENDERS: usize = 3;
+/// Transactions of commits in flight at once.
+const COMMIT_SENDERS: usize = 3;
+/// As many calls must wait before a second enqueue begins while one is in flight. Fewer wait for the next one: a large
+/// transaction costs the server much less per job than several small ones.
+const MANY: usize = 100;
+/// How often a sender lets other tasks run before it takes what waits. Callers that were just answered often call again
+/// at once, and so come into the same transaction.
+const YIELDS: usize = 3;
 /// Calls with more items than this get a transaction of their own.
 pub(in crate::store::postgres) const GATHERED: usize = 100;
 /// The most items of one gathered transaction.
@@ -24,6 +30,7 @@ const WAITING: usize = 50_000;
 pub(in crate::store::postgres) struct Gather<C> {
     calls: Mutex<VecDeque<C>>,
     more: Notify,
+    many: Notify,
 }
 
 pub(in crate::store::postgres) trait Call {
@@ -32,7 +39,7 @@ pub(in crate::store::postgres) trait Call {
 
 impl<C: Call> Gather<C> {
     fn new() -> Arc<Self> {
-        Arc::new(Self { calls: Mutex::new(VecDeque::new()), more: Notify::new() })
+        Arc::new(Self { calls: Mutex::new(VecDeque::new()), more: Notify::new(), many: Notify::new() })
     }
 
     fn push(&self, call: C) -> Result<(), StoreError> {
@@ -41,34 +48,48 @@ impl<C: Call> Gather<C> {
             return Err(StoreError::unavailable("too many calls are waiting for Postgres"));
         }
         calls.push_back(call);
-        drop(calls);
-        self.more.notify_one();
+        self.notify(calls.len());
         Ok(())
     }
 
-    async fn take(&self) -> Vec<C> {
+    /// What waits, once at least so many calls do: one, or [`MANY`].
+    async fn take(&self, least: usize) -> Vec<C> {
         loop {
-            let batch = self.take_now();
+            for _ in 0..YIELDS {
+                tokio::task::yield_now().await;
+            }
+            let batch = self.take_now(least);
             if !batch.is_empty() {
                 return batch;
             }
-            self.more.notified().await;
+            let arrived = if least < MANY { &self.more } else { &self.many };
+            arrived.notified().await;
         }
     }
 
-    fn take_now(&self) -> Vec<C> {
+    fn take_now(&self, least: usize) -> Vec<C> {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut batch, mut size) = (Vec::new(), 0);
+        if calls.len() < least {
+            return batch;
+        }
         while size < BATCH
             && let Some(call) = calls.pop_front()
         {
             size += call.size();
             batch.push(call);
         }
-        if !calls.is_empty() {
+        self.notify(calls.len());
+        batch
+    }
+
+    fn notify(&self, waiting: usize) {
+        if waiting > 0 {
             self.more.notify_one();
         }
-        batch
+        if waiting >= MANY {
+            self.many.notify_one();
+        }
     }
 }
 
@@ -111,8 +132,10 @@ impl Gatherers {
     pub(in crate::store::postgres) fn new(inner: &Arc<Inner>) -> Self {
         let (enqueues, commits) = (Gather::new(), Gather::new());
         let mut tasks = Vec::new();
-        for _ in 0..SENDERS {
-            tasks.push(AbortOnDropHandle::new(tokio::spawn(run_enqueues(inner.clone(), enqueues.clone()))));
+        for least in [1, MANY] {
+            tasks.push(AbortOnDropHandle::new(tokio::spawn(run_enqueues(inner.clone(), enqueues.clone(), least))));
+        }
+        for _ in 0..COMMIT_SENDERS {
             tasks.push(AbortOnDropHandle::new(tokio::spawn(run_commits(inner.clone(), commits.clone()))));
         }
         Self { enqueues, commits, _tasks: tasks }
@@ -135,9 +158,9 @@ impl Gatherers {
     }
 }
 
-async fn run_enqueues(inner: Arc<Inner>, gather: Arc<Gather<EnqueueCall>>) {
+async fn run_enqueues(inner: Arc<Inner>, gather: Arc<Gather<EnqueueCall>>, least: usize) {
     loop {
-        let calls = gather.take().await;
+        let calls = gather.take(least).await;
         let (mut jobs, mut answers) = (Vec::new(), Vec::new());
         for call in calls {
             answers.push((call.jobs.len(), call.answer));
@@ -150,7 +173,7 @@ async fn run_enqueues(inner: Arc<Inner>, gather: Arc<Gather<EnqueueCall>>) {
 
 async fn run_commits(inner: Arc<Inner>, gather: Arc<Gather<CommitCall>>) {
     loop {
-        let mut calls = gather.take().await;
+        let mut calls = gather.take(1).await;
         let (mut commits, mut ended, mut answers) = (Vec::new(), Vec::new(), Vec::new());
         if calls.len() == 1 {
             let call = calls.remove(0);
@@ -210,4 +233,37 @@ fn alike(error: &StoreError) -> StoreError {
 /// The task ended with the call in it: perhaps after its commit was sent.
 fn stopped() -> StoreError {
     StoreError::unknown("the store was closed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct One;
+
+    impl Call for One {
+        fn size(&self) -> usize {
+            1
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_sender_takes_all_that_waits_and_the_second_only_many() {
+        let gather = Gather::new();
+        for _ in 1..MANY {
+            gather.push(One).unwrap();
+        }
+        assert!(gather.take_now(MANY).is_empty());
+        assert_eq!(gather.take(1).await.len(), MANY - 1);
+        let second = tokio::spawn({
+            let gather = gather.clone();
+            async move { gather.take(MANY).await.len() }
+        });
+        for _ in 0..MANY {
+            tokio::task::yield_now().await;
+            gather.push(One).unwrap();
+        }
+        assert_eq!(second.await.unwrap(), MANY);
+        assert!(gather.take_now(1).is_empty());
+    }
 }
