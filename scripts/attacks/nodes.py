@@ -4,6 +4,7 @@ import http.server
 import json
 import os
 import pathlib
+import random
 import re
 import resource
 import shutil
@@ -57,9 +58,15 @@ def until(is_so, seconds: float = 20.0):
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that no outgoing connection takes, so that a node which starts again finds it free."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Node:

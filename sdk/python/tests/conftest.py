@@ -1,6 +1,7 @@
 """The real server, on both stores."""
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -30,15 +31,25 @@ def until(is_so: Callable[[], bool], what: str, deadline: float = DEADLINE) -> N
         time.sleep(0.01)
 
 
+def free_port() -> int:
+    """A port that no outgoing connection takes, so that a server which starts again finds it free."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
 class Server:
     """A server that can be killed and started again on the same store and port."""
 
     def __init__(self, store: str, folder: Path) -> None:
         self.store = store
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
 
