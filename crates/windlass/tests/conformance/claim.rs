@@ -208,24 +208,53 @@ async fn suspects_are_bounded_and_other_jobs_are_still_claimed() {
     assert!(w.store.claim(request).await.unwrap().jobs.is_empty());
 }
 
+/// Stores look closer at the order of due jobs when one of them has lost a worker.
+#[tokio::test]
+async fn a_claim_that_takes_a_suspect_takes_no_job_that_is_paused_early_or_late() {
+    let w = world().await;
+    let slower = NewJob { policy: line("fixed:base=10001ms,jitter=none,cap=none,retries=3"), ..job() };
+    let suspects = w.put_all(vec![job(), slower]).await;
+    assert_eq!(w.claim(&["default"], 2).await.jobs.len(), 2);
+    w.advance(LEASE + SECOND);
+    assert_eq!(w.reap().await.len(), 2);
+    let due = w.get(suspects[0]).await.due_at;
+    let next = due + Millis::new(1);
+    let later = w.put(NewJob { run_at: RunAt::At(next), ..job() }).await;
+    w.put(NewJob { start_by: Some(due), ..job() }).await;
+    w.put(job_in("paused")).await;
+    let paused = QueueName::new("paused").unwrap();
+    w.store.pause_queue(&Default::default(), &paused, true).await.unwrap();
+    w.advance(due.since(w.now()));
+    let claimed = w.claim(&["paused", "default"], 10).await;
+    assert_eq!((ids(&claimed), claimed.next_due), (vec![suspects[0]], Some(next)));
+    w.advance(Millis::new(1));
+    assert_eq!(ids(&w.claim(&["paused", "default"], 10).await), [suspects[1], later]);
+}
+
 #[tokio::test]
 async fn a_paused_queue_gives_nothing_until_resumed() {
     let w = world().await;
     let id = w.put(job()).await;
     let name = QueueName::default();
     assert_eq!(w.store.pause_queue(&Default::default(), &name, true).await.unwrap(), 1);
+    w.put(NewJob { run_at: RunAt::After(SECOND), ..job() }).await;
     let claimed = w.claim(&["default"], 1).await;
     assert!(claimed.jobs.is_empty());
+    assert_eq!(claimed.next_due, None, "nothing to come back for");
     assert_eq!(w.store.pause_queue(&Default::default(), &name, false).await.unwrap(), 1);
     assert_eq!(w.claim_one().await.id, id);
     assert_eq!(w.store.pause_queue(&tenant("acme"), &name, true).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn jobs_that_may_still_start_do_not_keep_late_ones_from_expiring() {
+async fn jobs_that_started_or_may_still_start_do_not_keep_late_ones_from_expiring() {
     let w = world().await;
-    w.put(NewJob { start_by: Some(START + Millis::from_secs(60)), ..job() }).await;
-    let late = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;
+    let by = |start_by| NewJob { start_by: Some(start_by), ..job() };
+    w.put_all(vec![by(START + SECOND), by(START + SECOND)]).await;
+    let started = w.claim(&["default"], 2).await.jobs;
+    assert_applied(&w.commit(&started[1], Outcome::Snoozed(SECOND)).await);
+    w.put(by(START + Millis::from_secs(60))).await;
+    let late = w.put(by(START + SECOND)).await;
     w.advance(SECOND);
     let expired: Vec<_> = w.store.expire(1).await.unwrap().iter().map(|moved| moved.job.id).collect();
     assert_eq!(expired, [late]);
@@ -234,14 +263,18 @@ async fn jobs_that_may_still_start_do_not_keep_late_ones_from_expiring() {
 #[tokio::test]
 async fn a_late_job_among_others_is_skipped_until_it_expires() {
     let w = world().await;
+    let by = || NewJob { start_by: Some(START + SECOND), ..job() };
+    let started = w.put(by()).await;
+    w.commit(&w.claim_one().await, Outcome::Snoozed(SECOND)).await;
     let first = w.put(job()).await;
-    let late = w.put(NewJob { start_by: Some(START + SECOND), ..job() }).await;
+    let late = w.put(by()).await;
     let last = w.put(job()).await;
     w.advance(SECOND);
-    let taken = w.claim(&["default"], 5).await.jobs;
-    assert_eq!(taken.iter().map(|job| job.id).collect::<Vec<_>>(), [first, last]);
+    let claimed = w.claim(&["default"], 5).await;
+    assert_eq!(ids(&claimed), [first, last, started], "one that started in time may continue");
+    assert_eq!(claimed.next_due, None, "it becomes due no more");
     let depths = w.store.depths(&Scope::All).await.unwrap();
-    assert_eq!((depths[0].due, depths[0].running), (1, 2));
+    assert_eq!((depths[0].due, depths[0].running), (1, 3));
     let expired = w.store.expire(10).await.unwrap();
     assert_eq!(expired.iter().map(|transitioned| transitioned.job.id).collect::<Vec<_>>(), [late]);
 }

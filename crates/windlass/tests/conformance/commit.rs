@@ -3,7 +3,7 @@ use crate::world::*;
 use windlass::core::{Failure, Millis, Outcome, Progress, Reason, Roll, State, Status};
 use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob};
 use windlass::low_level::leases::transition::{Trace, commit_of};
-use windlass::low_level::stores::{Commit, Committed};
+use windlass::low_level::stores::{Commit, Committed, Scope, SettingKey};
 
 #[tokio::test]
 async fn a_success_moves_the_job_to_the_archive_with_its_result() {
@@ -106,10 +106,14 @@ async fn the_wrong_lease_or_attempt_is_stale() {
         let good = w.commit_of(&running, &outcome);
         let wrong_lease = Commit { lease: LeaseId(1), ..good.clone() };
         let wrong_attempt = Commit { attempt: 2, ..good.clone() };
+        for wrong in [&wrong_lease, &wrong_attempt] {
+            assert_eq!(w.store.commit(vec![wrong.clone()], vec![]).await.unwrap(), [Committed::Stale], "{outcome:?}");
+        }
+        assert_applied(&w.store.commit(vec![good], vec![]).await.unwrap()[0]);
+        // The right one does not make them repetitions of it.
         for wrong in [wrong_lease, wrong_attempt] {
             assert_eq!(w.store.commit(vec![wrong], vec![]).await.unwrap(), [Committed::Stale], "{outcome:?}");
         }
-        assert_applied(&w.store.commit(vec![good], vec![]).await.unwrap()[0]);
     }
 }
 
@@ -151,6 +155,69 @@ async fn a_repeated_result_is_recognised_and_a_different_one_is_stale() {
     assert_eq!(w.store.commit(vec![done], vec![]).await.unwrap(), [Committed::Repeated]);
     assert_eq!(w.fail(&running).await, Committed::Stale);
     assert_eq!(w.ledger(id).await.len(), 2);
+}
+
+/// Stores end many plain successes of a lease at once, first attempts otherwise than later ones.
+#[tokio::test]
+async fn repeated_successes_are_recognised_in_a_large_batch_too() {
+    let w = world().await;
+    let stored = w.put_all((0..12).map(|_| job()).collect()).await;
+    let (first, second) = stored.split_at(6);
+    let firsts = w.claim(&["default"], 6).await.jobs;
+    let fails = firsts.iter().map(|job| w.commit_of(job, &failed("boom"))).collect();
+    w.store.commit(fails, vec![]).await.unwrap().iter().for_each(assert_applied);
+    w.advance(Millis::from_secs(10));
+    // One lease for second attempts, and one for first attempts.
+    for (ids, attempts) in [(second, 1), (first, 2)] {
+        let jobs = w.claim(&["default"], 6).await.jobs;
+        assert_eq!(jobs.iter().map(|job| (job.id, job.attempt)).collect::<Vec<_>>(), ids.iter().map(|id| (*id, attempts)).collect::<Vec<_>>());
+        let all: Vec<Commit> = jobs.iter().map(|job| w.commit_of(job, &Outcome::Succeeded)).collect();
+        let follow = Commit { follow_ups: vec![job_in("after")], ..all[0].clone() };
+        w.store.commit(all.clone(), vec![]).await.unwrap().iter().for_each(assert_applied);
+        assert_eq!(w.store.commit(all, vec![]).await.unwrap(), vec![Committed::Repeated; 6], "attempt {attempts}");
+        assert_eq!(w.store.commit(vec![follow], vec![]).await.unwrap(), [Committed::Repeated]);
+        let fails = jobs.iter().map(|job| w.commit_of(job, &failed("boom"))).collect();
+        assert_eq!(w.store.commit(fails, vec![]).await.unwrap(), vec![Committed::Stale; 6], "attempt {attempts}");
+        for id in ids {
+            assert_eq!(w.ledger(*id).await.len(), attempts as usize);
+        }
+    }
+    let tallies = w.store.tallies(&Scope::All, None).await.unwrap();
+    assert_eq!(tallies.iter().map(|(.., tally)| tally.succeeded).collect::<Vec<_>>(), [12], "each counted once");
+}
+
+#[tokio::test]
+async fn a_large_batch_of_stale_successes_changes_nothing() {
+    let w = world().await;
+    let stored = w.put_all((0..6).map(|_| job()).collect()).await;
+    let slow = w.claim(&["default"], 6).await.jobs;
+    w.advance(LEASE + SECOND);
+    assert_eq!(w.reap().await.len(), 6);
+    let late: Vec<Commit> = slow.iter().map(|job| w.commit_of(job, &Outcome::Succeeded)).collect();
+    assert_eq!(w.store.commit(late.clone(), vec![]).await.unwrap(), vec![Committed::Stale; 6], "they wait");
+    w.advance(Millis::from_secs(10));
+    assert_eq!(w.claim(&["default"], 6).await.jobs.len(), 6);
+    assert_eq!(w.store.commit(late, vec![]).await.unwrap(), vec![Committed::Stale; 6], "others run them");
+    for id in stored {
+        assert_eq!((w.get(id).await.state, w.ledger(id).await.len()), (State::Running, 1));
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_result_of_a_job_that_was_not_kept_makes_nothing_new() {
+    let w = world().await;
+    let key = SettingKey::Queue { tenant: None, name: "default".into() };
+    w.store.put_setting(&key, Some(r#"{"retention":"0"}"#)).await.unwrap();
+    for outcome in [Outcome::Succeeded, Outcome::Failed(Failure::permanent("never"))] {
+        let id = w.put(job()).await;
+        let running = w.claim_one().await;
+        let commit = Commit { follow_ups: vec![job_in("after")], ..w.commit_of(&running, &outcome) };
+        assert_applied(&w.store.commit(vec![commit.clone()], vec![]).await.unwrap()[0]);
+        let again = w.store.commit(vec![commit], vec![]).await.unwrap().remove(0);
+        assert!(!matches!(again, Committed::Applied(_)), "{outcome:?}: {again:?}");
+        assert!(w.find(id).await.is_none() && w.ledger(id).await.is_empty());
+        assert_eq!(w.claim(&["after"], 5).await.jobs.len(), 1, "{outcome:?}");
+    }
 }
 
 #[tokio::test]
