@@ -20,6 +20,7 @@ async fn a_waiting_job_ends_at_once() {
     w.advance(Millis::from_secs(60));
     assert!(w.claim(&["default", "other"], 5).await.jobs.is_empty());
     assert_eq!(w.ledger(retrying).await.len(), 1, "its ledger moved to the archive too");
+    assert!(w.ledger(queued).await.is_empty(), "it had no attempt");
 }
 
 #[tokio::test]
@@ -40,6 +41,9 @@ async fn a_running_job_is_asked_to_stop_and_ends_cancelled_unless_it_succeeds() 
     let knowing = |i: usize| jobs[i].with_cancel_requested();
     assert_applied(&w.fail(&knowing(0)).await);
     assert_applied(&w.succeed(&jobs[1]).await);
+    let mut asked = w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap().cancel_requested;
+    asked.sort();
+    assert_eq!(asked, stored[2..], "those that have ended are not asked again");
     assert_applied(&w.commit(&knowing(2), Outcome::Snoozed(SECOND)).await);
     assert_applied(&w.commit(&knowing(3), Outcome::Released(Progress::Started)).await);
     w.advance(LEASE + SECOND);

@@ -2,7 +2,7 @@ use super::world;
 use crate::world::*;
 use windlass::core::{Millis, Outcome, State};
 use windlass::low_level::job::NewJob;
-use windlass::low_level::stores::{JobFilter, Scope, SettingKey, Steps};
+use windlass::low_level::stores::{Discard, JobFilter, Scope, SettingKey, Steps};
 
 const DAY: Millis = Millis::from_secs(86_400);
 
@@ -91,13 +91,24 @@ async fn settings_are_kept_replaced_and_removed() {
     w.store.put_setting(&own, Some("1")).await.unwrap();
     w.store.put_setting(&shared, Some("2")).await.unwrap();
     w.store.put_setting(&own, Some("3")).await.unwrap();
-    let mut settings = w.store.settings().await.unwrap();
-    settings.sort();
-    let mut expected = [(own.clone(), "3".to_owned()), (shared.clone(), "2".to_owned())];
+    let kind = SettingKey::Kind { name: "email".into() };
+    let another = SettingKey::Queue { tenant: Some(tenant("acme")), name: "sms".into() };
+    w.store.put_setting(&kind, Some("4")).await.unwrap();
+    w.store.put_setting(&another, Some("5")).await.unwrap();
+    let settings = async || {
+        let mut settings = w.store.settings().await.unwrap();
+        settings.sort();
+        settings
+    };
+    let mut expected: Vec<_> =
+        [(own.clone(), "3"), (shared, "2"), (kind.clone(), "4"), (another, "5")].map(|(key, value)| (key, value.to_owned())).into();
     expected.sort();
-    assert_eq!(settings, expected);
-    w.store.put_setting(&own, None).await.unwrap();
-    assert_eq!(w.store.settings().await.unwrap(), [(shared, "2".to_owned())]);
+    assert_eq!(settings().await, expected);
+    for key in [own, kind] {
+        w.store.put_setting(&key, None).await.unwrap();
+        expected.retain(|(other, _)| *other != key);
+        assert_eq!(settings().await, expected, "without {key:?}");
+    }
 }
 
 #[tokio::test]
@@ -310,4 +321,54 @@ async fn migrating_again_changes_nothing_and_the_store_is_healthy() {
     w.store.migrate().await.unwrap();
     assert_eq!(w.get(id).await.id, id);
     assert!(!w.store.health().await.unwrap().engine.is_empty());
+}
+
+#[tokio::test]
+async fn each_state_is_kept_as_long_as_its_queue_says() {
+    let w = world().await;
+    set_retention(&w, "up", r#"{"succeeded":"1h","cancelled":"2h","failed":"3h"}"#).await;
+    set_retention(&w, "down", r#"{"succeeded":"3h","cancelled":"2h","failed":"1h"}"#).await;
+    for queue in ["up", "down", "other"] {
+        w.put_all((0..3).map(|_| job_in(queue)).collect()).await;
+        let jobs = w.claim(&[queue], 3).await.jobs;
+        w.succeed(&jobs[0]).await;
+        w.commit(&jobs[1], Outcome::Cancelled).await;
+        w.commit(&jobs[2], Outcome::Failed(windlass::core::Failure::permanent("no"))).await;
+    }
+    let kept = async || {
+        let jobs = w.store.jobs(&Scope::All, &JobFilter::default(), all()).await.unwrap();
+        let of = |queue: &str| {
+            let own = jobs.iter().filter(|job| job.queue.as_str() == queue);
+            own.map(|job| job.state).collect::<Vec<State>>()
+        };
+        [of("up"), of("down"), of("other")]
+    };
+    let (succeeded, cancelled, failed) = (State::Succeeded, State::Cancelled, State::Failed);
+    let every = vec![succeeded, cancelled, failed];
+    for (up, down) in
+        [(vec![cancelled, failed], vec![succeeded, cancelled]), (vec![failed], vec![succeeded]), (vec![], vec![])]
+    {
+        w.advance(Millis::from_secs(3600));
+        prune_all(&w).await;
+        assert_eq!(kept().await, [up, down, every.clone()]);
+    }
+}
+
+#[tokio::test]
+async fn pruning_counts_only_what_was_a_dead_letter() {
+    let w = world().await;
+    set_retention(&w, "default", r#"{"failed":"1h"}"#).await;
+    w.put_all((0..2).map(|_| job()).collect()).await;
+    let discarded = w.fail_for_good("broken").await;
+    let ids = vec![discarded, w.fail_for_good("broken").await];
+    let discard = Discard { ids: vec![discarded], reason: "known".into(), by: "ann".into(), what: String::new() };
+    w.store.discard(&Scope::All, discard).await.unwrap();
+    let dead = async || w.store.depths(&Scope::All).await.unwrap()[0].dead;
+    assert_eq!(dead().await, 1);
+    w.advance(Millis::from_secs(3600));
+    w.put(job()).await;
+    let last = w.fail_for_good("broken").await;
+    prune_all(&w).await;
+    assert_eq!(w.list(JobFilter::default()).await, [last], "{ids:?} are gone");
+    assert_eq!(dead().await, 1);
 }

@@ -128,6 +128,7 @@ async fn a_key_outlives_a_job_that_its_queue_does_not_keep() {
     let id = w.put(keyed("k")).await;
     w.succeed(&w.claim_one().await).await;
     assert!(w.find(id).await.is_none());
+    w.store.prune().await.unwrap();
     assert_eq!(w.try_put(keyed("k")).await, Enqueued::Existing(id));
 }
 
@@ -154,4 +155,24 @@ async fn a_live_job_is_found_by_its_key_with_the_lease_it_runs_under() {
     assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), None);
     let second = w.put(live("k")).await;
     assert_eq!(w.store.keyed(&tenant("default"), "k").await.unwrap(), Some(KeyedJob { job: second, lease: None }));
+}
+
+#[tokio::test]
+async fn pruning_removes_no_key_that_is_valid() {
+    let w = world().await;
+    let prune = async || while w.store.prune().await.unwrap() > 0 {};
+    let live = || NewJob { idempotency: Some(Idempotency { key: "live".into(), window: KeyWindow::Live }), ..job() };
+    let windowed = w.put(keyed("k")).await;
+    w.succeed(&w.claim_one().await).await;
+    w.advance(DEFAULT_KEY_WINDOW - Millis::new(1));
+    let id = w.put(live()).await;
+    prune().await;
+    assert_eq!(w.try_put(keyed("k")).await, Enqueued::Existing(windowed), "its window has not passed");
+    assert_eq!(w.try_put(live()).await, Enqueued::Existing(id), "its job waits");
+    let running = w.claim_one().await;
+    prune().await;
+    assert_eq!(w.try_put(live()).await, Enqueued::Existing(id), "its job runs");
+    w.fail(&running).await;
+    prune().await;
+    assert_eq!(w.try_put(live()).await, Enqueued::Existing(id), "its job will be tried again");
 }

@@ -2,8 +2,8 @@
 
 use super::world;
 use crate::world::*;
-use windlass::core::job::Kind;
-use windlass::core::{Delivery, JobId, Millis, Priority, State};
+use windlass::core::job::{Kind, QueueName};
+use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, State};
 use windlass::low_level::job::{NewJob, RunAt};
 use windlass::low_level::stores::{Amend, Claim, Claimed, Kinds, Scope};
 
@@ -155,4 +155,54 @@ async fn a_job_past_its_latest_start_is_not_claimed() {
     let fine = w.put(of_kind("a")).await;
     w.advance(SECOND);
     assert_eq!(ids(&claim_kinds(&w, &["a"], 5).await), [fine]);
+}
+
+#[tokio::test]
+async fn a_paused_queue_gives_no_kind_and_nothing_to_come_back_for() {
+    let w = world().await;
+    w.put_all((0..CROWD).map(|_| of_kind("new")).collect()).await;
+    let known = w.put(NewJob { priority: Priority::High, ..of_kind("old") }).await;
+    w.put(NewJob { run_at: RunAt::After(SECOND), ..of_kind("old") }).await;
+    let name = QueueName::default();
+    w.store.pause_queue(&Default::default(), &name, true).await.unwrap();
+    let claimed = claim_kinds(&w, &["old"], 5).await;
+    assert_eq!((ids(&claimed), claimed.next_due), (vec![], None));
+    w.store.pause_queue(&Default::default(), &name, false).await.unwrap();
+    assert_eq!(ids(&claim_kinds(&w, &["old"], 5).await), [known]);
+}
+
+#[tokio::test]
+async fn nothing_of_a_kind_is_claimed_before_its_time_and_a_crowd_of_later_jobs_is_not_looked_at() {
+    let w = world().await;
+    let after = |millis| NewJob { run_at: RunAt::After(Millis::new(millis)), ..of_kind("a") };
+    let [now, soon] = [w.put(of_kind("a")).await, w.put(after(1)).await];
+    w.put_all((0..CROWD).map(|_| after(2)).collect()).await;
+    let claimed = claim_kinds(&w, &["a"], 5).await;
+    assert_eq!((ids(&claimed), claimed.next_due), (vec![now], Some(START + Millis::new(1))));
+    w.advance(Millis::new(1));
+    let claimed = claim_kinds(&w, &["a"], 5).await;
+    assert_eq!((ids(&claimed), claimed.next_due), (vec![soon], Some(START + Millis::new(2))));
+}
+
+#[tokio::test]
+async fn suspects_that_may_not_be_taken_do_not_hide_other_jobs_of_their_kind() {
+    let w = world().await;
+    w.put_all((0..3).map(|_| of_kind("a")).collect()).await;
+    assert_eq!(claim_kinds(&w, &["a"], 3).await.jobs.len(), 3);
+    w.advance(LEASE + SECOND);
+    w.reap().await;
+    w.advance(Millis::from_secs(60));
+    let plain = w.put(of_kind("a")).await;
+    let none = Claim { kinds: kinds(&["a"]), suspects: 0, ..w.request(&["default"], 1).await };
+    assert_eq!(ids(&w.store.claim(none).await.unwrap()), [plain]);
+}
+
+#[tokio::test]
+async fn a_job_that_started_in_time_is_claimed_again_by_its_kind() {
+    let w = world().await;
+    let id = w.put(NewJob { start_by: Some(START + SECOND), ..of_kind("a") }).await;
+    let started = claim_kinds(&w, &["a"], 1).await.jobs.remove(0);
+    assert_applied(&w.commit(&started, Outcome::Snoozed(SECOND)).await);
+    w.advance(SECOND);
+    assert_eq!(ids(&claim_kinds(&w, &["a"], 1).await), [id]);
 }

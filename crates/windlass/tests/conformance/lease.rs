@@ -1,8 +1,8 @@
 use super::world;
 use crate::world::*;
-use windlass::core::{Delivery, Millis, Reason, State};
-use windlass::low_level::job::NewJob;
-use windlass::low_level::stores::{Committed, Reap, Renewed, Spared, WorkerId};
+use windlass::core::{Delivery, Millis, Outcome, Reason, State};
+use windlass::low_level::job::{LeaseId, NewJob};
+use windlass::low_level::stores::{Claim, Committed, Leases, Reap, Renewed, Spared, WorkerId};
 
 #[tokio::test]
 async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {
@@ -44,6 +44,35 @@ async fn a_renewed_lease_is_not_reaped() {
 }
 
 #[tokio::test]
+async fn renewing_or_ending_a_lease_affects_no_other() {
+    let w = world().await;
+    w.put_all(vec![job(); 3]).await;
+    let (renewed, left, ended) = (w.claim_one().await, w.claim_one().await, w.claim_one().await);
+    let success = w.commit_of(&ended, &Outcome::Succeeded);
+    assert_applied(&w.store.commit(vec![success], vec![ended.lease]).await.unwrap()[0]);
+    w.advance(LEASE - SECOND);
+    w.store.renew(&WorkerId::new("w1"), vec![renewed.lease], LEASE).await.unwrap();
+    w.advance(SECOND);
+    assert_eq!(w.reap().await.iter().map(|moved| moved.job.id).collect::<Vec<_>>(), [left.id]);
+    assert_applied(&w.succeed(&renewed).await);
+}
+
+#[tokio::test]
+async fn a_lease_renewed_for_a_shorter_time_lasts_until_its_end() {
+    let w = world().await;
+    w.put(job()).await;
+    let running = w.claim_one().await;
+    assert!(w.reap().await.is_empty());
+    let third = Millis::new(LEASE.get() / 3);
+    w.advance(third);
+    w.store.renew(&WorkerId::new("w1"), vec![running.lease], third + third).await.unwrap();
+    w.advance(third);
+    assert!(w.reap().await.is_empty(), "it ends when it did before");
+    w.advance(third);
+    assert_eq!(w.reap().await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_lease_ends_when_it_is_reaped_not_when_the_clock_says_so() {
     let w = world().await;
     w.put_all(vec![job(), job()]).await;
@@ -77,6 +106,21 @@ async fn a_node_spares_leases_that_ran_out_while_it_was_out_of_touch() {
     spared.after(half + SECOND, LEASE);
     spared.after(half, Millis::ZERO);
     assert_eq!(w.store.reap(Reap::Expired { spared }, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn leases_that_are_spared_do_not_keep_others_from_being_reaped() {
+    let w = world().await;
+    w.put_all(vec![job(), job()]).await;
+    for (id, lease_for) in [(1, LEASE), (2, SECOND)] {
+        let leases = Leases::Shared(LeaseId(id));
+        let request = Claim { leases, lease_for, ..w.request(&["default"], 1).await };
+        assert_eq!(w.store.claim(request).await.unwrap().jobs.len(), 1);
+    }
+    w.advance(LEASE + SECOND);
+    let spared = Spared::beyond(LEASE - Millis::new(1));
+    let reaped = w.store.reap(Reap::Expired { spared }, 1).await.unwrap();
+    assert_eq!(reaped.iter().map(|moved| moved.lease).collect::<Vec<_>>(), [Some(LeaseId(2))]);
 }
 
 #[tokio::test]

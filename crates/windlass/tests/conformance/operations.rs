@@ -1,12 +1,12 @@
 use super::world;
 use crate::world::*;
 use windlass::core::job::QueueName;
-use windlass::core::{JobId, Millis, Outcome, Priority, State};
+use windlass::core::{Executor, Failure, JobId, Millis, Outcome, Priority, State};
 use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::{
     Committed,
     Alert, AlertChange, AlertStatus, Amend, Amended, Audit, Discard, Discarded, JobFilter, Replay, ReplayOnly,
-    Replayed, Scope, Session, Spacing, Token, WorkerId, WorkerReport,
+    Replayed, Scope, Session, Share, Spacing, Token, WorkerId, WorkerReport,
 };
 
 fn replay(ids: &[JobId], only: ReplayOnly) -> Replay {
@@ -132,6 +132,21 @@ async fn discarding_takes_a_dead_letter_off_the_list_and_keeps_the_job() {
 }
 
 #[tokio::test]
+async fn a_dead_letter_with_several_attempts_is_discarded_as_a_whole() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    w.fail(&w.claim_one().await).await;
+    w.advance(Millis::from_secs(10));
+    w.fail_for_good("broken").await;
+    let discard = Discard { ids: vec![id, id], reason: "known".into(), by: "ann".into(), what: String::new() };
+    assert_eq!(w.store.discard(&Scope::All, discard).await.unwrap(), [Discarded::Done, Discarded::Done]);
+    assert_eq!(w.get(id).await.discard_reason.as_deref(), Some("known"));
+    assert_eq!(w.ledger(id).await.len(), 2);
+    assert_eq!(w.store.depths(&Scope::All).await.unwrap()[0].dead, 0);
+    assert_eq!(w.store.audits(1).await.unwrap()[0].count, 1);
+}
+
+#[tokio::test]
 async fn a_waiting_job_can_be_amended_and_no_other() {
     let w = world().await;
     let first = w.put(job()).await;
@@ -166,10 +181,14 @@ async fn tokens_are_kept_by_hash_and_revoked_once() {
     assert_eq!(w.store.tokens().await.unwrap(), std::slice::from_ref(&token));
     let changed = Token { queues: None, expires_at: None, ..token };
     w.store.put_token(&changed).await.unwrap();
-    assert_eq!(w.store.tokens().await.unwrap(), [changed]);
+    assert_eq!(w.store.tokens().await.unwrap(), std::slice::from_ref(&changed));
+    let other = Token { id: "def".into(), hash: [8; 32], created_at: START + SECOND, ..changed };
+    w.store.put_token(&other).await.unwrap();
     assert!(w.store.revoke_token("abc").await.unwrap());
+    w.advance(SECOND);
     assert!(!w.store.revoke_token("abc").await.unwrap());
-    assert_eq!(w.store.tokens().await.unwrap()[0].revoked_at, Some(START));
+    let revoked: Vec<_> = w.store.tokens().await.unwrap().iter().map(|token| token.revoked_at).collect();
+    assert_eq!(revoked, [Some(START), None]);
 }
 
 #[tokio::test]
@@ -260,6 +279,15 @@ async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
     assert_eq!(w.store.alerts().await.unwrap(), std::slice::from_ref(&reminded));
     assert_eq!(w.claim(&["notices"], 5).await.jobs.len(), 1);
     let resolved = Alert { status: AlertStatus::Resolved, resolved_at: Some(START), ..reminded };
+    // Read before another node changed it: its status, its incident, or the time of the last notice.
+    for before in [
+        (AlertStatus::Resolved, 1, Some(START)),
+        (AlertStatus::Firing, 2, Some(START)),
+        (AlertStatus::Firing, 1, Some(START + SECOND)),
+    ] {
+        let stale = AlertChange { before: Some(before), after: resolved.clone(), notices: vec![] };
+        assert!(!w.store.change_alert(stale).await.unwrap(), "{before:?}");
+    }
     let before = Some((AlertStatus::Firing, 1, Some(START)));
     let resolve = AlertChange { before, after: resolved.clone(), notices: vec![] };
     assert!(w.store.change_alert(resolve.clone()).await.unwrap());
@@ -316,4 +344,56 @@ async fn a_pause_delays_no_job_that_was_not_replayed_at_a_rate() {
     w.advance(Millis::from_secs(100));
     w.store.pause_queue(&owner, &name, false).await.unwrap();
     assert_eq!(ids(&w.claim(&["default"], 10).await), [waiting, dead]);
+}
+
+#[tokio::test]
+async fn resuming_a_queue_moves_only_what_was_replayed_at_a_rate_while_it_was_paused() {
+    let w = world().await;
+    let named = |name: &str| QueueName::new(name).unwrap();
+    let places = [("default", "default"), ("default", "other"), ("acme", "default"), ("default", "unrated")];
+    let mut dead = Vec::new();
+    for (owner, queue) in places {
+        dead.push(w.put_all(vec![NewJob { tenant: tenant(owner), ..job_in(queue) }; 4]).await);
+        let queue = w.store.register_queue(&tenant(owner), &named(queue), Executor::Worker).await.unwrap().id;
+        let request = w.request_shares(vec![Share { queue, slots: 4, ahead: 0 }]);
+        for job in w.store.claim(request).await.unwrap().jobs {
+            assert_applied(&w.commit(&job, Outcome::Failed(Failure::permanent("broken"))).await);
+        }
+    }
+    let again = async |ids: &[JobId], spacing| {
+        let again = Replay { spacing, ..replay(ids, ReplayOnly::Any) };
+        w.store.replay(&Scope::All, again).await.unwrap();
+    };
+    let rate = Spacing::every(SECOND);
+    // Before the pause: one job is tried again later, one is due at a rate, and so is one of the queue whose rate is over.
+    again(&dead[0][..1], Spacing::NONE).await;
+    w.fail(&w.claim_one().await).await;
+    again(&dead[0][1..2], rate).await;
+    again(&dead[3][..1], rate).await;
+    w.advance(SECOND);
+    for (owner, queue) in places {
+        w.store.pause_queue(&tenant(owner), &named(queue), true).await.unwrap();
+    }
+    let plain = w.put(job()).await;
+    for ids in &dead[..3] {
+        again(&ids[2..], rate).await;
+    }
+    again(&dead[3][2..3], Spacing::NONE).await;
+    w.advance(Millis::from_secs(100));
+    // Pausing again changes nothing: the pause began before.
+    for is_paused in [true, false] {
+        w.store.pause_queue(&tenant("default"), &named("default"), is_paused).await.unwrap();
+    }
+    w.store.pause_queue(&tenant("default"), &named("unrated"), false).await.unwrap();
+    let due = async |ids: &[JobId]| {
+        let mut due = Vec::new();
+        for id in ids {
+            due.push(w.get(*id).await.due_at.since(START).get() / 1000);
+        }
+        due
+    };
+    assert_eq!(due(&dead[0]).await, [10, 0, 101, 102], "the two that were replayed while it was paused");
+    assert_eq!(due(&dead[1][2..]).await, [1, 2], "another queue");
+    assert_eq!(due(&dead[2][2..]).await, [1, 2], "another tenant");
+    assert_eq!(due(&[plain, dead[3][0], dead[3][2]]).await, [1, 0, 1]);
 }

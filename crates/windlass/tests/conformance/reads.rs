@@ -1,9 +1,9 @@
 use super::world;
 use crate::world::*;
-use windlass::core::job::{Kind, QueueName};
-use windlass::core::{Failure, JobId, Millis, Outcome, State};
+use windlass::core::job::{Kind, QueueName, Tenant};
+use windlass::core::{Executor, Failure, JobId, Millis, Outcome, State};
 use windlass::low_level::job::{NewJob, RunAt};
-use windlass::low_level::stores::{Holder, JobFilter, Order, Page, Steps, Scope};
+use windlass::low_level::stores::{Discard, Holder, JobFilter, Order, Page, Scope, Share, Steps};
 
 #[tokio::test]
 async fn pages_are_stable_under_writes() {
@@ -68,6 +68,65 @@ async fn tenants_see_only_their_own() {
     assert!(w.store.jobs(&scope, &filter, all()).await.unwrap().is_empty());
     assert_eq!(w.store.depths(&scope).await.unwrap().len(), 1);
     assert_eq!(w.store.tallies(&scope, None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn tenants_see_only_their_own_in_every_state_order_and_list() {
+    let w = world().await;
+    let (schedule, parent) = (JobId(900), JobId(901));
+    let mut theirs = Vec::new();
+    for owner in [Tenant::default(), tenant("acme")] {
+        let one = NewJob { tenant: owner.clone(), schedule: Some(schedule), parent: Some(parent), ..job() };
+        theirs = w.put_all(vec![one; 5]).await;
+        let queue = w.store.register_queue(&owner, &QueueName::default(), Executor::Worker).await.unwrap().id;
+        let request = w.request_shares(vec![Share { queue, slots: 4, ahead: 0 }]);
+        let jobs = w.store.claim(request).await.unwrap().jobs;
+        assert_applied(&w.fail(&jobs[1]).await);
+        assert_applied(&w.succeed(&jobs[2]).await);
+        assert_applied(&w.commit(&jobs[3], Outcome::Failed(Failure::permanent("never"))).await);
+    }
+    let scope = Scope::Tenant(tenant("acme"));
+    let filter = JobFilter::default;
+    let dead = || JobFilter { dead_letters: true, ..filter() };
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let listed = async |filter: JobFilter| {
+            let jobs = w.store.jobs(&scope, &filter, Page { order, ..all() }).await.unwrap();
+            let mut ids: Vec<JobId> = jobs.iter().map(|job| job.id).collect();
+            ids.sort();
+            ids
+        };
+        assert_eq!(listed(filter()).await, theirs);
+        assert_eq!(listed(JobFilter { schedule: Some(schedule), ..filter() }).await, theirs);
+        assert_eq!(listed(JobFilter { parent: Some(parent), ..filter() }).await, theirs);
+        assert_eq!(listed(dead()).await, theirs[3..4]);
+    }
+    let groups = w.store.dead_groups(&scope, &dead(), 10).await.unwrap();
+    assert_eq!(groups.iter().map(|group| (group.count, group.example)).collect::<Vec<_>>(), [(1, theirs[3])]);
+    let steps = Steps { from: START, length: SECOND, count: 1 };
+    assert_eq!(w.store.dead_series(&scope, &dead(), steps).await.unwrap().len(), 1);
+    let history = w.store.schedule_attempts(&scope, schedule, 10).await.unwrap();
+    let mut runs: Vec<JobId> = history.iter().map(|(id, _)| *id).collect();
+    runs.sort();
+    assert_eq!(runs, theirs[1..4]);
+    assert_eq!(w.store.depths(&scope).await.unwrap().len(), 1);
+    assert_eq!(w.store.tallies(&scope, None).await.unwrap().len(), 1);
+    assert_eq!(w.store.series(&scope, steps).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn discarded_jobs_are_in_no_group_of_dead_letters() {
+    let w = world().await;
+    w.put_all(vec![job(); 2]).await;
+    let (discarded, dead) = (w.fail_for_good("broken").await, w.fail_for_good("broken").await);
+    let discard = Discard { ids: vec![discarded], reason: "known".into(), by: "ann".into(), what: String::new() };
+    w.store.discard(&Scope::All, discard).await.unwrap();
+    w.put(job()).await;
+    w.succeed(&w.claim_one().await).await;
+    let groups = w.store.dead_groups(&Scope::All, &JobFilter::default(), 10).await.unwrap();
+    assert_eq!(groups.iter().map(|group| (group.count, group.example)).collect::<Vec<_>>(), [(1, dead)]);
+    let steps = Steps { from: START, length: SECOND, count: 1 };
+    let counts = w.store.dead_series(&Scope::All, &JobFilter::default(), steps).await.unwrap();
+    assert_eq!(counts.iter().map(|count| count.count).collect::<Vec<_>>(), [1]);
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@ use crate::world::*;
 use windlass::core::{Failure, JobId, Millis, Outcome, State, Timestamp};
 use windlass::low_level::job::{ClaimedJob, HttpCall, NewJob};
 use windlass::low_level::stores::{
-    Fired, Firing, JobFilter, DeadRuns, Missed, Overlap, Recurrence, Schedule, ScheduleChange, ScheduleSpec, Scope, Trigger,
+    DeadRuns, Discard, Fired, Firing, JobFilter, Missed, Order, Overlap, Page, Recurrence, Schedule, ScheduleChange,
+    ScheduleSpec, Scope, Trigger,
 };
 
 const MINUTE: Millis = Millis::from_secs(60);
@@ -68,6 +69,47 @@ async fn due_schedules_are_listed_and_the_next_moment_is_known() {
     assert!(w.store.remove_schedule(&Scope::All, later.id).await.unwrap());
     assert!(!w.store.remove_schedule(&Scope::All, later.id).await.unwrap());
     assert_eq!(w.store.due_schedules(10).await.unwrap().1, None);
+}
+
+#[tokio::test]
+async fn a_schedule_is_due_to_the_millisecond_and_a_paused_one_never() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let due = async || {
+        let (due, next) = w.store.due_schedules(10).await.unwrap();
+        (due.iter().map(|schedule| schedule.id).collect::<Vec<_>>(), next)
+    };
+    let pause = async |paused| {
+        let change = ScheduleChange { paused: Some(paused), ..Default::default() };
+        w.store.change_schedule(&Scope::All, schedule.id, change).await.unwrap().unwrap();
+    };
+    w.advance(MINUTE - Millis::new(1));
+    assert_eq!(due().await, (vec![], Some(START + MINUTE)));
+    pause(true).await;
+    assert_eq!(due().await, (vec![], None));
+    w.advance(Millis::new(1));
+    assert_eq!(due().await, (vec![], None));
+    pause(false).await;
+    assert_eq!(due().await, (vec![schedule.id], None));
+}
+
+#[tokio::test]
+async fn tenants_list_change_and_remove_only_their_own_schedules() {
+    let w = world().await;
+    let mine = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let theirs = ScheduleSpec { tenant: tenant("acme"), ..spec() };
+    let theirs = w.store.add_schedule(theirs, Some(START + MINUTE)).await.unwrap();
+    let scope = Scope::Tenant(tenant("acme"));
+    for order in [Order::OldestFirst, Order::NewestFirst] {
+        let listed = w.store.schedules(&scope, Page { order, ..all() }).await.unwrap();
+        assert_eq!(listed.iter().map(|schedule| schedule.id).collect::<Vec<_>>(), [theirs.id]);
+    }
+    let pause = ScheduleChange { paused: Some(true), ..Default::default() };
+    assert!(w.store.change_schedule(&scope, mine.id, pause.clone()).await.unwrap().is_none());
+    assert!(!w.store.remove_schedule(&scope, mine.id).await.unwrap());
+    assert!(!w.store.schedule(&Scope::All, mine.id).await.unwrap().unwrap().paused);
+    assert!(w.store.change_schedule(&scope, theirs.id, pause).await.unwrap().unwrap().paused);
+    assert!(w.store.remove_schedule(&scope, theirs.id).await.unwrap());
 }
 
 #[tokio::test]
@@ -160,6 +202,30 @@ async fn a_one_shot_schedule_is_removed_when_its_run_ends_and_history_stays() {
 }
 
 #[tokio::test]
+async fn only_a_spent_one_shot_schedule_ends_and_only_with_its_own_run() {
+    let w = world().await;
+    let one_shot = || ScheduleSpec { recurrence: Recurrence::OneShot, ..spec() };
+    let spent = w.store.add_schedule(one_shot(), Some(START)).await.unwrap();
+    let waiting = w.store.add_schedule(one_shot(), Some(START + MINUTE)).await.unwrap();
+    let recurring = w.store.add_schedule(spec(), None).await.unwrap();
+    w.store.fire(firing(&spent, START, None)).await.unwrap();
+    for schedule in [&waiting, &recurring] {
+        let by_hand = Firing { trigger: Trigger::Operator, ..firing(schedule, START, None) };
+        w.store.fire(by_hand).await.unwrap();
+    }
+    let runs = w.claim(&["default"], 3).await.jobs;
+    let left = async || {
+        let all = w.store.schedules(&Scope::All, all()).await.unwrap();
+        all.iter().map(|schedule| schedule.id).collect::<Vec<_>>()
+    };
+    w.succeed(&runs[1]).await;
+    w.succeed(&runs[2]).await;
+    assert_eq!(left().await, [spent.id, waiting.id, recurring.id]);
+    w.succeed(&runs[0]).await;
+    assert_eq!(left().await, [waiting.id, recurring.id]);
+}
+
+#[tokio::test]
 async fn a_schedules_history_is_that_of_all_its_runs() {
     let w = world().await;
     let schedule = w.store.add_schedule(spec(), Some(START)).await.unwrap();
@@ -245,6 +311,33 @@ async fn a_replayed_run_is_not_discarded_by_a_later_failure() {
     fail_for_good(&w, &replayed).await;
     assert_eq!(dead(&w).await, [first], "the one that failed last stays");
     assert_eq!(w.get(second).await.discard_reason.as_deref(), Some("superseded"));
+}
+
+#[tokio::test]
+async fn a_replayed_run_that_succeeded_is_not_discarded_by_a_later_failure() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let first = failed_run(&w, &schedule).await;
+    w.replay(first).await;
+    w.succeed(&w.claim_one().await).await;
+    let second = failed_run(&w, &schedule).await;
+    assert_eq!(dead(&w).await, [second]);
+    let job = w.get(first).await;
+    assert_eq!((job.state, job.discarded_at), (State::Succeeded, None));
+}
+
+#[tokio::test]
+async fn a_run_that_an_operator_discarded_keeps_its_reason() {
+    let w = world().await;
+    let schedule = w.store.add_schedule(spec(), Some(START + MINUTE)).await.unwrap();
+    let first = failed_run(&w, &schedule).await;
+    let discard = Discard { ids: vec![first], reason: "known".into(), by: "ann".into(), what: String::new() };
+    w.store.discard(&Scope::All, discard).await.unwrap();
+    w.advance(SECOND);
+    let second = failed_run(&w, &schedule).await;
+    assert_eq!(dead(&w).await, [second]);
+    let job = w.get(first).await;
+    assert_eq!((job.discarded_at, job.discard_reason.as_deref()), (Some(START), Some("known")));
 }
 
 #[tokio::test]

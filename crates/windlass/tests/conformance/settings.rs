@@ -34,6 +34,15 @@ async fn what_a_node_no_longer_names_is_removed_and_what_an_operator_set_stays()
 }
 
 #[tokio::test]
+async fn what_an_operator_set_stays_however_long_ago() {
+    let w = world().await;
+    w.store.put_setting(&key("operators"), Some("1")).await.unwrap();
+    w.advance(NODE_FOR + NODE_FOR);
+    w.store.put_node_settings("a", &[named("x", "1")]).await.unwrap();
+    assert_eq!(in_force(&w).await, pairs(&[("operators", "1"), ("x", "1")]));
+}
+
+#[tokio::test]
 async fn an_operators_value_beats_files_until_it_is_removed() {
     let w = world().await;
     w.store.put_setting(&key("x"), Some("operator")).await.unwrap();

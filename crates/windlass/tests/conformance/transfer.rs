@@ -305,3 +305,21 @@ async fn running_jobs_wait_in_the_copy_and_at_most_once_ones_have_failed() {
     let outcome = Outcome::Failed(Failure::new("late"));
     assert_eq!(w.commit(&job, outcome).await, Committed::Stale);
 }
+
+#[tokio::test]
+async fn a_key_is_copied_while_it_is_valid_and_with_the_job_that_it_refers_to() {
+    let from = world().await;
+    let window = KeyWindow::For(SECOND);
+    let keyed = |key: &str| NewJob { idempotency: Some(Idempotency { key: key.into(), window }), ..job() };
+    from.put_all(vec![keyed("used again"), keyed("over")]).await;
+    from.advance(SECOND);
+    let second = from.put(keyed("used again")).await;
+    let lines = exported(&from.store).await;
+    let is_held = |line: &&String| line.contains("\"keyHeld\":") && !line.contains("\"keyHeld\":null");
+    assert_eq!(lines.iter().filter(is_held).count(), 1, "{lines:?}");
+    let w = world().await;
+    w.advance(SECOND);
+    imported(&w.store, &lines).await.unwrap();
+    assert_eq!(w.try_put(keyed("used again")).await, Enqueued::Existing(second));
+    assert!(matches!(w.try_put(keyed("over")).await, Enqueued::Created { .. }));
+}

@@ -1,11 +1,12 @@
-//! A job's row is written once: the statistics show that claims, retries and finishes neither update nor delete it.
+//! A job's row is written once: the statistics show that claims, retries and finishes neither update nor delete it. Other
+//! statements write and lock no more rows than they mean.
 
 use crate::world::{World, job};
-use windlass::core::{Failure, Outcome, Roll};
-use windlass::low_level::job::ClaimedJob;
+use windlass::Clock;
+use windlass::core::{Failure, JobId, Millis, Outcome, Progress, Roll};
+use windlass::low_level::job::{ClaimedJob, NewJob};
 use windlass::low_level::leases::transition::{Trace, commit_of};
-use windlass::low_level::stores::Atomicity;
-use windlass::low_level::stores::JobLife;
+use windlass::low_level::stores::{Atomicity, Discard, Discarded, JobLife, Scope};
 
 const JOBS: usize = 2000;
 /// What the statistics counted on a table.
@@ -50,5 +51,33 @@ async fn a_job_is_written_once_whatever_becomes_of_it() {
     assert_eq!(counted(&w, "attempts", "n_tup_upd + n_tup_del").await, 0, "so is an attempt");
     assert_eq!(counted(&w, "waiting", "n_tup_upd").await, 0);
     assert!(counted(&w, "waiting", "n_tup_del").await >= JOBS as i64, "a claim removes");
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_discard_changes_only_the_attempt_that_ended_the_job() {
+    let w = World::new().await;
+    w.store.enqueue(vec![job()], Atomicity::Each).await.unwrap();
+    for outcome in [Outcome::Released(Progress::NotStarted), Outcome::Failed(Failure::permanent("never"))] {
+        let claimed = w.claim(1).await;
+        assert_eq!(claimed.len(), 1);
+        end(&w, &claimed, &outcome).await;
+    }
+    let discard = Discard { ids: vec![JobId(1)], reason: "known".into(), by: "ann".into(), what: String::new() };
+    assert_eq!(w.store.discard(&Scope::All, discard).await.unwrap(), [Discarded::Done]);
+    assert_eq!(w.count("SELECT count(*) FROM {s}.attempts").await, 2);
+    assert_eq!(w.count("SELECT count(*) FROM {s}.attempts WHERE discarded_at IS NOT NULL").await, 1);
+    w.end().await;
+}
+
+/// A lock would keep claims from taking the job meanwhile.
+#[tokio::test]
+async fn expiring_locks_no_job_that_may_still_start() {
+    let w = World::new().await;
+    let start_by = Clock::system().now() + Millis::from_secs(3600);
+    w.store.enqueue(vec![NewJob { start_by: Some(start_by), ..job() }], Atomicity::Each).await.unwrap();
+    assert!(w.store.expire(10).await.unwrap().is_empty());
+    assert_eq!(w.count("SELECT count(*) FROM {s}.waiting").await, 1);
+    assert_eq!(w.count("SELECT count(*) FROM {s}.waiting WHERE xmax::text <> '0'").await, 0);
     w.end().await;
 }

@@ -4,7 +4,7 @@ use crate::world::{World, job, url};
 use std::process::{Command, Output};
 use std::time::Duration;
 use windlass::core::job::QueueName;
-use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Roll};
+use windlass::core::{Delivery, Executor, JobId, Millis, Outcome, Priority, Roll};
 use windlass::low_level::job::{ClaimedJob, NewJob};
 use windlass::low_level::leases::transition::{Trace, commit_of};
 use windlass::low_level::stores::JobLife;
@@ -142,6 +142,45 @@ async fn a_repeated_key_returns_the_first_job_and_another_payload_is_refused() {
 }
 
 #[tokio::test]
+async fn a_key_counts_for_its_tenant_its_kind_and_its_window() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let put = |more: &str| answer(&format!("SELECT {s}.enqueue('email', {more})"));
+    let first = put("idempotency_key => 'k'");
+    assert_ne!(put("idempotency_key => 'k', tenant => 'acme'"), first);
+    assert_ne!(put("idempotency_key => 'K'"), first);
+    let conflict = refusal(&format!("SELECT {s}.enqueue('sms', idempotency_key => 'k')"));
+    assert!(conflict.contains(&format!("stands for job {first}")), "{conflict}");
+    let over = put("idempotency_key => 'over', key_window => interval '0'");
+    assert_ne!(put("idempotency_key => 'over', key_window => interval '0'"), over);
+    let live = put("idempotency_key => 'live', key_window => NULL");
+    assert_eq!(put("idempotency_key => 'live', key_window => NULL"), live);
+    w.store.cancel(&Scope::All, vec![JobId(live.parse().unwrap())]).await.unwrap();
+    assert_ne!(put("idempotency_key => 'live', key_window => NULL"), live);
+    assert_eq!(put("idempotency_key => 'k'"), first);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_queue_belongs_to_its_tenant_and_to_workers() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let name = QueueName::new("calls").unwrap();
+    w.store.register_queue(&Default::default(), &name, Executor::Http).await.unwrap();
+    let both =
+        format!("SELECT {s}.enqueue('a', queue => 'calls', tenant => t) FROM unnest(ARRAY['default', 'acme']) t");
+    let listed = |each: u32| format!("acme|worker|{each}\ndefault|worker|{each}");
+    // At first the queues are registered at the commit, then they are found.
+    for each in 1..=2 {
+        answer(&both);
+        let jobs = "SELECT tenant, executor, count(*) FROM {s}.all_jobs GROUP BY 1, 2 ORDER BY 1".replace("{s}", s);
+        assert_eq!(answer(&jobs), listed(each));
+        assert_eq!(w.count("SELECT count(DISTINCT queue_id) FROM {s}.waiting").await, 2);
+    }
+    w.end().await;
+}
+
+#[tokio::test]
 async fn bad_input_is_refused_with_the_accepted_form() {
     let w = World::new().await;
     let s = &w.schema;
@@ -159,6 +198,9 @@ async fn bad_input_is_refused_with_the_accepted_form() {
         ("enqueue('email', retry => 'nonsense')", "retry `nonsense` names no policy"),
         ("enqueue('email', delivery => 'MAYBE')", "delivery `MAYBE`"),
         ("enqueue('email', NULL)", "payload is NULL"),
+        ("enqueue('email', to_json(repeat('x', 262143))::text)", "payload is 262145 bytes"),
+        ("enqueue('email', tenant => 'a b')", "tenant `a b` is not a name"),
+        ("enqueue('email', limit_key => '')", "limit_key must be"),
         ("enqueue('email', run_at => now(), delay => '1s')", "not both"),
     ] {
         let said = refusal(&format!("SELECT {s}.{call}"));

@@ -7,11 +7,12 @@ fn text<'a>(mutant: &'a toml::Table, field: &str) -> Option<&'a str> {
     mutant.get(field).and_then(toml::Value::as_str)
 }
 
-/// The part of a file of SQL that is one statement.
-fn statement<'a>(sql: &'a str, name: &str) -> Option<&'a str> {
-    let start = sql.find(&format!("-- name: {name}\n"))?;
+/// The text in a file of SQL under a mark and a name: one statement, or one part of several statements.
+fn under<'a>(sql: &'a str, mark: &str, name: &str) -> Option<&'a str> {
+    let start = sql.find(&format!("-- {mark}: {name}\n"))?;
     let rest = &sql[start..];
-    Some(rest[1..].find("\n-- name: ").map_or(rest, |end| &rest[..=end]))
+    let ends = ["\n-- name: ", "\n-- part: "].map(|next| rest[1..].find(next));
+    Some(ends.into_iter().flatten().min().map_or(rest, |end| &rest[..=end]))
 }
 
 #[test]
@@ -30,9 +31,10 @@ fn every_mutant_still_applies() {
         assert_ne!(find, field("replace"), "{name} changes nothing");
         assert!(!field("breaks").is_empty());
         let content = std::fs::read_to_string(root().join(field("file"))).unwrap_or_default();
-        let part = match text(mutant, "statement") {
-            Some(called) => statement(&content, called).unwrap_or_default(),
-            None => &content,
+        let part = match (text(mutant, "statement"), text(mutant, "part")) {
+            (Some(called), _) => under(&content, "name", called).unwrap_or_default(),
+            (None, Some(called)) => under(&content, "part", called).unwrap_or_default(),
+            (None, None) => &content,
         };
         let count = part.matches(find).count();
         if count != 1 {

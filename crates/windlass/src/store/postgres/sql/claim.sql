@@ -112,7 +112,8 @@ SELECT {claimed}, clock.now, full_walk.needs_full_walk, c.rank
 FROM clock CROSS JOIN full_walk LEFT JOIN ({claimed_rows}) c ON true
 
 -- name: claim_pick
--- Every due job that a claim could take, locked. Which of them it takes is decided by the core rule.
+-- Every due job that a claim could take, locked. Which of them it takes is decided by the core rule. Jobs that lost a
+-- worker have started, so no latest start applies to them.
 WITH shares AS MATERIALIZED (
     SELECT t.share, t.queue_id, t.slots + t.ahead AS wanted
     FROM unnest($2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS t (queue_id, slots, ahead, share)
@@ -153,7 +154,6 @@ CROSS JOIN LATERAL (
         FROM {schema}.waiting w
         WHERE w.queue_id = t.queue_id AND w.priority = level.priority AND w.due_at <= $1::bigint
           AND w.gate_id IS NULL AND w.crashes > 0
-          AND (w.start_by IS NULL OR w.start_by > $1::bigint)
         ORDER BY w.due_at, w.id
         LIMIT least(t.wanted, $5::bigint)
         FOR UPDATE OF w SKIP LOCKED

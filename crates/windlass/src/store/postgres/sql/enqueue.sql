@@ -53,7 +53,7 @@ FROM (
 
 -- name: key_find
 -- The jobs that these keys last belonged to, with kind and payload if the job is still kept.
-SELECT k.tenant, k.key, k.job_id, k.expires_at, {now} AS now, j.kind, j.payload,
+SELECT i.tenant, i.key, k.job_id, k.expires_at, {now} AS now, j.kind, j.payload,
        j.id IS NOT NULL AND NOT EXISTS (
            SELECT FROM {schema}.attempts o WHERE o.job_id = k.job_id AND o.state IS NOT NULL) AS is_live
 FROM unnest($2::text[], $3::text[]) AS i (tenant, key)

@@ -61,10 +61,10 @@ JOIN {schema}.jobs j ON j.id = ANY (ARRAY[i.id])
 RETURNING id
 
 -- name: discard
--- Dead letters that an operator has dealt with.
+-- Dead letters, locked by this transaction, that an operator has dealt with. Other attempts of the jobs have no state.
 UPDATE {schema}.attempts
 SET discarded_at = $1::bigint, discard_reason = $3::text
-WHERE job_id = ANY ($2::bigint[]) AND state = 'failed' AND discarded_at IS NULL
+WHERE job_id = ANY ($2::bigint[]) AND state = 'failed'
 RETURNING job_id
 
 -- name: amend
@@ -79,9 +79,9 @@ RETURNING id
 UPDATE {schema}.queues SET paced_until = greatest(paced_until, $2::bigint) WHERE id = ANY ($1::bigint[])
 
 -- name: queue_paced
--- Replayed jobs that waited in a paused queue, if a replay with a rate was under way.
+-- Replayed jobs that waited in a paused queue, if a replay with a rate was under way. Only a paused queue has `paused_at`.
 SELECT w.queue_id, w.id, w.due_at
 FROM {schema}.queues q JOIN {schema}.waiting w ON w.queue_id = q.id
-WHERE q.tenant = $1::text AND q.name = $2::text AND q.paused AND q.paced_until >= q.paused_at
+WHERE q.tenant = $1::text AND q.name = $2::text AND q.paced_until >= q.paused_at
   AND w.replays > 0 AND NOT w.is_retrying AND w.due_at >= q.paused_at
 FOR UPDATE OF w

@@ -7,7 +7,7 @@ ORDER BY a.job_id, a.number
 
 -- name: copy_keys
 -- Those of these keys that refer to these jobs, and until when.
-SELECT k.job_id, k.expires_at
+SELECT i.job_id, k.expires_at
 FROM unnest($2::text[], $3::text[], $4::bigint[]) AS i (tenant, key, job_id)
 JOIN {schema}.keys k ON k.tenant = i.tenant AND k.key = i.key AND k.job_id = i.job_id
 WHERE k.expires_at IS NULL OR k.expires_at > {now}

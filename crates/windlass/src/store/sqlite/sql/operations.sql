@@ -25,7 +25,7 @@ CROSS JOIN windlass_jobs j ON j.id = o.id
 WHERE o.id = ?1
 
 -- name: discard
-UPDATE windlass_outcomes SET discarded_at = ?2, discard_reason = ?3 WHERE id = ?1 AND discarded_at IS NULL
+UPDATE windlass_outcomes SET discarded_at = ?2, discard_reason = ?3 WHERE id = ?1
 
 -- name: amend
 UPDATE windlass_live SET lane = lane / 20 * 20 + (2 - ?2) * 4 + lane % 4, due_at = ?3 WHERE id = ?1
@@ -49,10 +49,10 @@ UPDATE windlass_queues SET paced_until = max(coalesce(paced_until, 0), (SELECT d
 WHERE id = (SELECT lane / 20 FROM windlass_live WHERE id = ?1)
 
 -- name: queue_paced
--- Replayed jobs that waited in a paused queue, if a replay with a rate was under way.
+-- Replayed jobs that waited in a paused queue, if a replay with a rate was under way. Only a paused queue has `paused_at`.
 SELECT q.id, w.id, w.due_at
 FROM windlass_queues q
 CROSS JOIN windlass_waiting w ON w.lane BETWEEN q.id * 20 AND q.id * 20 + 19 AND w.due_at >= q.paused_at
 CROSS JOIN windlass_live l ON l.id = w.id
-WHERE q.tenant = ?1 AND q.name = ?2 AND q.paused = 1 AND q.paced_until >= q.paused_at
+WHERE q.tenant = ?1 AND q.name = ?2 AND q.paced_until >= q.paused_at
   AND l.replays > 0 AND l.is_retrying = 0
