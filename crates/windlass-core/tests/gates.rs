@@ -176,7 +176,20 @@ proptest! {
 
     #[test]
     fn the_text_reads_back(rule in rules(), history in histories()) {
-        play(&rule, &history, |gate, _, _| assert_eq!(Gate::from_text(&gate.to_text()).as_ref(), Ok(gate)));
+        play(&rule, &history, |gate, _, _| {
+            assert_eq!(Gate::from_text(&gate.to_text(), gate.in_use()).as_ref(), Ok(gate));
+        });
+    }
+
+    #[test]
+    fn a_gate_that_only_counts_stays_plain(most in 1_u32..5, history in histories()) {
+        let rule = GateRule { limits: Limits { concurrency: Some(most), rate: None }, ..GateRule::default() };
+        let history: Vec<_> = history.into_iter().filter(|(_, step)| !matches!(step, Step::Hold(_))).collect();
+        prop_assert!(rule.counts_only());
+        play(&rule, &history, |gate, _, _| {
+            assert!(gate.is_plain());
+            assert_eq!(gate.to_text(), Gate::PLAIN);
+        });
     }
 
     #[test]

@@ -151,6 +151,12 @@ pub enum Opens {
 }
 
 impl Gate {
+    /// A gate that has only counted, with so many attempts in use.
+    #[must_use]
+    pub fn counting(in_use: u32) -> Self {
+        Self { in_use, ..Self::default() }
+    }
+
     /// Whether a job may start now. Changes nothing.
     ///
     /// # Errors
@@ -283,6 +289,16 @@ impl Gate {
     #[must_use]
     pub const fn in_use(&self) -> u32 {
         self.in_use
+    }
+
+    /// Whether it is nothing but a count of attempts in use: no hold, no slow start, nothing counted over time.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.hold.is_none()
+            && self.ramp.is_none()
+            && self.bucket.ahead == 0
+            && self.breaker == Breaker::default()
+            && self.budget == Budget::default()
     }
 
     /// The hold in force.

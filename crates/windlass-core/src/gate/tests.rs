@@ -261,9 +261,11 @@ fn the_key_of_a_job_follows_the_settings() {
 
 #[test]
 fn nonsense_is_not_a_gate() {
-    for text in ["", "[]", "3", "{", r#"{"inUse":-1}"#, r#"{"rate":[1]}"#, r#"{"ended":[0,1]}"#, r#"{"open":[1,2]}"#] {
-        assert!(Gate::from_text(text).is_err(), "{text}");
+    for text in
+        ["", "[]", "3", "{", r#"{"failedInARow":-1}"#, r#"{"rate":[1]}"#, r#"{"ended":[0,1]}"#, r#"{"open":[1,2]}"#]
+    {
+        assert!(Gate::from_text(text, 0).is_err(), "{text}");
     }
-    assert_eq!(Gate::from_text("{}"), Ok(Gate::default()));
+    assert_eq!(Gate::from_text("{}", 0), Ok(Gate::default()));
     assert_eq!(Gate::default().to_text(), "{}");
 }

@@ -1,5 +1,6 @@
 //! The text of a gate, as stores keep it: a small JSON object with only the fields that are set. A field that a later
-//! version adds is absent in older texts, which means its default.
+//! version adds is absent in older texts, which means its default. How many attempts are in use is not in it: stores
+//! keep that as a number, which they can change without reading the rest.
 
 use super::breaker::{Breaker, Open};
 use super::buckets::{Buckets, SLICES};
@@ -16,13 +17,16 @@ use serde_json::{Map, Value, json};
 pub struct GateTextError(String);
 
 impl Gate {
-    /// The text of this state. [`Gate::from_text`] reads it back.
+    /// The text of a gate that [`Gate::is_plain`].
+    pub const PLAIN: &'static str = "{}";
+
+    /// The text of this state, without how many attempts are in use. [`Gate::from_text`] reads it back.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut object = Map::new();
-        if self.in_use > 0 {
-            object.insert("inUse".into(), json!(self.in_use));
+        if self.is_plain() {
+            return Self::PLAIN.into();
         }
+        let mut object = Map::new();
         if self.bucket.ahead > 0 {
             object.insert("rate".into(), json!([self.bucket.ahead, self.bucket.at.as_millis()]));
         }
@@ -44,13 +48,17 @@ impl Gate {
         Value::Object(object).to_string()
     }
 
-    /// Reads a state back.
+    /// Reads a state back, with so many attempts in use.
     ///
     /// # Errors
     /// The text is not the text of a gate.
-    pub fn from_text(text: &str) -> Result<Self, GateTextError> {
+    pub fn from_text(text: &str, in_use: u32) -> Result<Self, GateTextError> {
+        if text == Self::PLAIN {
+            return Ok(Self::counting(in_use));
+        }
         let read = serde_json::from_str(text).ok().and_then(|value: Value| read_gate(&value));
-        read.ok_or_else(|| GateTextError(text.chars().take(80).collect()))
+        let gate = read.ok_or_else(|| GateTextError(text.chars().take(80).collect()))?;
+        Ok(Self { in_use, ..gate })
     }
 }
 
@@ -78,7 +86,7 @@ fn put_buckets(object: &mut Map<String, Value>, name: &str, buckets: &Buckets) {
 
 fn read_gate(value: &Value) -> Option<Gate> {
     value.as_object()?;
-    let mut gate = Gate { in_use: number(value.get("inUse"))?, ..Gate::default() };
+    let mut gate = Gate::default();
     if let Some(rate) = value.get("rate") {
         gate.bucket = Bucket { ahead: rate.get(0)?.as_u64()?, at: moment(rate.get(1)?)? };
     }

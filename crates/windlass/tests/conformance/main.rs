@@ -35,6 +35,7 @@ macro_rules! backend {
             mod replays;
             mod schedules;
             mod settings;
+            mod slots;
             mod texts;
             mod webhooks;
             $(mod $more;)*

@@ -1,11 +1,11 @@
 //! Admission: which of a gated queue's due jobs start now, and which are parked behind the gate that refused them.
 
-use super::{GateName, Gates, QueueFlow};
+use super::GateName;
+use super::claim_gates::{ClaimGates, Places};
 use crate::store::Parking;
 use std::cmp::Reverse;
 use std::sync::Arc;
-use windlass_core::gate::{Gate, Pass, Refusal, Start, WaitingFor};
-use windlass_core::job::{QueueName, Tenant};
+use windlass_core::gate::{Refusal, Start, WaitingFor};
 use windlass_core::pick::{Candidate, Picker, order};
 use windlass_core::{Delivery, JobId, Priority, Timestamp};
 
@@ -27,53 +27,46 @@ impl Offered {
     pub(crate) fn order(&self) -> (Reverse<Priority>, Timestamp, JobId) {
         order(self.priority, self.due_at, self.id)
     }
-
-    /// The gates it asks, in their order.
-    pub(crate) fn gates(&self, flow: &QueueFlow, tenant: &Tenant, queue: &QueueName) -> Vec<GateName> {
-        let mut names = flow.gates_of(tenant, queue, self.key.as_ref());
-        names.extend(self.replay.clone());
-        names
-    }
 }
 
 /// What becomes of offered jobs. Those that are in neither list stay as they are.
 #[derive(Debug, Default)]
 pub(crate) struct Admitted {
-    /// Jobs that start, with the gates they pass and whether they are probes.
-    pub started: Vec<Passed>,
+    /// Jobs that start, with the places of the gates they pass and whether they are probes.
+    pub started: Vec<Started>,
     /// Jobs that a gate refused.
-    pub parked: Vec<(JobId, GateName)>,
+    pub parked: Vec<(JobId, usize)>,
     /// Why, for each of them.
     pub refusals: Vec<Parking>,
     /// What stopped the whole queue.
     pub stopped: Option<Refusal>,
     /// Free slots are filled, and gates refuse what could be taken ahead of more.
     pub is_enough: bool,
+    /// Whether a gate refused anything.
+    pub has_refused: bool,
 }
 
 /// A job that starts.
-#[derive(Debug, Clone)]
-pub(crate) struct Passed {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started {
     pub id: JobId,
-    pub gates: Vec<GateName>,
+    pub gates: Places,
     pub is_probe: bool,
 }
 
 /// After so many refusals nothing more is taken ahead of free slots.
 const MAX_REFUSED_AHEAD: u32 = 16;
 
-/// Decides about due jobs of one queue, in their order. `gates` has the gates that exist; those that begin to enforce
-/// something are added.
+/// Decides about due jobs of one queue, in their order. `asked` has the gates of each, which have been read.
 pub(crate) fn admit(
-    (tenant, queue): (&Tenant, &QueueName),
-    flow: &QueueFlow,
-    gates: &mut Gates,
+    claim_gates: &mut ClaimGates,
     offered: &[Offered],
+    asked: &[Places],
     picker: &mut Picker,
     now: Timestamp,
 ) -> Admitted {
     let (mut admitted, mut refused_ahead) = (Admitted::default(), 0);
-    for job in offered {
+    for (job, asked) in offered.iter().zip(asked) {
         if picker.is_full() {
             break;
         }
@@ -82,20 +75,19 @@ pub(crate) fn admit(
         if must_start || picker.most(job.candidate) == 0 {
             continue;
         }
-        let mut names = job.gates(flow, tenant, queue);
-        names.retain(|name| gates.contains_key(name) || !flow.rule(name).is_none());
-        let start = start(job, offered);
-        match check(flow, gates, &names, start, now) {
+        let (gates, start) = (claim_gates.asked(asked), start(job, offered));
+        let checked = claim_gates.check(&gates, start, now);
+        admitted.has_refused |= checked.is_err();
+        match checked {
             Ok(is_probe) => {
                 picker.pick(job.candidate);
-                for name in &names {
-                    let pass = Pass { is_probe: is_probe && name.is_of_key() };
-                    gates.entry(name.clone()).or_default().start(&flow.rule(name), start, pass, now);
-                }
-                admitted.started.push(Passed { id: job.id, gates: names, is_probe });
+                claim_gates.start(&gates, start, is_probe, now);
+                admitted.started.push(Started { id: job.id, gates, is_probe });
             }
             // First attempts go on while retries wait for the budget; anything else stops the whole queue.
-            Err((name, refusal)) if name.key.is_none() && refusal.waiting_for != WaitingFor::Budget => {
+            Err((place, refusal))
+                if claim_gates.entries()[place].name.key.is_none() && refusal.waiting_for != WaitingFor::Budget =>
+            {
                 admitted.stopped = Some(refusal);
                 break;
             }
@@ -107,9 +99,9 @@ pub(crate) fn admit(
                     break;
                 }
             }
-            Err((name, Refusal { waiting_for, until })) => {
-                gates.entry(name.clone()).or_default();
-                admitted.parked.push((job.id, name));
+            Err((place, Refusal { waiting_for, until })) => {
+                claim_gates.park(place);
+                admitted.parked.push((job.id, place));
                 admitted.refusals.push(Parking { job: job.id, waiting_for, until });
             }
         }
@@ -123,22 +115,4 @@ fn start(job: &Offered, offered: &[Offered]) -> Start {
     let is_other = |other: &Offered| other.key == job.key && other.candidate.delivery == Delivery::AtLeastOnce;
     let has_others = delivery == Delivery::AtMostOnce && offered.iter().any(is_other);
     Start { is_retry: job.is_retry, delivery, has_others }
-}
-
-/// Asks every gate; a refusal consumes nothing. Returns whether the job would be a probe.
-fn check(
-    flow: &QueueFlow,
-    gates: &Gates,
-    names: &[GateName],
-    start: Start,
-    now: Timestamp,
-) -> Result<bool, (GateName, Refusal)> {
-    let fresh = Gate::default();
-    let mut is_probe = false;
-    for name in names {
-        let gate = gates.get(name).unwrap_or(&fresh);
-        let pass = gate.check(&flow.rule(name), start, now).map_err(|refusal| (name.clone(), refusal))?;
-        is_probe |= pass.is_probe;
-    }
-    Ok(is_probe)
 }

@@ -1,31 +1,22 @@
 //! The end of an attempt as its gates see it: the slot comes back, the breaker learns, and an answer may ask for a
 //! hold.
 
-use super::{GateName, Gates, QueueFlow};
+use super::{GateName, GateScope, QueueFlow};
 use crate::store::Commit;
-use windlass_core::gate::{Hold, HoldOrigin, Opens, Pass};
+use windlass_core::gate::{Ended, Gate, GateRule, Hold, HoldOrigin, Opens, Pass};
 use windlass_core::job::{QueueName, Tenant};
 use windlass_core::{Executor, Timestamp};
 
-/// Records that an attempt which had passed these gates ended as `commit` says. Returns whether one of them let nothing
-/// go before: then something may start that could not.
+/// Records that an attempt which had passed a gate ended. Returns whether the gate let nothing go before: then
+/// something may start that could not.
 pub(crate) fn end(
-    flow: &QueueFlow,
-    gates: &mut Gates,
-    passed: &[GateName],
-    is_probe: bool,
-    commit: &Commit,
+    gate: &mut Gate,
+    (scope, rule): (GateScope, &GateRule),
+    (ended, is_probe): (Ended, bool),
     now: Timestamp,
 ) -> bool {
-    let mut opens = false;
-    for name in passed {
-        // A gate that is gone had nothing in use.
-        if let Some(gate) = gates.get_mut(name) {
-            let (rule, pass) = (flow.rule(name), Pass { is_probe: is_probe && name.is_of_key() });
-            opens |= gate.opens(&rule, now) != Opens::Now;
-            gate.end(&rule, pass, commit.ended, now);
-        }
-    }
+    let opens = gate.opens(rule, now) != Opens::Now;
+    gate.end(rule, Pass { is_probe: is_probe && scope == GateScope::Key }, ended, now);
     opens
 }
 

@@ -1,16 +1,18 @@
 //! Gates in a store: which gates a job passes, what each enforces, and which due jobs of a gated queue a claim takes.
 //! Pure; the stores read and write the rows.
 
-mod admit;
+pub(crate) mod admit;
+pub(crate) mod claim_gates;
 mod end;
+pub(crate) mod passes;
 mod replay;
 
 pub(crate) use admit::{Admitted, Offered, admit};
+pub(crate) use claim_gates::ClaimGates;
 pub(crate) use end::{end, hold};
 pub(crate) use replay::key_of as replay_key;
 
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_core::gate::{Across, BreakerState, Flow, Gate, GateRule, Honor, Opens, Start};
 use windlass_core::job::{QueueName, Tenant};
@@ -18,6 +20,9 @@ use windlass_core::{Executor, Millis, Timestamp};
 
 /// The most gates whose parked jobs one claim looks at.
 pub(crate) const MAX_OPENED: u32 = 256;
+
+/// Stands for all tenants in the name of a gate. No tenant has this name.
+const ALL_TENANTS: &str = "*";
 
 /// The name of a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,25 +38,56 @@ pub struct GateName {
 impl GateName {
     /// Tenant (`*` for all), queue, scope and key, as stored.
     pub(crate) fn parts(&self) -> (&str, &str, &'static str, &str) {
-        let tenant = self.tenant.as_ref().map_or("*", Tenant::as_str);
-        let scope = match (&self.tenant, &self.key) {
-            (None, Some(_)) => "replay",
-            (Some(_), Some(_)) => "key",
-            (_, None) => "queue",
-        };
-        (tenant, self.queue.as_str(), scope, self.key.as_deref().unwrap_or_default())
+        let tenant = self.tenant.as_ref().map_or(ALL_TENANTS, Tenant::as_str);
+        (tenant, self.queue.as_str(), self.scope().as_str(), self.key.as_deref().unwrap_or_default())
+    }
+
+    /// What it is a gate of.
+    pub(crate) const fn scope(&self) -> GateScope {
+        match (&self.tenant, &self.key) {
+            (None, Some(_)) => GateScope::Replay,
+            (Some(_), Some(_)) => GateScope::Key,
+            (_, None) => GateScope::Queue,
+        }
     }
 
     /// Parses the output of [`GateName::parts`].
     pub(crate) fn from_parts(tenant: &str, queue: &str, scope: &str, key: &str) -> Option<Self> {
-        let tenant = if tenant == "*" { None } else { Some(Tenant::new(tenant).ok()?) };
-        let key = match scope {
-            "queue" => None,
-            "key" if tenant.is_some() => Some(key.into()),
-            "replay" if tenant.is_none() => Some(key.into()),
-            _ => return None,
+        let tenant = if tenant == ALL_TENANTS { None } else { Some(Tenant::new(tenant).ok()?) };
+        let key = match GateScope::parse(scope)? {
+            GateScope::Queue => None,
+            GateScope::Key if tenant.is_some() => Some(key.into()),
+            GateScope::Replay if tenant.is_none() => Some(key.into()),
+            GateScope::Key | GateScope::Replay => return None,
         };
         Some(Self { tenant, queue: QueueName::new(queue).ok()?, key })
+    }
+}
+
+/// What a gate is a gate of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GateScope {
+    /// A queue, of one tenant or of all.
+    Queue,
+    /// A limit key, or the jobs without one.
+    Key,
+    /// A replay with a rate.
+    Replay,
+}
+
+impl GateScope {
+    const ALL: [Self; 3] = [Self::Queue, Self::Key, Self::Replay];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queue => "queue",
+            Self::Key => "key",
+            Self::Replay => "replay",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
@@ -70,9 +106,6 @@ pub struct GateStatus {
 
 /// Parked jobs are counted up to here.
 pub const MAX_PARKED: u32 = 10_000;
-
-/// The states of gates, by name.
-pub(crate) type Gates = BTreeMap<GateName, Gate>;
 
 /// What is in force for one tenant's queue.
 #[derive(Debug, Clone, Default)]
@@ -126,20 +159,37 @@ impl QueueFlow {
 
     /// The gates of a job, in the order they are asked.
     pub(crate) fn gates_of(&self, tenant: &Tenant, queue: &QueueName, key: Option<&Arc<str>>) -> Vec<GateName> {
-        let name = |tenant: Option<&Tenant>, key| GateName { tenant: tenant.cloned(), queue: queue.clone(), key };
-        let all = self.all.is_some().then(|| name(None, None));
+        let mut names = self.gates_of_queue(tenant, queue);
+        names.push(Self::gate_of_key(tenant, queue, key));
+        names
+    }
+
+    /// The gates that all jobs of a queue ask.
+    fn gates_of_queue(&self, tenant: &Tenant, queue: &QueueName) -> Vec<GateName> {
+        let name = |tenant: Option<&Tenant>| GateName { tenant: tenant.cloned(), queue: queue.clone(), key: None };
+        self.all.is_some().then(|| name(None)).into_iter().chain([name(Some(tenant))]).collect()
+    }
+
+    /// The gate of a limit key.
+    fn gate_of_key(tenant: &Tenant, queue: &QueueName, key: Option<&Arc<str>>) -> GateName {
         let key = key.cloned().unwrap_or_else(|| "".into());
-        all.into_iter().chain([name(Some(tenant), None), name(Some(tenant), Some(key))]).collect()
+        GateName { tenant: Some(tenant.clone()), queue: queue.clone(), key: Some(key) }
     }
 
     /// What a gate enforces.
     pub(crate) fn rule(&self, name: &GateName) -> GateRule {
-        match (&name.tenant, name.key.as_deref()) {
-            (None, Some(key)) => replay::rule(key),
-            (None, None) => self.all.unwrap_or_default(),
-            (Some(_), None) => self.flow.queue,
-            (Some(_), Some("")) => self.flow.keyless(),
-            (Some(_), Some(_)) => self.flow.per_key,
+        let (tenant, _, _, key) = name.parts();
+        self.rule_of(name.scope(), tenant, key)
+    }
+
+    /// The same by the parts of a name.
+    pub(crate) fn rule_of(&self, scope: GateScope, tenant: &str, key: &str) -> GateRule {
+        match scope {
+            GateScope::Replay => replay::rule(key),
+            GateScope::Queue if tenant == ALL_TENANTS => self.all.unwrap_or_default(),
+            GateScope::Queue => self.flow.queue,
+            GateScope::Key if key.is_empty() => self.flow.keyless(),
+            GateScope::Key => self.flow.per_key,
         }
     }
 
@@ -159,14 +209,19 @@ impl QueueFlow {
 }
 
 /// When a claim should look at the jobs parked behind a gate. `None`: when an attempt of the gate ends.
-pub(crate) fn opens_at(name: &GateName, gate: &Gate, rule: &GateRule, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn opens_at(scope: GateScope, gate: &Gate, rule: &GateRule, now: Timestamp) -> Option<Timestamp> {
     // Behind the gate of a queue, only retries are parked: those that its budget refused.
-    let start = Start { is_retry: name.key.is_none(), ..Start::FIRST };
+    let start = Start { is_retry: scope == GateScope::Queue, ..Start::FIRST };
     match gate.opens_to(rule, start, now) {
         Opens::Now => Some(now),
         Opens::At(moment) => Some(moment),
         Opens::OnEvent => None,
     }
+}
+
+/// Whether a gate is nothing but a number, and stays so under this rule: a start adds one, an end takes one away.
+pub(crate) fn only_counts(rule: &GateRule, gate: &Gate) -> bool {
+    rule.counts_only() && gate.is_plain()
 }
 
 /// Whether nothing, or only a probe, may start: the gate is held or its breaker is open.

@@ -3,7 +3,7 @@
 use super::claim::{due_jobs, is_asked, late};
 use super::state::{Place, State};
 use crate::job::{Job, QueueId};
-use crate::store::gates::{self, Admitted, GateName, GateStatus, Gates, Offered, QueueFlow};
+use crate::store::gates::{self, Admitted, ClaimGates, GateName, GateStatus, Offered, QueueFlow};
 use crate::store::{Commit, Kinds, MAX_PARKED, ParkedJob, Parking, Queue, Scope, SettingKey, Share, in_force};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -130,38 +130,44 @@ pub(super) fn pick(
         .map(|job| offer(job, flow, &state.gates))
         .collect();
     offered.sort_by_key(Offered::order);
-    let mut gates: Gates = state.gates.gates.iter().map(|(name, row)| (name.clone(), row.gate.clone())).collect();
-    let admitted = gates::admit((&queue.tenant, &queue.name), flow, &mut gates, &offered, picker, now);
-    let touched: BTreeSet<GateName> = opened.into_iter().collect();
-    let next = apply(state, queue, flow, gates, &admitted, touched, now);
-    (admitted.started.into_iter().map(|passed| passed.id).collect(), next, admitted.refusals)
+    let mut claim_gates = ClaimGates::default();
+    for name in opened {
+        let place = claim_gates.place(flow, name);
+        claim_gates.entries_mut()[place].is_opened = true;
+    }
+    let asked = claim_gates.ask(flow, (&queue.tenant, &queue.name), &offered);
+    for (entry, place) in claim_gates.entries_mut().iter_mut().zip(0..) {
+        if let Some(row) = state.gates.gates.get(&entry.name) {
+            entry.found(place, row.gate.clone());
+        }
+    }
+    let admitted = gates::admit(&mut claim_gates, &offered, &asked, picker, now);
+    let next = apply(state, queue, flow, &claim_gates, &admitted, now);
+    (admitted.started.into_iter().map(|started| started.id).collect(), next, admitted.refusals)
 }
 
 fn apply(
     state: &mut State,
     queue: &Queue,
     flow: &QueueFlow,
-    gates: Gates,
+    claim_gates: &ClaimGates,
     admitted: &Admitted,
-    mut touched: BTreeSet<GateName>,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    for (id, name) in &admitted.parked {
+    let name = |place: usize| claim_gates.entries()[place].name.clone();
+    for (id, gate) in &admitted.parked {
         let place = super::state::place(&state.live[id]);
         state.waiting.remove(&place);
-        state.gates.park(*id, name.clone(), place);
-        touched.insert(name.clone());
+        state.gates.park(*id, name(*gate), place);
     }
-    for passed in &admitted.started {
-        touched.extend(passed.gates.iter().cloned());
-        state.gates.unpark(passed.id);
-        state.gates.passes.insert(passed.id, Passed { gates: passed.gates.clone(), is_probe: passed.is_probe });
+    for started in &admitted.started {
+        state.gates.unpark(started.id);
+        let gates = started.gates.iter().map(|place| name(*place)).collect();
+        state.gates.passes.insert(started.id, Passed { gates, is_probe: started.is_probe });
     }
-    for (name, gate) in gates {
-        state.gates.gates.entry(name).or_default().gate = gate;
-    }
-    for name in touched {
-        note_opening(&mut state.gates, flow, &name, now);
+    for entry in claim_gates.entries().iter().filter(|entry| entry.is_touched()) {
+        state.gates.gates.entry(entry.name.clone()).or_default().gate = entry.gate.clone();
+        note_opening(&mut state.gates, flow, &entry.name, now);
     }
     match admitted.stopped {
         Some(refusal) => refusal.until,
@@ -194,7 +200,7 @@ fn is_of(name: &GateName, queue: &Queue) -> bool {
 fn note_opening(state: &mut GateState, flow: &QueueFlow, name: &GateName, now: Timestamp) {
     let has_parked = state.has_parked(name);
     if let Some(row) = state.gates.get_mut(name) {
-        row.opens_at = if has_parked { gates::opens_at(name, &row.gate, &flow.rule(name), now) } else { None };
+        row.opens_at = if has_parked { gates::opens_at(name.scope(), &row.gate, &flow.rule(name), now) } else { None };
     }
 }
 
@@ -224,14 +230,13 @@ pub(super) fn end(state: &mut State, job: &Job, commit: &Commit, now: Timestamp)
     let flow = flow_of(state, &queue).unwrap_or_default();
     let mut touched = BTreeSet::new();
     if let Some(passed) = passed {
-        let mut gates: Gates = BTreeMap::new();
-        for name in &passed.gates {
-            gates.extend(state.gates.gates.get(name).map(|row| (name.clone(), row.gate.clone())));
-        }
-        gates::end(&flow, &mut gates, &passed.gates, passed.is_probe, commit, now);
-        for (name, gate) in gates {
-            state.gates.gates.entry(name.clone()).or_default().gate = gate;
-            touched.insert(name);
+        for name in passed.gates {
+            // A gate that is gone had nothing in use.
+            if let Some(row) = state.gates.gates.get_mut(&name) {
+                let rule = flow.rule(&name);
+                gates::end(&mut row.gate, (name.scope(), &rule), (commit.ended, passed.is_probe), now);
+                touched.insert(name);
+            }
         }
     }
     if let Some((name, hold)) = gates::hold(&flow, (&queue.tenant, &queue.name, queue.executor), commit, now) {

@@ -125,11 +125,23 @@ pub(in crate::store::postgres) fn message(error: &tokio_postgres::Error) -> Stri
     text
 }
 
+/// What a transaction had read without a lock was changed before it wrote: it must decide again.
+#[derive(Debug, thiserror::Error)]
+#[error("what the transaction had read changed meanwhile")]
+struct Changed;
+
+pub(in crate::store::postgres) fn changed() -> StoreError {
+    StoreError::unavailable(Changed)
+}
+
 /// Whether the same transaction may succeed on another connection, or the second time.
 fn is_passing(error: &StoreError) -> bool {
     let StoreError::Unavailable(cause) = error else {
         return false;
     };
+    if cause.is::<Changed>() {
+        return true;
+    }
     if let Some(DriverError(error)) = cause.downcast_ref() {
         return error.code().map_or_else(|| error.is_closed(), |code| is_passing_code(code.code()));
     }

@@ -157,7 +157,9 @@ async fn claim_gated_on(
     let now = store.now_on(on).await?;
     let taken = gated_claim::claim(store, on, claim, &asked, gated, now).await?;
     let mut jobs = claimed(store, on, claim, taken.rows).await?;
-    gates::mark_probes(on, &mut jobs).await?;
+    for job in &mut jobs {
+        job.is_probe = taken.probes.contains(&job.job.id);
+    }
     let next_due = next_due(on, claim, &jobs, now).await?;
     let next_due = [next_due, taken.next].into_iter().flatten().min();
     Ok(Claimed { jobs, next_due, parked: taken.parked })

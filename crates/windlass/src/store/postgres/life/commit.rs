@@ -67,7 +67,7 @@ pub(in crate::store::postgres) async fn apply(
     let is_applied = |result: &Option<Committed>| matches!(result, Some(Committed::Applied(_)));
     let applied: Vec<&Commit> =
         results.iter().zip(commits).filter(|(result, _)| is_applied(result)).map(|(_, commit)| commit).collect();
-    if gates::end(store, on, &applied, fence.has_passes).await? {
+    if gates::end(store, on, &applied, &fence).await? {
         store.wake.ring();
         store.news.notify_one();
     }

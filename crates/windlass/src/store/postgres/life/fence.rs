@@ -2,7 +2,9 @@
 //! attempt, and the attempt has not ended. The first two are judged here, on rows that are locked until the transaction
 //! ends; the key of `attempts` guards the third.
 
+use crate::store::gates::passes::{Passed, Passes};
 use crate::store::postgres::connection::pool::On;
+use crate::store::postgres::life::gates;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
@@ -15,8 +17,8 @@ pub(in crate::store::postgres) struct Fence {
     leases: HashMap<i64, Lease>,
     /// Whether a schedule waits for the end of its only run.
     pub(in crate::store::postgres) has_spent: bool,
-    /// Whether a job under these leases has passed gates.
-    pub(in crate::store::postgres) has_passes: bool,
+    /// The gates that jobs under these leases have passed, by lease.
+    passes: HashMap<i64, Passes>,
 }
 
 /// A job that runs under a lease, and what its row said when it waited. `None`: as it was stored.
@@ -59,10 +61,18 @@ impl Fence {
         for row in &rows {
             let c = Columns::new(row);
             fence.has_spent = c.get("has_spent")?;
-            fence.has_passes |= c.get::<bool>("has_passes")?;
-            fence.leases.insert(c.get("id")?, Lease::read(row)?);
+            let id = c.get("id")?;
+            if let Some(text) = c.get::<Option<&str>>("passes")? {
+                fence.passes.insert(id, gates::passes_in(id, text)?);
+            }
+            fence.leases.insert(id, Lease::read(row)?);
         }
         Ok(fence)
+    }
+
+    /// The gates that the job of a commit passed.
+    pub(in crate::store::postgres) fn passed(&self, commit: &Commit) -> Option<&Passed> {
+        self.passes.get(&commit.lease.0)?.of(commit.job)
     }
 
     /// What is held for a commit; `None` if its lease has ended or is not for this attempt.

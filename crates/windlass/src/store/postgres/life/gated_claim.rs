@@ -1,24 +1,26 @@
 //! A claim that takes from gated queues: the gates are asked in order, what may start is taken, what may not is parked.
-//! One claim at a time asks the gates of a queue; commits only lock the gates that they change.
+//! One claim at a time asks the gates of a queue; commits change only the gates that their attempts had passed.
 
 use crate::job::QueueId;
-use crate::store::gates::{self, Admitted, GateName, MAX_OPENED, Offered, QueueFlow};
+use crate::store::gates::admit::Started;
+use crate::store::gates::claim_gates::{Entry, Places};
+use crate::store::gates::passes::{Passed, Passes};
+use crate::store::gates::{self, Admitted, ClaimGates, GateName, MAX_OPENED, Offered};
 use crate::store::passed_over::{self, Place};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::pool::{On, Params};
 use crate::store::postgres::life::claim::{Asked, Due};
 use crate::store::postgres::life::claim_kinds::{LEVELS, lane};
-use crate::store::postgres::life::gates::{Gated, Known, key_in};
+use crate::store::postgres::life::gate_rows;
+use crate::store::postgres::life::gates::{Gated, key_in};
 use crate::store::postgres::statements::Sql;
-use crate::store::postgres::statements::arrays::arrays;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use crate::store::{Claim, Kinds, Parking, Share, StoreError};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use windlass_core::pick::{Pick, Picker};
-use windlass_core::{Millis, Timestamp};
+use windlass_core::{JobId, Millis, Timestamp};
 
 /// The most due jobs of each priority of a gated queue that one claim looks at.
 const MAX_OFFERED: u32 = 1000;
@@ -35,6 +37,8 @@ pub(super) struct Taken {
     pub(super) next: Option<Timestamp>,
     /// Due jobs that a gate refused.
     pub(super) parked: Vec<Parking>,
+    /// Those of the jobs that are probes.
+    pub(super) probes: Vec<JobId>,
 }
 
 /// A gated queue of a claim.
@@ -42,6 +46,8 @@ struct Gate<'c> {
     share: &'c Share,
     gated: &'c Gated,
     offered: Vec<Offered>,
+    /// The gates that each of them asks.
+    asked: Vec<Places>,
     /// Whether there may be more due jobs than were offered.
     is_truncated: bool,
 }
@@ -60,46 +66,63 @@ pub(super) async fn claim(
     let locks: Vec<String> =
         gated.values().map(|(queue, _)| format!("{} gates {}", store.pool.texts().schema(), queue.name)).collect();
     on.query(Sql::GateClaimLock, &[&locks]).await?;
-    let mut known = Known::default();
-    let mut touched: BTreeMap<GateName, Arc<QueueFlow>> = BTreeMap::new();
-    let mut queues = Vec::new();
+    let (mut claim_gates, mut queues) = (ClaimGates::default(), Vec::new());
     for share in &claim.shares {
         if let Some(gated) = gated.get(&share.queue)
             && most(share, gated) > 0
             && !is_paused(on, share).await?
         {
-            let kinds = claim.kinds.as_ref();
-            queues.push(offer(store, on, kinds, (share, gated), now, &mut touched).await?);
+            queues.push(offer(store, on, claim.kinds.as_ref(), (share, gated), now, &mut claim_gates).await?);
         }
     }
-    let mut names: BTreeSet<GateName> = touched.keys().cloned().collect();
-    for Gate { gated: (queue, flow), offered, .. } in &queues {
-        names.extend(offered.iter().flat_map(|job| job.gates(flow, &queue.tenant, &queue.name)));
+    gate_rows::find_all(on, &mut claim_gates).await?;
+    // Gates that only count are not locked until the starts are counted; by then commits may have made more room, never
+    // less. A rate, a hold or a breaker is asked under its lock.
+    let mut is_counted = claim_gates.only_counts();
+    if !is_counted {
+        gate_rows::lock_all(on, &mut claim_gates).await?;
     }
-    known.lock(on, &names).await?;
+    let mut picks = decide(claim, &queues, &open, &mut claim_gates, now);
+    if is_counted && picks.has_refused {
+        // Commits that are under way may free what was refused: waiting for them makes claims larger and fewer.
+        is_counted = false;
+        claim_gates.undo();
+        gate_rows::lock_all(on, &mut claim_gates).await?;
+        picks = decide(claim, &queues, &open, &mut claim_gates, now);
+    }
+    look_further(store, picks.is_short);
+    if is_counted {
+        gate_rows::count(store, on, &mut claim_gates).await?;
+    }
+    gate_rows::add_new(store, on, &mut claim_gates).await?;
+    let rows = take(on, asked, &claim_gates, &picks, now).await?;
+    let is_changed = |entry: &Entry| if is_counted { entry.is_contended() } else { entry.is_touched() };
+    gate_rows::put_all(store, on, &claim_gates, is_changed, now).await?;
+    let opening = next_opening(on, &queues, now).await?;
+    let probes = picks.passed.iter().filter(|(_, started)| started.is_probe).map(|(_, started)| started.id).collect();
+    Ok(Taken { rows, next: [picks.next, opening].into_iter().flatten().min(), parked: picks.refusals, probes })
+}
+
+/// Which jobs of which queues the claim takes and parks.
+fn decide(claim: &Claim, queues: &[Gate<'_>], open: &[Due], claim_gates: &mut ClaimGates, now: Timestamp) -> Picks {
     let mut picks = Picks::default();
     let mut picker = Picker::new(claim.limit, claim.suspects);
-    let (mut next, mut parked, mut is_short) = (None, Vec::new(), false);
     for (share, place) in claim.shares.iter().zip(1..) {
         match queues.iter().find(|gate| gate.share.queue == share.queue) {
             Some(gate) => {
-                let mut admitted = admit(gate, &mut known, &mut picker, now);
-                is_short |= gate.is_truncated && !admitted.is_enough && !picker.is_filled();
-                parked.append(&mut admitted.refusals);
-                next = [next, again_at(gate, &admitted, &picker, now)].into_iter().flatten().min();
-                picks.admitted(admitted, &gate.gated.1, &mut touched);
+                picker.next_queue(gate.share.slots, gate.gated.1.ahead(gate.share.ahead));
+                let admitted = gates::admit(claim_gates, &gate.offered, &gate.asked, &mut picker, now);
+                picks.is_short |= gate.is_truncated && !admitted.is_enough && !picker.is_filled();
+                picks.next = [picks.next, again_at(gate, &admitted, &picker, now)].into_iter().flatten().min();
+                picks.admitted(admitted);
             }
             None => {
                 picker.next_queue(share.slots, share.ahead);
-                picks.open(&open, place, &mut picker);
+                picks.open(open, place, &mut picker);
             }
         }
     }
-    look_further(store, is_short);
-    let rows = take(store, on, asked, &mut known, &picks, now).await?;
-    known.write(store, on, &touched, now).await?;
-    let opening = next_opening(on, &queues, now).await?;
-    Ok(Taken { rows, next: [next, opening].into_iter().flatten().min(), parked })
+    picks
 }
 
 /// How many jobs a claim may take from a gated queue.
@@ -138,7 +161,7 @@ async fn offer<'c>(
     kinds: Option<&Kinds>,
     (share, gated): (&'c Share, &'c Gated),
     now: Timestamp,
-    touched: &mut BTreeMap<GateName, Arc<QueueFlow>>,
+    claim_gates: &mut ClaimGates,
 ) -> Result<Gate<'c>, StoreError> {
     let (queue, flow) = gated;
     let names: Option<Vec<&str>> = kinds.map(|kinds| kinds.iter().collect());
@@ -159,10 +182,12 @@ async fn offer<'c>(
     let ids: Vec<i64> = opened.into_iter().collect();
     if !ids.is_empty() {
         for row in &on.query(Sql::GatesNamed, &[&ids]).await? {
-            touched.insert(super::gates::read(row)?.1, flow.clone());
+            let place = claim_gates.place(flow, gate_rows::name(row)?);
+            claim_gates.entries_mut()[place].is_opened = true;
         }
     }
-    Ok(Gate { share, gated, offered, is_truncated })
+    let asked = claim_gates.ask(flow, (&queue.tenant, &queue.name), &offered);
+    Ok(Gate { share, gated, offered, asked, is_truncated })
 }
 
 /// The first due jobs that wait, of the right kinds, and whether there may be more. Claims of some kinds look at more
@@ -210,12 +235,6 @@ fn offered_in(row: &Row, gated: &Gated) -> Result<Offered, StoreError> {
     Ok(Offered { id, priority, due_at, candidate, is_retry, key: key_in(row, gated)?, replay })
 }
 
-fn admit(gate: &Gate<'_>, known: &mut Known, picker: &mut Picker, now: Timestamp) -> Admitted {
-    let (queue, flow) = gate.gated;
-    picker.next_queue(gate.share.slots, flow.ahead(gate.share.ahead));
-    gates::admit((&queue.tenant, &queue.name), flow, &mut known.gates, &gate.offered, picker, now)
-}
-
 /// Every job that a claim looks at is locked, so it looks at as many as it has slots, and at more after one that could
 /// not fill them.
 fn look_further(store: &Inner, is_short: bool) {
@@ -237,9 +256,18 @@ fn again_at(gate: &Gate<'_>, admitted: &Admitted, picker: &Picker, now: Timestam
 #[derive(Default)]
 struct Picks {
     ids: Vec<i64>,
-    parked: Vec<(i64, GateName)>,
-    /// Where a job that passed gates is among `ids`, the gates, and whether it is a probe.
-    passed: Vec<(usize, Vec<GateName>, bool)>,
+    /// Jobs with the place of the gate that refused each.
+    parked: Vec<(JobId, usize)>,
+    /// Jobs that passed gates, with their places among `ids`.
+    passed: Vec<(usize, Started)>,
+    /// Why gates refused the parked jobs.
+    refusals: Vec<Parking>,
+    /// When to look again.
+    next: Option<Timestamp>,
+    /// Whether there may have been more to take than was looked at.
+    is_short: bool,
+    /// Whether a gate refused anything.
+    has_refused: bool,
 }
 
 impl Picks {
@@ -253,63 +281,41 @@ impl Picks {
         }
     }
 
-    fn admitted(
-        &mut self,
-        admitted: Admitted,
-        flow: &Arc<QueueFlow>,
-        touched: &mut BTreeMap<GateName, Arc<QueueFlow>>,
-    ) {
-        for passed in admitted.started {
-            touched.extend(passed.gates.iter().map(|name| (name.clone(), flow.clone())));
-            self.passed.push((self.ids.len(), passed.gates, passed.is_probe));
-            self.ids.push(passed.id.0);
+    fn admitted(&mut self, admitted: Admitted) {
+        for started in admitted.started {
+            self.passed.push((self.ids.len(), started));
+            self.ids.push(started.id.0);
         }
-        for (id, name) in admitted.parked {
-            touched.insert(name.clone(), flow.clone());
-            self.parked.push((id.0, name));
-        }
+        self.parked.extend(admitted.parked);
+        self.refusals.extend(admitted.refusals);
+        self.has_refused |= admitted.has_refused;
     }
 }
 
-arrays!(
-    /// Jobs that have passed gates, as the statement `passes_put` takes them.
-    Passes<'a> {
-        job: i64,
-        lease: i64,
-        start: i32,
-        length: i32,
-        gates: i64,
-        is_probe: bool,
-    }
-);
-
 async fn take(
-    store: &Inner,
     on: On<'_>,
     asked: &Asked<'_>,
-    known: &mut Known,
+    claim_gates: &ClaimGates,
     picks: &Picks,
     now: Timestamp,
 ) -> Result<Vec<Row>, StoreError> {
-    known.give_rows(store, on).await?;
+    let row = |place: usize| {
+        claim_gates.entries()[place].row.ok_or_else(|| StoreError::corrupt("a gate", "a gate that is asked has a row"))
+    };
     let leases = asked.leases(picks.ids.len());
-    let mut passes = Passes::default();
-    for (nth, names, is_probe) in &picks.passed {
-        passes.job.push(picks.ids[*nth]);
-        passes.lease.push(leases[*nth]);
-        passes.start.push(passes.gates.len() as i32);
-        passes.length.push(names.len() as i32);
-        passes.is_probe.push(*is_probe);
-        for name in names {
-            passes.gates.push(known.id(name)?);
-        }
+    let mut passes: BTreeMap<i64, String> = BTreeMap::new();
+    for (nth, started) in &picks.passed {
+        let rows = started.gates.iter().map(|place| row(*place)).collect::<Result<Vec<i64>, _>>()?;
+        let text = passes.entry(leases[*nth]).or_default();
+        Passes::add(text, started.id, &Passed::new(rows.into_iter(), started.is_probe));
     }
-    if !passes.job.is_empty() {
-        on.query(Sql::PassesPut, &passes.params()).await?;
+    if !passes.is_empty() {
+        let (leases, texts): (Vec<i64>, Vec<String>) = passes.into_iter().unzip();
+        on.query(Sql::PassesPut, &[&leases, &texts]).await?;
     }
     if !picks.parked.is_empty() {
-        let ids: Vec<i64> = picks.parked.iter().map(|(id, _)| *id).collect();
-        let behind: Vec<i64> = picks.parked.iter().map(|(_, name)| known.id(name)).collect::<Result<_, _>>()?;
+        let ids: Vec<i64> = picks.parked.iter().map(|(id, _)| id.0).collect();
+        let behind: Vec<i64> = picks.parked.iter().map(|(_, place)| row(*place)).collect::<Result<_, _>>()?;
         on.query(Sql::Park, &[&ids, &behind]).await?;
     }
     if picks.ids.is_empty() {

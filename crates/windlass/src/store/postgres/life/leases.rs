@@ -22,7 +22,7 @@ pub(in crate::store::postgres) async fn held(store: &Inner, leases: &[LeaseId]) 
         let lent = store.pool.get().await?;
         let rows = lent.query(Sql::Held, &[&ids]).await?;
         let mut jobs = names::claimed_in(store, On::Own(&lent), &rows).await?;
-        gates::mark_probes(On::Own(&lent), &mut jobs).await?;
+        gates::mark_probes(On::Own(&lent), &ids, &mut jobs).await?;
         Ok(jobs)
     })
     .await

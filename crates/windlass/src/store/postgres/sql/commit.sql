@@ -1,10 +1,10 @@
 -- name: lease_lock
 -- What leases hold, locked so that nobody reaps them or cancels their jobs until this transaction ends. A job of theirs
--- runs if its attempt has not ended. Also whether a schedule waits for the end of its only run.
+-- runs if its attempt has not ended. Also the gates that they passed, and whether a schedule waits for the end of its only run.
 SELECT l.id, l.claimed_at, l.job_ids, l.attempts, l.replays, l.previous_delays, l.first_attempts_at, l.dues_at, l.priorities, l.cancels,
        EXISTS (SELECT FROM {schema}.schedules s WHERE s.one_shot AND s.next_at IS NULL) AS has_spent,
-       EXISTS (SELECT FROM {schema}.passes p WHERE p.lease_id = l.id) AS has_passes
-FROM {schema}.leases l
+       p.jobs AS passes
+FROM {schema}.leases l LEFT JOIN {schema}.passes p ON p.lease_id = l.id
 WHERE l.id = ANY ($1::bigint[])
 ORDER BY l.id
 FOR KEY SHARE OF l
@@ -130,7 +130,8 @@ CROSS JOIN LATERAL (
 
 -- name: leases_end
 -- Leases whose last job was committed.
-WITH ends AS (DELETE FROM {schema}.lease_ends WHERE id = ANY ($1::bigint[]))
+WITH ends AS (DELETE FROM {schema}.lease_ends WHERE id = ANY ($1::bigint[])),
+passed AS (DELETE FROM {schema}.passes WHERE lease_id = ANY ($1::bigint[]))
 DELETE FROM {schema}.leases WHERE id = ANY ($1::bigint[])
 
 -- name: one_shots_end

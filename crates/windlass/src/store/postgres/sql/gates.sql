@@ -56,46 +56,67 @@ LEFT JOIN {schema}.replayed r ON r.job_id = ANY (ARRAY[w.id])
 -- name: queue_paused
 SELECT paused FROM {schema}.queues WHERE id = $1::bigint
 
+-- name: gates_find
+-- Gates by name, with their places in the list. They are not locked.
+SELECT i.place, g.id, g.in_use, g.state
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS i (tenant, queue, scope, key, place)
+JOIN {schema}.gates g ON (g.tenant, g.queue, g.scope, g.key) = (i.tenant, i.queue, i.scope, i.key)
+
 -- name: gates_lock
--- Gates by name, locked in the order of their ids.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+-- Gates by id, locked in the order of their ids.
+SELECT g.id, g.in_use, g.state
 FROM {schema}.gates g
-WHERE (g.tenant, g.queue, g.scope, g.key) IN (
-    SELECT i.tenant, i.queue, i.scope, i.key
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS i (tenant, queue, scope, key))
+WHERE g.id = ANY ($1::bigint[])
 ORDER BY g.id
 FOR UPDATE OF g
 
 -- name: gates_named
--- Gates by id. They are not locked: all gates of a claim are locked at once, in the order of their ids.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+-- The names of gates. They are not locked: all gates of a claim are locked or counted at once, in the order of their ids.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key
 FROM {schema}.gates g
 WHERE g.id = ANY ($1::bigint[])
-
--- name: gates_lock_ids
--- Gates by id, locked in the order of their ids.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
-FROM {schema}.gates g
-WHERE g.id = ANY ($1::bigint[])
-ORDER BY g.id
-FOR UPDATE OF g
 
 -- name: gates_add
--- Adds gates that do not exist.
-INSERT INTO {schema}.gates (tenant, queue, scope, key, state, is_shut, changed_at)
-SELECT i.tenant, i.queue, i.scope, i.key, $6::text, false, {now}
-FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) AS i (tenant, queue, scope, key)
+-- Adds gates that do not exist, with so many attempts in use.
+INSERT INTO {schema}.gates (tenant, queue, scope, key, in_use, state, is_shut, has_parked, changed_at)
+SELECT i.tenant, i.queue, i.scope, i.key, i.in_use, $7::text, false, false, {now}
+FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::integer[]) AS i (tenant, queue, scope, key, in_use)
 ORDER BY i.tenant, i.queue, i.scope, i.key
 ON CONFLICT (tenant, queue, scope, key) DO NOTHING
-RETURNING id
+RETURNING id, tenant, queue, scope, key
+
+-- name: gates_start
+-- Counts the starts of gates that only count, in the order of their ids. No row back: the gate is gone, or was held or
+-- used otherwise since it was read.
+UPDATE {schema}.gates g
+SET in_use = g.in_use + i.started, changed_at = {now}
+FROM unnest($2::bigint[], $3::integer[]) AS i (id, started)
+WHERE g.id = ANY (ARRAY[i.id]) AND g.state = $4::text
+RETURNING g.id, g.in_use
+
+-- name: gates_end
+-- Counts ended attempts, in the order of the ids of their gates. If jobs are parked behind a gate, a claim should look
+-- at them: `has_parked` is read from the row as it is when its lock is granted, so no job that is being parked is missed.
+UPDATE {schema}.gates g
+SET in_use = greatest(g.in_use - i.ended, 0), changed_at = {now},
+    opens_at = CASE WHEN g.has_parked THEN least(g.opens_at, {now}) ELSE g.opens_at END
+FROM unnest($2::bigint[], $3::integer[]) AS i (id, ended)
+WHERE g.id = ANY (ARRAY[i.id])
+RETURNING g.id, g.tenant, g.scope, g.key, g.in_use, g.state, g.has_parked
 
 -- name: gates_put
--- Writes gates, and when a claim should look at what is parked behind them.
+-- Writes gates that this transaction has locked or counted, and when a claim should look at what is parked behind them.
+-- Whether anything is parked is looked up where jobs were parked or looked at.
 UPDATE {schema}.gates g
-SET state = i.state, is_shut = i.is_shut, changed_at = {now},
-    opens_at = CASE WHEN EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id) THEN i.opens_at END
-FROM unnest($2::bigint[], $3::text[], $4::boolean[], $5::bigint[]) AS i (id, state, is_shut, opens_at)
-WHERE g.id = i.id
+SET in_use = i.in_use, state = i.state, is_shut = i.is_shut, changed_at = {now},
+    has_parked = p.is_any OR NOT i.is_checked AND g.has_parked,
+    opens_at = CASE WHEN p.is_any OR NOT i.is_checked AND g.has_parked THEN i.opens_at END
+FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::boolean[], $6::bigint[], $7::boolean[])
+     AS i (id, in_use, state, is_shut, opens_at, is_checked)
+CROSS JOIN LATERAL (
+    SELECT i.is_checked AND EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = i.id) AS is_any
+) p
+WHERE g.id = ANY (ARRAY[i.id])
 
 -- name: gates_next
 -- When the next gate of these queues opens.
@@ -110,11 +131,11 @@ CROSS JOIN LATERAL (
 
 -- name: gates_reopen
 -- Settings have changed: claims should look at everything parked.
-UPDATE {schema}.gates g SET opens_at = {now} WHERE EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id)
+UPDATE {schema}.gates g SET opens_at = {now} WHERE g.has_parked
 
 -- name: gates_listed
 -- The gates of a queue.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.in_use, g.state
 FROM {schema}.gates g
 WHERE g.queue = $1::text AND ($2::text IS NULL OR g.tenant = $2::text)
 ORDER BY g.tenant, g.scope DESC, g.key
@@ -122,7 +143,7 @@ LIMIT $3::bigint
 
 -- name: gates_shut
 -- Gates that were held or had an open breaker when they were last written.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.in_use, g.state
 FROM {schema}.gates g
 WHERE g.is_shut AND ($1::text IS NULL OR g.tenant = $1::text)
 ORDER BY g.id
@@ -137,9 +158,9 @@ CROSS JOIN LATERAL (
 
 -- name: gates_old
 -- Gates that have not changed for a while and have nothing parked behind them, locked.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.state
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.in_use, g.state
 FROM {schema}.gates g
-WHERE g.changed_at < {now} - $2::bigint AND NOT EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id)
+WHERE g.changed_at < {now} - $2::bigint AND g.in_use = 0 AND NOT EXISTS (SELECT FROM {schema}.waiting w WHERE w.gate_id = g.id)
 ORDER BY g.id
 LIMIT $3::bigint
 FOR UPDATE OF g SKIP LOCKED
@@ -156,7 +177,7 @@ WHERE w.id = ANY (ARRAY[i.id])
 
 -- name: parked
 -- The gates that these jobs are parked behind.
-SELECT w.id AS job_id, g.id, g.tenant, g.queue, g.scope, g.key, g.state
+SELECT w.id AS job_id, g.id, g.tenant, g.queue, g.scope, g.key, g.in_use, g.state
 FROM {schema}.waiting w JOIN {schema}.gates g ON g.id = w.gate_id
 WHERE w.id = ANY ($1::bigint[])
 
@@ -194,16 +215,10 @@ FROM (SELECT r.job_id FROM {schema}.replayed r WHERE r.job_id > $1::bigint ORDER
 ORDER BY r.job_id
 
 -- name: passes_put
--- Jobs that have passed gates; the gates of each are a stretch of one list.
-INSERT INTO {schema}.passes (job_id, lease_id, gate_ids, is_probe)
-SELECT i.job_id, i.lease_id, ($5::bigint[])[i.start + 1:i.start + i.length], i.is_probe
-FROM unnest($1::bigint[], $2::bigint[], $3::integer[], $4::integer[], $6::boolean[]) AS i (job_id, lease_id, start, length, is_probe)
+-- The gates that the jobs of leases have passed.
+INSERT INTO {schema}.passes (lease_id, jobs)
+SELECT i.lease_id, i.jobs FROM unnest($1::bigint[], $2::text[]) AS i (lease_id, jobs)
 
--- name: passes_end
--- What attempts that have ended had passed.
-DELETE FROM {schema}.passes WHERE job_id = ANY ($1::bigint[])
-RETURNING job_id, gate_ids, is_probe
-
--- name: probes
--- Those of these jobs that are probes.
-SELECT p.job_id FROM {schema}.passes p WHERE p.job_id = ANY ($1::bigint[]) AND p.is_probe
+-- name: passes
+-- The gates that the jobs of these leases have passed.
+SELECT p.lease_id, p.jobs FROM {schema}.passes p WHERE p.lease_id = ANY ($1::bigint[])

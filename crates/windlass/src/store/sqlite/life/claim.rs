@@ -127,13 +127,16 @@ pub(in crate::store::sqlite) fn claim(
     };
     let paused = paused(tx)?;
     let has_gates = gates::any(tx)?;
+    let mut passes = Vec::new();
     for share in claim.shares.iter().filter(|share| !paused.contains(&share.queue.0)) {
         let lanes = lanes(tx, share.queue)?;
+        let mut passed = Vec::new();
         let (ids, next) = match gates::flow_of(tx, share.queue, has_gates)? {
             Some(flow) => {
-                let (ids, next, parked) = gates::take_share(tx, share, &flow, &lanes, &mut picker, eligible)?;
+                let (started, next, parked) = gates::take_share(tx, share, &flow, &lanes, &mut picker, eligible)?;
                 taken.parked.extend(parked);
-                (ids, next)
+                passed = started;
+                (passed.iter().map(|(id, _)| *id).collect(), next)
             }
             None => {
                 picker.next_queue(share.slots, share.ahead);
@@ -146,14 +149,10 @@ pub(in crate::store::sqlite) fn claim(
                 (from_share.jobs.iter().map(|job| job.id).collect::<Vec<JobId>>(), next)
             }
         };
-        for id in ids {
-            let lease = match &claim.leases {
-                Leases::Shared(lease) => *lease,
-                Leases::Each(leases) => *leases
-                    .get(taken.jobs.len())
-                    .ok_or_else(|| StoreError::Invalid("a claim must have a lease for each job".into()))?,
-            };
+        for (nth, id) in ids.into_iter().enumerate() {
+            let lease = lease_of(claim, taken.jobs.len())?;
             taken.jobs.push((id, lease));
+            passes.extend(passed.get(nth).map(|started| (lease, *started)));
         }
         if !picker.is_filled() {
             taken.next_due = [taken.next_due, next].into_iter().flatten().min();
@@ -161,10 +160,24 @@ pub(in crate::store::sqlite) fn claim(
     }
     enter(tx, &taken.jobs)?;
     grant(tx, claim, &taken.jobs)?;
+    if !passes.is_empty() {
+        gates::put_passes(tx, &passes)?;
+    }
     if taken.jobs.len() <= MAX_READ {
         taken.read = Some(leases::running(tx.conn, tx.names, &taken.jobs)?);
     }
     Ok(taken)
+}
+
+/// The lease of the job that is taken next, after so many.
+fn lease_of(claim: &Claim, taken: usize) -> Result<LeaseId, StoreError> {
+    match &claim.leases {
+        Leases::Shared(lease) => Ok(*lease),
+        Leases::Each(leases) => leases
+            .get(taken)
+            .copied()
+            .ok_or_else(|| StoreError::Invalid("a claim must have a lease for each job".into())),
+    }
 }
 
 /// Whether there are jobs whose latest start has passed. Claims skip them until they are expired.
@@ -216,12 +229,9 @@ fn take_share(
 
 /// Removes jobs taken from a lane, in its order, from the waiting jobs.
 fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], eligible: Eligible<'_>) -> Result<(), StoreError> {
-    let Some(last) = taken.last() else { return Ok(()) };
     let count = match eligible {
-        // No job before the last was skipped, and one range is much faster than one row at a time.
-        Eligible::All => {
-            tx.conn.prepare_cached(sql!("claim.sql", "claim_take"))?.execute([lane, last.due_at, last.id.0])?
-        }
+        // No job before the last was skipped.
+        Eligible::All => leave_first(tx, lane, taken)?,
         Eligible::InTime => leave_listed(tx, lane, taken)?,
         // Any number of jobs may lie before them.
         Eligible::Kinds(..) => leave_each(tx, lane, taken)?,
@@ -231,6 +241,12 @@ fn leave(tx: &Tx<'_>, lane: i64, taken: &[Due], eligible: Eligible<'_>) -> Resul
     } else {
         Err(StoreError::corrupt(format!("lane {lane}"), "a claim takes its first jobs, or those it names"))
     }
+}
+
+/// The same if they are the first of the lane: one range is much faster than one row at a time.
+pub(super) fn leave_first(tx: &Tx<'_>, lane: i64, taken: &[Due]) -> Result<usize, StoreError> {
+    let Some(last) = taken.last() else { return Ok(0) };
+    Ok(tx.conn.prepare_cached(sql!("claim.sql", "claim_take"))?.execute([lane, last.due_at, last.id.0])?)
 }
 
 /// The same, one by one. Returns how many were removed.

@@ -46,6 +46,7 @@ pub(in crate::store::sqlite) fn commit(
     let mut delete = tx.conn.prepare_cached(sql!("leases.sql", "lease_end"))?;
     for lease in ended.iter().filter(|lease| !kept_leases.contains(lease)) {
         delete.execute([lease.0])?;
+        gates::end_lease(tx, *lease)?;
     }
     Ok(results)
 }

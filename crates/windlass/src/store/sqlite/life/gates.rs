@@ -1,20 +1,23 @@
 //! Gated queues: claims that ask gates, parked jobs, and what the end of an attempt gives back.
 
-use crate::job::{ClaimedJob, QueueId};
-use crate::store::gates::{self, Admitted, GateName, Gates, MAX_OPENED, Offered, QueueFlow};
+use crate::job::{ClaimedJob, LeaseId, QueueId};
+use crate::store::gates::passes::{Passed, Passes};
+use crate::store::gates::{self, Admitted, ClaimGates, GateName, GateScope, MAX_OPENED, Offered, QueueFlow};
 use crate::store::sqlite::connection::sql::sql;
 use crate::store::sqlite::connection::tx::Tx;
 use crate::store::sqlite::life::bulk::list;
 use crate::store::sqlite::life::claim::{
-    Due, Eligible, FromShare, Front, Level, due, lanes_of, leave_each, look_for, next_due, parked_lane, queue_of,
+    Due, Eligible, FromShare, Front, Level, due, lanes_of, leave_each, leave_first, look_for, next_due, parked_lane,
+    queue_of,
 };
-use crate::store::sqlite::reads::columns::{due as due_job, gate, gate_state, offered, pass, replayed};
+use crate::store::sqlite::life::gate_rows;
+use crate::store::sqlite::reads::columns::{due as due_job, gate, gate_ended, offered, replayed};
 use crate::store::sqlite::reads::rows;
 use crate::store::{Commit, Parking, Share, StoreError, json};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use windlass_core::gate::{Gate, Hold, destination};
+use windlass_core::gate::{Ended, Hold, destination};
 use windlass_core::pick::Picker;
 use windlass_core::{JobId, Millis, Priority, Timestamp, verdict};
 
@@ -49,94 +52,11 @@ pub(super) fn flow_of(tx: &mut Tx<'_>, queue: QueueId, has_gates: bool) -> Resul
     Ok(is_gated.then(|| flow.unwrap_or_default()))
 }
 
-/// Gates that a transaction has read, and their ids.
-#[derive(Debug, Default)]
-struct Known {
-    gates: Gates,
-    ids: HashMap<GateName, i64>,
-    names: HashMap<i64, GateName>,
-    /// Gates that were looked for and do not exist.
-    missing: HashSet<GateName>,
-}
-
-impl Known {
-    /// Reads a gate, if it exists.
-    fn find(&mut self, tx: &Tx<'_>, name: &GateName) -> Result<(), StoreError> {
-        if self.gates.contains_key(name) || self.missing.contains(name) {
-            return Ok(());
-        }
-        let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gate_find"))?;
-        let (tenant, queue, scope, key) = name.parts();
-        let found = select.query_row(params![tenant, queue, scope, key], |row| {
-            Ok((row.get::<_, i64>(gate_state::id)?, row.get::<_, String>(gate_state::state)?))
-        });
-        match found.optional()? {
-            Some((id, state)) => self.add(id, name, read_state(id, &state)?),
-            None => drop(self.missing.insert(name.clone())),
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, id: i64, name: &GateName, gate: Gate) {
-        self.gates.insert(name.clone(), gate);
-        self.ids.insert(name.clone(), id);
-        self.names.insert(id, name.clone());
-    }
-
-    /// The name of a gate, which is read if it is not known yet; `None` if it is gone.
-    fn name(&mut self, tx: &Tx<'_>, id: i64) -> Result<Option<GateName>, StoreError> {
-        if !self.names.contains_key(&id) {
-            let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gate"))?;
-            for (id, name, gate) in rows::all(select.query([id])?, read)? {
-                self.add(id, &name, gate);
-            }
-        }
-        Ok(self.names.get(&id).cloned())
-    }
-
-    /// Writes a gate, which may be new, and when a claim should look at what is parked behind it.
-    fn write(&mut self, tx: &Tx<'_>, flow: &QueueFlow, name: &GateName) -> Result<i64, StoreError> {
-        let id = self.id(tx, name)?;
-        let fresh = Gate::default();
-        let gate = self.gates.get(name).unwrap_or(&fresh);
-        let opens_at = gates::opens_at(name, gate, &flow.rule(name), tx.now).map(Timestamp::as_millis);
-        let mut put = tx.conn.prepare_cached(sql!("gates.sql", "gate_put"))?;
-        put.execute(params![id, gate.to_text(), gates::is_shut(gate, tx.now), opens_at, tx.now.as_millis()])?;
-        Ok(id)
-    }
-
-    fn id(&mut self, tx: &Tx<'_>, name: &GateName) -> Result<i64, StoreError> {
-        if let Some(id) = self.ids.get(name) {
-            return Ok(*id);
-        }
-        let (tenant, queue, scope, key) = name.parts();
-        let mut add = tx.conn.prepare_cached(sql!("gates.sql", "gate_add"))?;
-        let state = Gate::default().to_text();
-        let id = add.query_row(params![tenant, queue, scope, key, state, tx.now.as_millis()], rows::only)?;
-        self.ids.insert(name.clone(), id);
-        Ok(id)
-    }
-}
-
-fn read_state(id: i64, state: &str) -> Result<Gate, StoreError> {
-    Gate::from_text(state).map_err(|error| StoreError::corrupt(format!("gate {id}"), error.to_string()))
-}
-
-/// A gate's row: id, name and state.
-pub(in crate::store::sqlite) fn read(row: &Row<'_>) -> Result<(i64, GateName, Gate), StoreError> {
-    let id = row.get(gate::id)?;
-    let name = GateName::from_parts(
-        rows::must(row, gate::tenant)?,
-        rows::must(row, gate::queue)?,
-        rows::must(row, gate::scope)?,
-        rows::must(row, gate::key)?,
-    );
-    let name = name.ok_or_else(|| StoreError::corrupt(format!("gate {id}"), "it has a name Windlass knows"))?;
-    Ok((id, name, read_state(id, rows::must(row, gate::state)?)?))
-}
+/// A job that starts, with the gates it has passed.
+pub(super) type StartedJob = (JobId, Passed);
 
 /// The jobs of a gated queue that start, when to look again, and the jobs that a gate refused.
-type TakenShare = (Vec<JobId>, Option<Timestamp>, Vec<Parking>);
+type TakenShare = (Vec<StartedJob>, Option<Timestamp>, Vec<Parking>);
 
 /// Takes the jobs of a gated queue that may start, and parks those that may not.
 pub(super) fn take_share(
@@ -154,12 +74,13 @@ pub(super) fn take_share(
         return Ok(TakenShare::default());
     }
     let queue = tx.names.queue(tx.conn, share.queue)?;
-    let mut known = Known::default();
-    let mut opened = opened(tx, (queue.0.as_str(), queue.1.as_str()), &mut known)?;
+    let mut claim_gates = ClaimGates::default();
     let mut parked = Vec::new();
-    for (id, name) in &opened {
+    for (id, name) in opened(tx, (queue.0.as_str(), queue.1.as_str()))? {
         let most = if name.is_of_key() { flow.per_key(most) } else { most };
-        parked.extend(parked_due(tx, *id, share.queue, most, eligible)?);
+        parked.extend(parked_due(tx, id, share.queue, most, eligible)?);
+        let place = claim_gates.place(flow, name);
+        claim_gates.entries_mut()[place].is_opened = true;
     }
     // As many jobs as may start, and more if gates refuse many of them.
     let (mut window, mut looked) = (most.clamp(FIRST_LOOK, MAX_OFFERED), 0);
@@ -167,14 +88,10 @@ pub(super) fn take_share(
     let (stopped, has_more) = loop {
         let waiting = waiting(tx, share, lanes, window, eligible)?;
         let offered = offer(tx, flow, &queue.0, parked.iter().chain(&waiting.jobs))?;
-        for job in &offered {
-            for name in job.gates(flow, &queue.0, &queue.1) {
-                known.find(tx, &name)?;
-            }
-        }
-        let admitted = gates::admit((&queue.0, &queue.1), flow, &mut known.gates, &offered, picker, tx.now);
-        apply(tx, share.queue, flow, &mut known, &admitted, (&waiting.jobs, std::mem::take(&mut opened)))?;
-        started.extend(admitted.started.into_iter().map(|passed| passed.id));
+        let asked = claim_gates.ask(flow, (&queue.0, &queue.1), &offered);
+        gate_rows::find_new(tx, &mut claim_gates)?;
+        let admitted = gates::admit(&mut claim_gates, &offered, &asked, picker, tx.now);
+        started.extend(apply(tx, share.queue, &mut claim_gates, &admitted, (&waiting.jobs, eligible))?);
         refused.extend(admitted.refusals);
         looked += window;
         let has_more = waiting.has_more && !admitted.is_enough;
@@ -223,14 +140,11 @@ fn waiting(
 }
 
 /// The gates of a queue whose parked jobs may start now.
-fn opened(tx: &Tx<'_>, (tenant, name): (&str, &str), known: &mut Known) -> Result<Vec<(i64, GateName)>, StoreError> {
+fn opened(tx: &Tx<'_>, (tenant, queue): (&str, &str)) -> Result<Vec<(i64, GateName)>, StoreError> {
     let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gates_open"))?;
-    let ids: Vec<i64> = rows::column(select.query(params![name, tenant, tx.now.as_millis(), MAX_OPENED])?)?;
-    let mut opened = Vec::with_capacity(ids.len());
-    for id in ids {
-        opened.extend(known.name(tx, id)?.map(|name| (id, name)));
-    }
-    Ok(opened)
+    rows::all(select.query(params![queue, tenant, tx.now.as_millis(), MAX_OPENED])?, |row| {
+        Ok((row.get(gate::id)?, gate_rows::name(row)?))
+    })
 }
 
 /// The first jobs parked behind a gate, of each lane of a queue.
@@ -294,18 +208,20 @@ fn offer<'d>(
     Ok(offers)
 }
 
+/// The first jobs that waited in the lanes of a queue, and which of them a claim may take.
+type Seen<'s> = (&'s [Due], Eligible<'s>);
+
+/// Starts and parks jobs. Returns those that start, with the gates they passed.
 fn apply(
     tx: &mut Tx<'_>,
     queue: QueueId,
-    flow: &QueueFlow,
-    known: &mut Known,
+    claim_gates: &mut ClaimGates,
     admitted: &Admitted,
-    (waiting, opened): (&[Due], Vec<(i64, GateName)>),
-) -> Result<(), StoreError> {
-    let mut touched: BTreeSet<GateName> = opened.into_iter().map(|(_, name)| name).collect();
-    let places: HashMap<JobId, Due> = waiting.iter().map(|due| (due.id, *due)).collect();
+    waiting: Seen<'_>,
+) -> Result<Vec<StartedJob>, StoreError> {
+    let places: HashMap<JobId, Due> = waiting.0.iter().map(|due| (due.id, *due)).collect();
     let mut leaving: BTreeMap<i64, Vec<Due>> = BTreeMap::new();
-    let moved = admitted.started.iter().map(|passed| passed.id).chain(admitted.parked.iter().map(|(id, _)| *id));
+    let moved = admitted.started.iter().map(|started| started.id).chain(admitted.parked.iter().map(|(id, _)| *id));
     let mut unparked = HashMap::new();
     for id in moved {
         match places.get(&id) {
@@ -315,33 +231,87 @@ fn apply(
     }
     for (lane, mut jobs) in leaving {
         jobs.sort_by_key(|due| (due.due_at, due.id));
-        if leave_each(tx, lane, &jobs)? != jobs.len() {
-            return Err(StoreError::corrupt(format!("lane {lane}"), "a claim takes the jobs it names"));
-        }
+        leave_lane(tx, lane, &jobs, waiting)?;
         tx.waiting(lane, -(jobs.len() as i64));
     }
+    gate_rows::add_new(tx, claim_gates)?;
+    let row = |place: usize| {
+        claim_gates.entries()[place].row.ok_or_else(|| StoreError::corrupt("a gate", "a gate that is asked has a row"))
+    };
     let mut park = tx.conn.prepare_cached(sql!("gates.sql", "park"))?;
-    for (id, name) in &admitted.parked {
-        let gate = known.id(tx, name)?;
+    for (id, place) in &admitted.parked {
         let (lane, due_at) = match places.get(id) {
             Some(due) => (due.level.lane(queue), due.due_at),
             None => unparked[id],
         };
-        park.execute([gate, lane, due_at, id.0])?;
+        park.execute([row(*place)?, lane, due_at, id.0])?;
         tx.waiting(parked_lane(queue), 1);
-        touched.insert(name.clone());
     }
-    let mut put = tx.conn.prepare_cached(sql!("gates.sql", "pass_put"))?;
-    for passed in &admitted.started {
-        let ids = passed.gates.iter().map(|name| Ok(known.id(tx, name)?.to_string()));
-        let ids = ids.collect::<Result<Vec<String>, StoreError>>()?.join(",");
-        put.execute(params![passed.id.0, ids, passed.is_probe])?;
-        touched.extend(passed.gates.iter().cloned());
+    let mut started = Vec::with_capacity(admitted.started.len());
+    for job in &admitted.started {
+        let rows = job.gates.iter().map(|place| row(*place)).collect::<Result<Vec<i64>, _>>()?;
+        started.push((job.id, Passed::new(rows.into_iter(), job.is_probe)));
     }
-    for name in touched {
-        known.write(tx, flow, &name)?;
+    gate_rows::write_all(tx, claim_gates)?;
+    Ok(started)
+}
+
+/// Removes jobs from a lane, in its order.
+fn leave_lane(tx: &Tx<'_>, lane: i64, jobs: &[Due], (waiting, eligible): Seen<'_>) -> Result<(), StoreError> {
+    let mut first = waiting.iter().filter(|due| due.level.lane(queue_of(lane)) == lane);
+    let is_first = match eligible {
+        Eligible::All | Eligible::InTime => jobs.iter().all(|job| first.next().is_some_and(|due| due.id == job.id)),
+        // A claim of some kinds may not have looked at the first jobs of the lane.
+        Eligible::Kinds(..) => false,
+    };
+    let left = if is_first { leave_first(tx, lane, jobs)? } else { leave_each(tx, lane, jobs)? };
+    if left == jobs.len() {
+        Ok(())
+    } else {
+        Err(StoreError::corrupt(format!("lane {lane}"), "a claim takes the jobs it names"))
+    }
+}
+
+/// Writes down which gates the jobs of leases have passed.
+pub(super) fn put_passes(tx: &Tx<'_>, passed: &[(LeaseId, StartedJob)]) -> Result<(), StoreError> {
+    let mut texts: BTreeMap<LeaseId, String> = BTreeMap::new();
+    for (lease, (job, passed)) in passed {
+        Passes::add(texts.entry(*lease).or_default(), *job, passed);
+    }
+    let mut put = tx.conn.prepare_cached(sql!("gates.sql", "passes_put"))?;
+    for (lease, text) in texts {
+        put.execute(params![lease.0, text])?;
     }
     Ok(())
+}
+
+/// A lease has ended.
+pub(super) fn end_lease(tx: &Tx<'_>, lease: LeaseId) -> Result<(), StoreError> {
+    tx.conn.prepare_cached(sql!("gates.sql", "passes_end"))?.execute([lease.0])?;
+    Ok(())
+}
+
+fn has_passes(conn: &Connection) -> Result<bool, StoreError> {
+    Ok(conn.prepare_cached(sql!("gates.sql", "passes_any"))?.query_row([], rows::only)?)
+}
+
+/// The gates that jobs of leases have passed.
+fn passes(conn: &Connection, leases: impl Iterator<Item = LeaseId>) -> Result<HashMap<LeaseId, Passes>, StoreError> {
+    let mut found = HashMap::new();
+    if !has_passes(conn)? {
+        return Ok(found);
+    }
+    let mut select = conn.prepare_cached(sql!("gates.sql", "passes"))?;
+    let leases: BTreeSet<LeaseId> = leases.collect();
+    for lease in leases {
+        let mut listed = select.query([lease.0])?;
+        let Some(row) = listed.next()? else { continue };
+        let passes = Passes::read(rows::must(row, 0)?);
+        let passes = passes
+            .ok_or_else(|| StoreError::corrupt(format!("lease {lease}"), "it lists the gates that jobs passed"))?;
+        found.insert(lease, passes);
+    }
+    Ok(found)
 }
 
 /// A parked job stops being parked. Returns its lane and due time.
@@ -364,11 +334,15 @@ pub(super) fn unpark(tx: &mut Tx<'_>, id: JobId) -> Result<(), StoreError> {
 
 /// Attempts have ended: what they used comes back, and an answer may hold a key.
 pub(super) fn end<'c>(tx: &mut Tx<'_>, applied: impl Iterator<Item = &'c Commit>) -> Result<(), StoreError> {
-    let has_passes: bool = tx.conn.prepare_cached(sql!("gates.sql", "passes_any"))?.query_row([], rows::only)?;
-    let concerned: Vec<&Commit> = applied.filter(|commit| has_passes || commit.hold.is_some()).collect();
-    let mut by_queue: BTreeMap<i64, Vec<&Commit>> = BTreeMap::new();
-    for commit in concerned {
-        by_queue.entry(commit.queue.0).or_default().push(commit);
+    let applied: Vec<&Commit> = applied.collect();
+    let passes = passes(tx.conn, applied.iter().map(|commit| commit.lease))?;
+    let passed = |commit: &Commit| passes.get(&commit.lease).and_then(|passes| passes.of(commit.job));
+    let mut by_queue: BTreeMap<i64, Vec<(&Commit, Option<&Passed>)>> = BTreeMap::new();
+    for commit in applied {
+        let passed = passed(commit);
+        if passed.is_some() || commit.hold.is_some() {
+            by_queue.entry(commit.queue.0).or_default().push((commit, passed));
+        }
     }
     for (queue, commits) in by_queue {
         end_in(tx, QueueId(queue), &commits)?;
@@ -376,55 +350,77 @@ pub(super) fn end<'c>(tx: &mut Tx<'_>, applied: impl Iterator<Item = &'c Commit>
     Ok(())
 }
 
-fn end_in(tx: &mut Tx<'_>, queue: QueueId, commits: &[&Commit]) -> Result<(), StoreError> {
+fn end_in(tx: &mut Tx<'_>, queue: QueueId, commits: &[(&Commit, Option<&Passed>)]) -> Result<(), StoreError> {
     let key = tx.names.queue(tx.conn, queue)?;
     let flow = tx.retentions.flow(tx.conn, tx.names, queue)?.unwrap_or_default();
-    let mut known = Known::default();
-    let mut touched = BTreeSet::new();
-    for commit in commits {
-        if let Some((passed, is_probe)) = passed(tx, commit.job, &mut known)? {
-            // Waking claims for every end would make them small.
-            tx.rings |= gates::end(&flow, &mut known.gates, &passed, is_probe, commit, tx.now);
-            if commit.transition.next.is_finished() && passed.iter().any(GateName::is_replay) {
-                tx.conn.prepare_cached(sql!("gates.sql", "replayed_end"))?.execute([commit.job.0])?;
-            }
-            touched.extend(passed);
-        }
-        if let Some((name, hold)) = gates::hold(&flow, (&key.0, &key.1, key.2), commit, tx.now) {
-            known.find(tx, &name)?;
-            known.gates.entry(name.clone()).or_default().hold(hold);
-            touched.insert(name);
-            tx.rings = true;
+    // By gate: how each attempt ended, and whether it was a probe.
+    let mut ends: BTreeMap<i64, Vec<(Ended, bool)>> = BTreeMap::new();
+    for (commit, passed) in commits {
+        for row in passed.iter().flat_map(|passed| passed.rows()) {
+            ends.entry(*row).or_default().push((commit.ended, passed.is_some_and(|passed| passed.is_probe)));
         }
     }
-    for name in touched {
-        known.write(tx, &flow, &name)?;
+    let mut replays = HashSet::new();
+    for (id, attempts) in ends {
+        let scope = end_at(tx, &flow, id, &attempts)?;
+        replays.extend((scope == Some(GateScope::Replay)).then_some(id));
+    }
+    for (commit, passed) in commits {
+        let is_replayed = passed.is_some_and(|passed| passed.rows().iter().any(|row| replays.contains(row)));
+        if is_replayed && commit.transition.next.is_finished() {
+            tx.conn.prepare_cached(sql!("gates.sql", "replayed_end"))?.execute([commit.job.0])?;
+        }
+        if let Some((name, hold)) = gates::hold(&flow, (&key.0, &key.1, key.2), commit, tx.now) {
+            let rule = flow.rule(&name);
+            let (id, mut gate) = gate_rows::find_or_add(tx, &name)?;
+            gate.hold(hold);
+            gate_rows::put(tx, id, &gate, gates::opens_at(name.scope(), &gate, &rule, tx.now))?;
+            tx.rings = true;
+        }
     }
     Ok(())
 }
 
-/// The gates that a running job passed; it has passed none afterwards.
-fn passed(tx: &Tx<'_>, job: JobId, known: &mut Known) -> Result<Option<(Vec<GateName>, bool)>, StoreError> {
-    let mut delete = tx.conn.prepare_cached(sql!("gates.sql", "pass_end"))?;
-    let found = delete.query_row([job.0], |row| Ok((row.get::<_, String>(pass::gate_ids)?, row.get(pass::is_probe)?)));
-    let Some((ids, is_probe)) = found.optional()? else { return Ok(None) };
-    let mut names = Vec::new();
-    for id in ids.split(',').filter_map(|id| id.parse::<i64>().ok()) {
-        names.extend(known.name(tx, id)?);
+/// Counts what ended at a gate, and judges it if it does more than count. Returns its scope, if it is still there.
+fn end_at(
+    tx: &mut Tx<'_>,
+    flow: &QueueFlow,
+    id: i64,
+    attempts: &[(Ended, bool)],
+) -> Result<Option<GateScope>, StoreError> {
+    let ended = attempts.len() as u32;
+    let mut count = tx.conn.prepare_cached(sql!("gates.sql", "gate_end"))?;
+    let mut counted = count.query(params![id, ended, tx.now.as_millis()])?;
+    let Some(row) = counted.next()? else { return Ok(None) };
+    let scope = GateScope::parse(rows::must(row, gate_ended::scope)?)
+        .ok_or_else(|| StoreError::corrupt(format!("gate {id}"), "its scope is known"))?;
+    let rule = flow.rule_of(scope, rows::must(row, gate_ended::tenant)?, rows::must(row, gate_ended::key)?);
+    let in_use: u32 = row.get(gate_ended::in_use)?;
+    let mut gate = gate_rows::read_state(id, rows::must(row, gate_ended::state)?, in_use.saturating_add(ended))?;
+    let has_parked: bool = row.get(gate_ended::has_parked)?;
+    // SQLite finishes an update with results when they have all been read.
+    while counted.next()?.is_some() {}
+    drop(counted);
+    let only_counts = gates::only_counts(&rule, &gate);
+    for attempt in attempts {
+        // Waking claims for every end would make them small.
+        tx.rings |= gates::end(&mut gate, (scope, &rule), *attempt, tx.now);
     }
-    Ok(Some((names, is_probe)))
+    if has_parked || !only_counts {
+        gate_rows::put(tx, id, &gate, gates::opens_at(scope, &gate, &rule, tx.now))?;
+    }
+    Ok(Some(scope))
 }
 
 /// Marks those running jobs that are probes.
 pub(super) fn mark_probes(conn: &Connection, jobs: &mut [ClaimedJob]) -> Result<(), StoreError> {
-    let has_passes: bool = conn.prepare_cached(sql!("gates.sql", "passes_any"))?.query_row([], rows::only)?;
-    if !has_passes || jobs.is_empty() {
+    if jobs.is_empty() {
         return Ok(());
     }
-    let mut select = conn.prepare_cached(sql!("gates.sql", "probes"))?;
-    let probes: Vec<i64> = rows::column(select.query([list(jobs.iter().map(|job| job.id))])?)?;
+    let passes = passes(conn, jobs.iter().map(|job| job.lease))?;
     for job in jobs {
-        job.is_probe = probes.contains(&job.job.id.0);
+        let passed = passes.get(&job.lease).and_then(|passes| passes.of(job.job.id));
+        job.is_probe = passed.is_some_and(|passed| passed.is_probe);
     }
     Ok(())
 }
@@ -443,24 +439,19 @@ pub(in crate::store::sqlite) fn put_hold(
     name: &GateName,
     hold: Option<&Hold>,
 ) -> Result<bool, StoreError> {
-    let mut known = Known::default();
-    known.find(tx, name)?;
-    let was_held = known.gates.get(name).is_some_and(|gate| gate.held(tx.now).is_some());
-    if hold.is_none() && !known.gates.contains_key(name) {
-        return Ok(false);
-    }
-    let gate = known.gates.entry(name.clone()).or_default();
+    let found = match (gate_rows::find(tx, name)?, hold) {
+        (None, None) => return Ok(false),
+        (None, Some(_)) => gate_rows::find_or_add(tx, name)?,
+        (Some(found), _) => found,
+    };
+    let (id, mut gate) = found;
+    let was_held = gate.held(tx.now).is_some();
     match hold {
         Some(hold) => gate.hold(hold.clone()),
         None => gate.release(tx.now),
     }
-    let text = gate.to_text();
-    let is_shut = gates::is_shut(gate, tx.now);
-    let id = known.id(tx, name)?;
-    let now = tx.now.as_millis();
     // The next claim looks, whatever the queue's settings say.
-    let mut put = tx.conn.prepare_cached(sql!("gates.sql", "gate_put"))?;
-    put.execute(params![id, text, is_shut, now, now])?;
+    gate_rows::put(tx, id, &gate, Some(tx.now))?;
     tx.rings = true;
     Ok(was_held)
 }
@@ -493,7 +484,7 @@ pub(in crate::store::sqlite) fn prune(tx: &Tx<'_>) -> Result<(), StoreError> {
     let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gates_old"))?;
     let before = (tx.now - IDLE_FOR).as_millis();
     let mut remove = tx.conn.prepare_cached(sql!("gates.sql", "gate_remove"))?;
-    for (id, _, gate) in rows::all(select.query(params![before, MAX_PRUNED])?, read)? {
+    for (id, _, gate) in rows::all(select.query(params![before, MAX_PRUNED])?, gate_rows::read)? {
         if gate.is_idle(tx.now) {
             remove.execute([id])?;
         }

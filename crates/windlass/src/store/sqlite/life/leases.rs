@@ -12,7 +12,7 @@ use crate::store::sqlite::life::gates;
 use crate::store::sqlite::reads::columns;
 use crate::store::sqlite::reads::names::Names;
 use crate::store::sqlite::reads::rows;
-use crate::store::{Reap, Renewed, StoreError, Transitioned};
+use crate::store::{Committed, Reap, Renewed, StoreError, Transitioned};
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::{JobId, Millis};
 
@@ -97,13 +97,18 @@ pub(in crate::store::sqlite) fn reap(
     }
     let mut batch = finish::batch(tx)?;
     for (lease, worker) in leases {
+        let mut ended = Vec::new();
         for job in held(tx.conn, tx.names, &[lease])? {
             let commit = transition::lost(&job, &worker, tx.now, tx.random.roll());
-            commit::commit_one(tx, &commit, &mut batch)?;
-            gates::end(tx, [&commit].into_iter())?;
+            let result = commit::commit_one(tx, &commit, &mut batch)?;
             transitioned.push(Transitioned::new(job.job, &commit));
+            if matches!(result, Committed::Applied(_)) {
+                ended.push(commit);
+            }
         }
+        gates::end(tx, ended.iter())?;
         tx.conn.prepare_cached(sql!("leases.sql", "lease_end"))?.execute([lease.0])?;
+        gates::end_lease(tx, lease)?;
     }
     Ok(transitioned)
 }

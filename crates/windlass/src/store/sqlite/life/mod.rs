@@ -8,6 +8,7 @@ pub(super) mod commit;
 pub(super) mod enqueue;
 pub(super) mod expire;
 pub(super) mod finish;
+pub(super) mod gate_rows;
 pub(super) mod gates;
 pub(super) mod leases;
 pub(super) mod operations;

@@ -53,12 +53,12 @@ columns!(
     looked: id, due_at, kind, is_late
 );
 columns!(past: finished_at, queue_id, id);
-columns!(gate: id, tenant, queue, scope, key, state);
-columns!(gate_state: id, state);
+columns!(gate: id, tenant, queue, scope, key, in_use, state);
+columns!(gate_state: id, in_use, state);
+columns!(gate_ended: tenant, scope, key, in_use, state, has_parked);
 columns!(parked: id, gate_id);
 columns!(offered: place, limit_key, http, failures, start_by, first_attempt_at, gate_key);
 columns!(replayed: job_id, is_live);
-columns!(pass: gate_ids, is_probe);
 columns!(key: job_id, expires_at, is_live);
 columns!(keyed: job_id, lease_id);
 columns!(body: kind, payload);

@@ -3,7 +3,7 @@
 use crate::store::gates::{GateStatus, MAX_PARKED, QueueFlow, is_shut};
 use crate::store::sqlite::connection::readers::Reader;
 use crate::store::sqlite::connection::sql::sql;
-use crate::store::sqlite::life::gates::read;
+use crate::store::sqlite::life::gate_rows::read;
 use crate::store::sqlite::reads::columns::parked;
 use crate::store::sqlite::reads::rows;
 use crate::store::sqlite::upkeep::retention::setting;

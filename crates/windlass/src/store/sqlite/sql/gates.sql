@@ -10,17 +10,29 @@ SELECT EXISTS (SELECT 1 FROM windlass_gates WHERE tenant = ?1 AND queue = ?2)
     OR EXISTS (SELECT 1 FROM windlass_replayed WHERE queue_id = ?3)
 
 -- name: gate_find
-SELECT id, state FROM windlass_gates WHERE tenant = ?1 AND queue = ?2 AND scope = ?3 AND key = ?4
+SELECT id, in_use, state FROM windlass_gates WHERE tenant = ?1 AND queue = ?2 AND scope = ?3 AND key = ?4
 
 -- name: gate_add
-INSERT INTO windlass_gates (tenant, queue, scope, key, state, is_shut, changed_at) VALUES (?1, ?2, ?3, ?4, ?5, 0, ?6)
+-- A new gate with so many attempts in use.
+INSERT INTO windlass_gates (tenant, queue, scope, key, in_use, state, is_shut, has_parked, changed_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7)
 RETURNING id
+
+-- name: gate_start
+-- Counts starts at a gate that only counts.
+UPDATE windlass_gates SET in_use = in_use + ?2, changed_at = ?3 WHERE id = ?1
+
+-- name: gate_end
+-- Counts ended attempts. The result is the gate as it is then.
+UPDATE windlass_gates SET in_use = max(in_use - ?2, 0), changed_at = ?3 WHERE id = ?1
+RETURNING tenant, scope, key, in_use, state, has_parked
 
 -- name: gate_put
 -- Writes a gate, and when a claim should look at what is parked behind it, if anything is.
 UPDATE windlass_gates
-SET state = ?2, is_shut = ?3, changed_at = ?5,
-    opens_at = CASE WHEN ?4 IS NOT NULL AND EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = windlass_gates.id) THEN ?4 END
+SET in_use = ?2, state = ?3, is_shut = ?4, changed_at = ?6,
+    has_parked = EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = windlass_gates.id),
+    opens_at = CASE WHEN ?5 IS NOT NULL AND EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = windlass_gates.id) THEN ?5 END
 WHERE id = ?1
 
 -- name: gate
@@ -28,7 +40,7 @@ SELECT {gate} FROM windlass_gates WHERE id = ?1
 
 -- name: gates_open
 -- Gates of a queue, and of replays, whose parked jobs a claim should look at, longest open first.
-SELECT id FROM windlass_gates INDEXED BY windlass_gates_open
+SELECT {gate} FROM windlass_gates INDEXED BY windlass_gates_open
 WHERE queue IN (?1, 'replay') AND tenant IN (?2, '*') AND opens_at IS NOT NULL AND opens_at <= ?3
     AND (queue = ?1 OR scope = 'replay')
 ORDER BY opens_at
@@ -42,7 +54,7 @@ WHERE queue IN (?1, 'replay') AND tenant IN (?2, '*') AND opens_at IS NOT NULL A
 
 -- name: gates_reopen
 -- Settings have changed: a claim should look at everything parked.
-UPDATE windlass_gates SET opens_at = ?1 WHERE EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = windlass_gates.id)
+UPDATE windlass_gates SET opens_at = ?1 WHERE has_parked = 1
 
 -- name: gates_listed
 SELECT {gate} FROM windlass_gates WHERE queue = ?1 ORDER BY tenant, scope DESC, key
@@ -53,7 +65,7 @@ SELECT {gate} FROM windlass_gates INDEXED BY windlass_gates_shut WHERE is_shut =
 -- name: gates_old
 -- Gates that have not changed for a while and have nothing parked behind them.
 SELECT {gate} FROM windlass_gates g
-WHERE g.changed_at < ?1 AND NOT EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = g.id)
+WHERE g.changed_at < ?1 AND g.in_use = 0 AND NOT EXISTS (SELECT 1 FROM windlass_parked p WHERE p.gate_id = g.id)
 LIMIT ?2
 
 -- name: gate_remove
@@ -117,15 +129,17 @@ SELECT count(*) FROM (
     LIMIT ?2
 )
 
--- name: pass_put
-INSERT INTO windlass_passes (job_id, gate_ids, is_probe) VALUES (?1, ?2, ?3)
+-- name: passes_put
+-- The gates that jobs of a lease have passed.
+INSERT INTO windlass_passes (lease_id, jobs) VALUES (?1, ?2)
+ON CONFLICT (lease_id) DO UPDATE SET jobs = jobs || ';' || excluded.jobs
 
 -- name: passes_any
 SELECT EXISTS (SELECT 1 FROM windlass_passes)
 
--- name: pass_end
-DELETE FROM windlass_passes WHERE job_id = ?1 RETURNING gate_ids, is_probe
+-- name: passes
+SELECT jobs FROM windlass_passes WHERE lease_id = ?1
 
--- name: probes
--- Those of the listed jobs that are probes.
-SELECT p.job_id FROM json_each(?1) listed CROSS JOIN windlass_passes p ON p.job_id = listed.value WHERE p.is_probe = 1
+-- name: passes_end
+-- A lease has ended.
+DELETE FROM windlass_passes WHERE lease_id = ?1

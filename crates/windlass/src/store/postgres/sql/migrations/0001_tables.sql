@@ -86,14 +86,20 @@ CREATE INDEX waiting_start_by ON {schema}.waiting (start_by) WHERE start_by IS N
 CREATE TABLE {schema}.gates (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     -- The tenant, or * for the queues of that name of all tenants.
-    tenant     text NOT NULL CHECK (tenant <> ''),
-    queue      text NOT NULL CHECK (queue <> ''),
-    scope      text NOT NULL CHECK (scope IN ('queue', 'key', 'replay')),
+    -- Names compare faster by their bytes.
+    tenant     text COLLATE "C" NOT NULL CHECK (tenant <> ''),
+    queue      text COLLATE "C" NOT NULL CHECK (queue <> ''),
+    scope      text COLLATE "C" NOT NULL CHECK (scope IN ('queue', 'key', 'replay')),
     -- Empty for a whole queue, and for jobs without a key. For a replay: its rate and what was asked for.
-    key        text NOT NULL CHECK (scope <> 'queue' OR key = ''),
+    key        text COLLATE "C" NOT NULL CHECK (scope <> 'queue' OR key = ''),
+    -- How many attempts run. Claims add to it, commits subtract, without a look at the rest.
+    in_use     integer NOT NULL CHECK (in_use >= 0),
+    -- Everything else: its rate, hold, breaker and budget.
     state      text NOT NULL,
     -- Whether it was held or its breaker open when it was last written.
     is_shut    boolean NOT NULL,
+    -- Whether jobs may be parked behind it. Here, because a commit that waited for this row sees it as it is now.
+    has_parked boolean NOT NULL,
     -- When a claim should look at the jobs parked behind it; NULL: when an attempt ends, or nothing is parked.
     opens_at   bigint,
     changed_at bigint NOT NULL,
@@ -110,14 +116,14 @@ CREATE TABLE {schema}.replayed (
 );
 CREATE INDEX replayed_queue ON {schema}.replayed (queue_id);
 
--- Running jobs that have passed gates. What they use comes back when their attempt ends.
+-- The gates that the jobs of a lease have passed: `job:gate,gate;job:gate`, a probe with `!`. What an attempt uses comes
+-- back when it ends, which its lease and the key of `attempts` let happen once. Leases of queues without gates have no row.
 CREATE TABLE {schema}.passes (
-    job_id   bigint PRIMARY KEY,
-    lease_id bigint NOT NULL,
-    gate_ids bigint[] NOT NULL,
-    is_probe boolean NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX passes_lease ON {schema}.passes (lease_id);
+    lease_id bigint PRIMARY KEY,
+    jobs     text NOT NULL CHECK (jobs <> '')
+) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0);
+-- Trying to compress costs every claim, and gains little.
+ALTER TABLE {schema}.passes ALTER COLUMN jobs SET STORAGE EXTERNAL;
 
 -- Every attempt that has ended, written once. The row of a job's last attempt also says how the job ended: `state` and
 -- the columns after it. A job that ended without any attempt has a row with the number 0. The key is part of the fence:

@@ -105,9 +105,14 @@ CREATE TABLE windlass_gates (
     scope TEXT NOT NULL CHECK (scope IN ('queue', 'key', 'replay')),
     -- Empty for a whole queue, and for jobs without a key. For a replay: its rate and what was asked for.
     key TEXT NOT NULL CHECK (scope <> 'queue' OR key = ''),
+    -- How many attempts run. Claims add to it, commits subtract, without a look at the rest.
+    in_use INTEGER NOT NULL CHECK (in_use >= 0),
+    -- Everything else: its rate, hold, breaker and budget.
     state TEXT NOT NULL,
     -- Whether it was held or its breaker open when it was last written.
     is_shut INTEGER NOT NULL CHECK (is_shut IN (0, 1)),
+    -- Whether jobs may be parked behind it.
+    has_parked INTEGER NOT NULL CHECK (has_parked IN (0, 1)),
     -- When a claim should look at the jobs parked behind it; NULL: when an attempt ends, or nothing is parked.
     opens_at INTEGER,
     changed_at INTEGER NOT NULL,
@@ -131,12 +136,11 @@ CREATE TABLE windlass_replayed (
     gate_key TEXT NOT NULL
 ) STRICT;
 CREATE INDEX windlass_replayed_queue ON windlass_replayed (queue_id);
--- Running jobs that have passed gates. What they use comes back when their attempt ends.
+-- The gates that the jobs of a lease have passed: `job:gate,gate;job:gate`, a probe with `!`. What an attempt uses comes
+-- back when it ends, which happens once under its lease. Leases of queues without gates have no row.
 CREATE TABLE windlass_passes (
-    job_id INTEGER PRIMARY KEY,
-    -- Comma-separated ids.
-    gate_ids TEXT NOT NULL,
-    is_probe INTEGER NOT NULL CHECK (is_probe IN (0, 1))
+    lease_id INTEGER PRIMARY KEY,
+    jobs TEXT NOT NULL CHECK (jobs <> '')
 ) STRICT;
 
 -- How finished jobs ended. Most end with an attempt that left nothing but its success: that one is kept here, in the
