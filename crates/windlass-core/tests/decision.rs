@@ -193,6 +193,9 @@ fn retry_after_raises_the_delay_up_to_its_bound_and_keeps_the_jitters_width() {
     assert_eq!((delay(after(90, Roll(0))), delay(after(90, ROLL))), (Some(90_000), Some(90_300)));
     assert_eq!((delay(after(3600, Roll(0))), delay(after(3600, ROLL))), (Some(600_000), Some(600_300)));
     assert_eq!((delay(after(0, Roll(0))), delay(after(0, ROLL))), (Some(1000), Some(1300)));
+    for (asked, bounded) in [(0, 1000), (90, 90_000), (3600, 600_000)] {
+        assert_eq!(p.window_after(1, Millis::ZERO, Millis::from_secs(asked)).min.get(), bounded);
+    }
     assert_eq!(after(90, ROLL).why, Why::RetryAfter { retry: 1, of: 4, asked: Millis::from_secs(90) });
     assert_eq!(after(1, ROLL).why, Why::Backoff { retry: 1, of: 4, base: Millis::from_secs(1) });
 }

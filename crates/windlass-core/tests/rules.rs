@@ -77,7 +77,7 @@ proptest! {
             ReplayVerdict::NotDead => prop_assert!(!job.state.is_live() && dead_only),
             ReplayVerdict::Requeue(allowance) => {
                 prop_assert!(!job.state.is_live());
-                prop_assert!(!dead_only || verdict::is_dead_letter(job.state, job.is_discarded));
+                prop_assert!(!dead_only || job.state == State::Failed && !job.is_discarded);
                 prop_assert_eq!((allowance.due_at, allowance.failures, allowance.crashes), (due_at, 0, 0));
                 // A replayed job can start: a time to start by that has passed no longer applies.
                 prop_assert!(!verdict::is_late(allowance.start_by, false, now));
@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn only_failed_jobs_are_discarded_and_only_once(state in states(), is_discarded in any::<bool>()) {
         match verdict::discard(state, is_discarded) {
-            DiscardVerdict::Discard => prop_assert!(verdict::is_dead_letter(state, is_discarded)),
+            DiscardVerdict::Discard => prop_assert!(state == State::Failed && !is_discarded),
             DiscardVerdict::AlreadyDiscarded => prop_assert!(state == State::Failed && is_discarded),
             DiscardVerdict::NotDead => prop_assert!(state != State::Failed),
         }

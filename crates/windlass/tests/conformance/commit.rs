@@ -170,7 +170,8 @@ async fn repeated_successes_are_recognised_in_a_large_batch_too() {
     // One lease for second attempts, and one for first attempts.
     for (ids, attempts) in [(second, 1), (first, 2)] {
         let jobs = w.claim(&["default"], 6).await.jobs;
-        assert_eq!(jobs.iter().map(|job| (job.id, job.attempt)).collect::<Vec<_>>(), ids.iter().map(|id| (*id, attempts)).collect::<Vec<_>>());
+        let claimed: Vec<_> = jobs.iter().map(|job| (job.id, job.attempt)).collect();
+        assert_eq!(claimed, ids.iter().map(|id| (*id, attempts)).collect::<Vec<_>>());
         let all: Vec<Commit> = jobs.iter().map(|job| w.commit_of(job, &Outcome::Succeeded)).collect();
         let follow = Commit { follow_ups: vec![job_in("after")], ..all[0].clone() };
         w.store.commit(all.clone(), vec![]).await.unwrap().iter().for_each(assert_applied);

@@ -100,8 +100,8 @@ async fn settings_are_kept_replaced_and_removed() {
         settings.sort();
         settings
     };
-    let mut expected: Vec<_> =
-        [(own.clone(), "3"), (shared, "2"), (kind.clone(), "4"), (another, "5")].map(|(key, value)| (key, value.to_owned())).into();
+    let expected = [(own.clone(), "3"), (shared, "2"), (kind.clone(), "4"), (another, "5")];
+    let mut expected = expected.map(|(key, value)| (key, value.to_owned())).to_vec();
     expected.sort();
     assert_eq!(settings().await, expected);
     for key in [own, kind] {

@@ -365,7 +365,7 @@ async fn resuming_a_queue_moves_only_what_was_replayed_at_a_rate_while_it_was_pa
         w.store.replay(&Scope::All, again).await.unwrap();
     };
     let rate = Spacing::every(SECOND);
-    // Before the pause: one job is tried again later, one is due at a rate, and so is one of the queue whose rate is over.
+    // Before the pause: one job is tried again later, one is due at a rate, one is in the queue whose rate is over.
     again(&dead[0][..1], Spacing::NONE).await;
     w.fail(&w.claim_one().await).await;
     again(&dead[0][1..2], rate).await;

@@ -53,7 +53,8 @@ async fn fill(w: &World) {
         w.store.add_schedule(spec.clone(), None).await.unwrap();
     }
     let of = |tenant, name: &str| SettingKey::Queue { tenant, name: name.into() };
-    let keys = [of(None, "email"), of(None, "sms"), of(Some(tenant("acme")), "email"), SettingKey::Kind { name: "email".into() }];
+    let kind = SettingKey::Kind { name: "email".into() };
+    let keys = [of(None, "email"), of(None, "sms"), of(Some(tenant("acme")), "email"), kind];
     for key in &keys {
         w.store.put_setting(key, Some("{}")).await.unwrap();
     }

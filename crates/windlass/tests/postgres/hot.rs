@@ -1,5 +1,5 @@
-//! A job's row is written once: the statistics show that claims, retries and finishes neither update nor delete it. Other
-//! statements write and lock no more rows than they mean.
+//! A job's row is written once: the statistics show that claims, retries and finishes neither update nor delete it.
+//! Other statements write and lock no more rows than they mean.
 
 use crate::world::{World, job};
 use windlass::Clock;

@@ -79,7 +79,8 @@ RETURNING id
 UPDATE {schema}.queues SET paced_until = greatest(paced_until, $2::bigint) WHERE id = ANY ($1::bigint[])
 
 -- name: queue_paced
--- Replayed jobs that waited in a paused queue, if a replay with a rate was under way. Only a paused queue has `paused_at`.
+-- Replayed jobs that waited in a paused queue, if a replay with a rate was under way. Only paused queues have a
+-- `paused_at`.
 SELECT w.queue_id, w.id, w.due_at
 FROM {schema}.queues q JOIN {schema}.waiting w ON w.queue_id = q.id
 WHERE q.tenant = $1::text AND q.name = $2::text AND q.paced_until >= q.paused_at

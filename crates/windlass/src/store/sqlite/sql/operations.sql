@@ -49,7 +49,8 @@ UPDATE windlass_queues SET paced_until = max(coalesce(paced_until, 0), (SELECT d
 WHERE id = (SELECT lane / 20 FROM windlass_live WHERE id = ?1)
 
 -- name: queue_paced
--- Replayed jobs that waited in a paused queue, if a replay with a rate was under way. Only a paused queue has `paused_at`.
+-- Replayed jobs that waited in a paused queue, if a replay with a rate was under way. Only paused queues have a
+-- `paused_at`.
 SELECT q.id, w.id, w.due_at
 FROM windlass_queues q
 CROSS JOIN windlass_waiting w ON w.lane BETWEEN q.id * 20 AND q.id * 20 + 19 AND w.due_at >= q.paused_at
