@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -88,7 +89,7 @@ class Quiet(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def http_collector(world, content_type):
+def http_collector(world, content_type, authority):
     kinds = {
         "/v1/traces": (trace_service_pb2.ExportTraceServiceRequest, trace_service_pb2.ExportTraceServiceResponse),
         "/v1/metrics": (metrics_service_pb2.ExportMetricsServiceRequest, metrics_service_pb2.ExportMetricsServiceResponse),
@@ -109,7 +110,7 @@ def http_collector(world, content_type):
             text = json_format.MessageToJson(answer()).encode() if is_json else answer().SerializeToString()
             self.answer(200 if accepted else 503, text, content_type)
 
-    return listen(Collector)
+    return listen(Collector, authority)
 
 
 def known(message):
@@ -120,7 +121,7 @@ def known(message):
     return message
 
 
-def grpc_collector(world):
+def grpc_collector(world, authority):
     def take(request, context, answer):
         try:
             assert context.time_remaining() is not None and dict(context.invocation_metadata())["api-key"] == "s3cret"
@@ -143,11 +144,15 @@ def grpc_collector(world):
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Traces(), server)
     metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(Metrics(), server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    if authority:
+        credentials = grpc.ssl_server_credentials([(authority.read("server.key"), authority.read("server.crt"))])
+        port = server.add_secure_port("127.0.0.1:0", credentials)
+    else:
+        port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     # The server ends when nothing refers to it.
     world.server = server
-    return f"http://127.0.0.1:{port}"
+    return f"{'https' if authority else 'http'}://127.0.0.1:{port}"
 
 
 def target(world):
@@ -159,25 +164,52 @@ def target(world):
             with world.changed:
                 world.seen.append(self.headers["traceparent"])
                 number = len(world.seen)
+                world.changed.notify_all()
             self.answer(503 if number == 1 else 200)
 
     return listen(Target)
 
 
-def listen(handler):
+def listen(handler, authority=None):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if authority:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(authority.path("server.crt"), authority.path("server.key"))
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_address[1]}"
+    return f"{'https' if authority else 'http'}://127.0.0.1:{server.server_address[1]}"
 
 
-def address(node):
-    lines = []
+class Authority:
+    """A certificate authority of our own, with a certificate for 127.0.0.1."""
+
+    def __init__(self, home):
+        self.home = home
+        key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+        self.openssl(f"req -x509 {key} -keyout ca.key -out ca.crt -days 30 -subj /CN=windlass-test")
+        self.openssl(f"req {key} -keyout server.key -out server.csr -subj /CN=collector")
+        with open(self.path("names"), "w") as names:
+            names.write("subjectAltName=IP:127.0.0.1,DNS:localhost")
+        self.openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 30 -out server.crt -extfile names")
+
+    def openssl(self, arguments):
+        subprocess.run(["openssl", *arguments.split()], cwd=self.home, check=True, stderr=subprocess.DEVNULL)
+
+    def path(self, name):
+        return os.path.join(self.home, name)
+
+    def read(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+
+def address(node, lines):
     for line in node.stderr:
         lines.append(line)
         found = re.search(r"serves (http://[0-9.:]+)", line)
         if found:
             # A full pipe would block the node.
-            threading.Thread(target=lambda: [None for _ in node.stderr], daemon=True).start()
+            threading.Thread(target=lambda: lines.extend(node.stderr), daemon=True).start()
             return found[1]
     sys.exit("the node did not start:\n" + "".join(lines))
 
@@ -230,36 +262,51 @@ def check_metrics(scraped, reading):
     assert [point.as_int for point in reading["windlass_store_up"].gauge.data_points] == [1]
 
 
-def run(binary, protocol):
-    world = World()
-    collectors = {
-        "http/json": lambda: http_collector(world, "application/json"),
-        "http/protobuf": lambda: http_collector(world, "application/x-protobuf"),
-        "grpc": lambda: grpc_collector(world),
-    }
+def settings(endpoint, protocol, certificate):
     # Settings of this shell are not part of the check.
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("WINDLASS_", "OTEL_"))}
-    variables |= {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collectors[protocol](),
+    return variables | {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
         "OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+        "OTEL_EXPORTER_OTLP_CERTIFICATE": certificate,
         "OTEL_EXPORTER_OTLP_HEADERS": "api-key=s3cret",
         "OTEL_SERVICE_NAME": "orders",
         "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
         "OTEL_METRIC_EXPORT_INTERVAL": "200",
     }
 
+
+def collect(world, protocol, authority):
+    """Starts a collector, with TLS if there is an authority; answers its address."""
+    if protocol == "grpc":
+        return grpc_collector(world, authority)
+    return http_collector(world, "application/json" if protocol == "http/json" else "application/x-protobuf", authority)
+
+
+def serve(binary, home, variables):
+    arguments = [binary, "serve", "--store", "sqlite:jobs.db", "--listen", "127.0.0.1:0", "--allow-private-targets"]
+    return subprocess.Popen(arguments, cwd=home, env=variables, stderr=subprocess.PIPE, text=True)
+
+
+def enqueue(base, world):
+    job = {"http": {"url": target(world)}, "retry": "fixed:base=100ms,jitter=none,retries=3"}
+    headers = {"content-type": "application/json", "traceparent": f"00-{TRACE}-{CALLER}-01"}
+    urllib.request.urlopen(urllib.request.Request(f"{base}/api/v1/jobs", json.dumps(job).encode(), headers))
+
+
+def run(binary, protocol, authority=None):
+    world, name = World(), f"{protocol} with TLS" if authority else protocol
+    variables = settings(collect(world, protocol, authority), protocol, authority.path("ca.crt") if authority else "")
+
     def is_complete():
         is_counted = world.readings and total(world.readings[-1], "windlass_jobs_total", outcome="succeeded") == 1
         return world.wrong or len(world.spans) >= 5 and is_counted
 
     with tempfile.TemporaryDirectory() as home:
-        arguments = [binary, "serve", "--store", "sqlite:jobs.db", "--listen", "127.0.0.1:0", "--allow-private-targets"]
-        node = subprocess.Popen(arguments, cwd=home, env=variables, stderr=subprocess.PIPE, text=True)
+        node = serve(binary, home, variables)
         try:
-            job = {"http": {"url": target(world)}, "retry": "fixed:base=100ms,jitter=none,retries=3"}
-            headers = {"content-type": "application/json", "traceparent": f"00-{TRACE}-{CALLER}-01"}
-            base = address(node)
-            urllib.request.urlopen(urllib.request.Request(f"{base}/api/v1/jobs", json.dumps(job).encode(), headers))
+            base = address(node, [])
+            enqueue(base, world)
             with world.changed:
                 world.changed.wait_for(is_complete, LIMIT)
             scraped = urllib.request.urlopen(f"{base}/metrics").read().decode()
@@ -267,16 +314,47 @@ def run(binary, protocol):
             node.terminate()
             node.wait(LIMIT)
     if world.wrong or not is_complete() or len(world.spans) != 5:
-        sys.exit(f"{protocol}: {len(world.spans)} of 5 spans and {len(world.readings)} readings arrived; the official types refuse: {world.wrong}")
+        sys.exit(f"{name}: {len(world.spans)} of 5 spans and {len(world.readings)} readings arrived; the official types refuse: {world.wrong}")
     check_spans(world)
     # The last one was sent when the node ended, after the text was scraped.
     check_metrics(scraped, world.readings[-1])
-    print(f"{protocol}: five spans and {len(world.readings[-1])} metrics, accepted by OpenTelemetry's own types")
+    print(f"{name}: five spans and {len(world.readings[-1])} metrics, accepted by OpenTelemetry's own types")
+
+
+def run_untrusted(binary, protocol, authority):
+    """A collector whose authority is unknown to the node gets nothing; jobs run, and the log says why, once for each signal."""
+    world, lines = World(), []
+    variables = settings(collect(world, protocol, authority), protocol, "")
+    with tempfile.TemporaryDirectory() as home:
+        node = serve(binary, home, variables)
+        try:
+            enqueue(address(node, lines), world)
+            with world.changed:
+                ran = world.changed.wait_for(lambda: len(world.seen) == 2, LIMIT)
+            # Several readings and tries to send the spans.
+            deadline = time.monotonic() + LIMIT
+            while sum("cannot be exported" in line for line in lines) < 2 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            time.sleep(3)
+        finally:
+            node.terminate()
+            node.wait(LIMIT)
+    warnings = [line for line in lines if "cannot be exported" in line]
+    reason = "cannot be exported: its certificate was not issued by a trusted authority"
+    assert ran and world.requests == 0, (ran, world.requests)
+    assert len(warnings) == 2 and all(reason in line for line in warnings), warnings
+    print(f"{protocol} with TLS, unknown authority: nothing is sent, jobs run, one warning for each signal")
 
 
 def main():
+    binary = os.path.abspath(sys.argv[1])
     for protocol in ("http/json", "http/protobuf", "grpc"):
-        run(os.path.abspath(sys.argv[1]), protocol)
+        run(binary, protocol)
+    with tempfile.TemporaryDirectory() as home:
+        authority = Authority(home)
+        for protocol in ("http/protobuf", "grpc"):
+            run(binary, protocol, authority)
+            run_untrusted(binary, protocol, authority)
 
 
 main()

@@ -345,6 +345,25 @@ fn traces_and_metrics_are_switched_and_placed_apart() {
 }
 
 #[test]
+fn the_authorities_of_collectors_are_named_for_all_signals_or_one() {
+    let files = |variables: &[(&str, &str)]| {
+        let base = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c:4317");
+        let settings = from_environment(&[&[base], variables].concat()).unwrap().telemetry().unwrap();
+        [settings.traces.unwrap().0, settings.metrics.unwrap().0]
+            .map(|target| target.certificate.map_or_else(String::new, |path| path.display().to_string()))
+    };
+    let general = ("OTEL_EXPORTER_OTLP_CERTIFICATE", "a.pem");
+    let (traces, metrics) =
+        (("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "t.pem"), ("OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE", "m.pem"));
+    assert_eq!(files(&[]), ["", ""]);
+    assert_eq!(files(&[general]), ["a.pem", "a.pem"]);
+    assert_eq!(files(&[general, traces]), ["t.pem", "a.pem"]);
+    assert_eq!(files(&[traces]), ["t.pem", ""]);
+    assert_eq!(files(&[general, metrics]), ["a.pem", "m.pem"]);
+    assert_eq!(files(&[general, ("WINDLASS_TELEMETRY_CERTIFICATE", "w.pem")]), ["w.pem", "w.pem"]);
+}
+
+#[test]
 fn the_protocol_decides_about_the_path() {
     let protocols = |variables: &[(&str, &str)]| {
         let settings = from_environment(variables).unwrap().telemetry().unwrap();

@@ -4,7 +4,7 @@ mod grpc;
 mod http;
 
 use crate::config::{Protocol, Target};
-use crate::dial::{Version, dial};
+use crate::dial::{Authorities, Version, dial};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -40,6 +40,7 @@ pub(super) enum Signal {
 pub(super) struct Collector {
     signal: Signal,
     target: Target,
+    trusted: Authorities,
     open: Option<Connection>,
 }
 
@@ -56,8 +57,12 @@ enum Sender {
 }
 
 impl Collector {
-    pub(super) const fn new(signal: Signal, target: Target) -> Self {
-        Self { signal, target, open: None }
+    /// # Errors
+    /// The target names certificates that cannot be used.
+    pub(super) fn new(signal: Signal, target: Target) -> Result<Self, String> {
+        let named = target.certificate.as_deref().filter(|_| target.url.scheme() == "https");
+        let trusted = named.map_or_else(|| Ok(Authorities::public()), Authorities::of_file)?;
+        Ok(Self { signal, target, trusted, open: None })
     }
 
     pub(super) const fn signal(&self) -> Signal {
@@ -86,13 +91,13 @@ impl Collector {
     async fn connect(&self) -> Result<Connection, String> {
         match self.target.protocol {
             Protocol::HttpJson | Protocol::HttpProtobuf => {
-                let wire = TokioIo::new(dial(&self.target.url, Version::Http1).await?);
+                let wire = TokioIo::new(dial(&self.target.url, Version::Http1, &self.trusted).await?);
                 let (sender, connection) = http1::handshake(wire).await.map_err(|error| error.to_string())?;
                 let task = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
                 Ok(Connection { sender: Sender::Http1(sender), _task: task })
             }
             Protocol::Grpc => {
-                let wire = TokioIo::new(dial(&self.target.url, Version::Http2).await?);
+                let wire = TokioIo::new(dial(&self.target.url, Version::Http2, &self.trusted).await?);
                 let shaken = http2::handshake(TokioExecutor::new(), wire).await;
                 let (sender, connection) = shaken.map_err(|error| error.to_string())?;
                 let task = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));

@@ -17,7 +17,7 @@ use sender::Sender;
 use spans::SpanExporter;
 use tokio_util::sync::CancellationToken;
 use windlass::telemetry::Tracer;
-use windlass::{Metrics, StoreError, Windlass};
+use windlass::{Metrics, Windlass};
 use windlass_core::Millis;
 
 /// What sends traces and metrics, as far as they are configured. It must be run.
@@ -30,30 +30,30 @@ pub(crate) struct Exporter {
 /// Traces what `windlass` does from now on, if that is configured. `node` tells its nodes apart.
 ///
 /// # Errors
-/// The store cannot be read.
+/// The store cannot be read, or certificates that the settings name cannot be used.
 pub(crate) async fn start(
     config: &Config,
     windlass: &Windlass,
     metrics: Option<&Metrics>,
     node: &str,
-) -> Result<Exporter, StoreError> {
+) -> anyhow::Result<Exporter> {
     let Some(settings) = config.telemetry() else { return Ok(Exporter::default()) };
     let resource = encode::resource(&settings, node);
     let sender = |signal, target: Target| {
-        let collector = Collector::new(signal, target);
-        Sender::new(collector, windlass.clock().clone(), windlass.random().clone())
+        let collector = Collector::new(signal, target).map_err(|why| anyhow::anyhow!("telemetry: {why}"))?;
+        anyhow::Ok(Sender::new(collector, windlass.clock().clone(), windlass.random().clone()))
     };
     let mut exporter = Exporter::default();
     if let Some((target, share)) = settings.traces {
         let (queue, spans) = queue::queue();
         Tracer::start(windlass, queue.clone(), share).await?;
         tracing::info!("traces are sent to {}", without_password(target.url.as_str()));
-        let sender = sender(Signal::Traces, target);
+        let sender = sender(Signal::Traces, target)?;
         exporter.spans = Some(SpanExporter::new(spans, queue, sender, resource.clone()));
     }
     if let (Some((target, every)), Some(metrics)) = (settings.metrics, metrics) {
         tracing::info!("metrics are sent to {} every {every}", without_password(target.url.as_str()));
-        let sender = sender(Signal::Metrics, target);
+        let sender = sender(Signal::Metrics, target)?;
         exporter.metrics = Some(MetricsExporter::new(metrics.clone(), sender, resource, every));
     }
     Ok(exporter)

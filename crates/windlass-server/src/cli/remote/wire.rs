@@ -1,6 +1,6 @@
 //! A small HTTP client for the command line: one connection per request, http or https.
 
-use crate::dial::{Version, dial};
+use crate::dial::{Authorities, Version, dial};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
@@ -84,7 +84,7 @@ impl Server {
 
     /// Sends a request; the caller reads the answer's body as it arrives.
     pub(crate) async fn open(&self, method: Method, path: &str, body: Option<String>) -> Result<Answer, WireError> {
-        let wire = tokio::time::timeout(CONNECT_LIMIT, dial(&self.base, Version::Http1)).await;
+        let wire = tokio::time::timeout(CONNECT_LIMIT, dial(&self.base, Version::Http1, &Authorities::public())).await;
         let wire =
             wire.unwrap_or_else(|_| Err("it does not accept connections".into())).map_err(|e| self.unreachable(e))?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(wire)).await.map_err(|e| self.unreachable(e))?;

@@ -7,6 +7,7 @@ pub(super) use variables::read;
 use super::{Config, ConfigError, Source, without_password};
 use hyper::header::{HeaderName, HeaderValue};
 use serde_json::json;
+use std::path::PathBuf;
 use url::Url;
 use windlass::http::mask_credentials;
 use windlass::telemetry::SampleShare;
@@ -50,6 +51,8 @@ pub(crate) struct Target {
     pub(crate) url: Url,
     pub(crate) protocol: Protocol,
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The certificate authorities of an https URL; without it, the public ones.
+    pub(crate) certificate: Option<PathBuf>,
 }
 
 impl Config {
@@ -89,7 +92,8 @@ impl Config {
         let protocol = self.protocol("telemetry.protocol");
         let url = self.endpoint("telemetry.endpoint", protocol, TRACES_PATH)?;
         let url = url.filter(|_| self.flag("telemetry.traces"));
-        Ok(url.map(|url| Target { url, protocol, headers }))
+        let certificate = self.path("telemetry.certificate");
+        Ok(url.map(|url| Target { url, protocol, headers, certificate }))
     }
 
     /// What is not given for metrics is as for traces.
@@ -110,7 +114,13 @@ impl Config {
             }),
         };
         let url = url.filter(|_| self.flag("telemetry.metrics"));
-        Ok(url.map(|url| Target { url, protocol, headers }))
+        let is_given = self.is_given("telemetry.metricsCertificate");
+        let certificate = self.path(if is_given { "telemetry.metricsCertificate" } else { "telemetry.certificate" });
+        Ok(url.map(|url| Target { url, protocol, headers, certificate }))
+    }
+
+    fn path(&self, key: &str) -> Option<PathBuf> {
+        Some(self.text(key)).filter(|text| !text.is_empty()).map(PathBuf::from)
     }
 
     fn is_given(&self, key: &str) -> bool {

@@ -30,6 +30,7 @@ pub(in crate::config) fn read(config: &mut Config, environment: &[Found]) -> Res
     for (key, general, of_metrics) in [
         ("telemetry.protocol", "OTEL_EXPORTER_OTLP_PROTOCOL", "telemetry.metricsProtocol"),
         ("telemetry.headers", "OTEL_EXPORTER_OTLP_HEADERS", "telemetry.metricsHeaders"),
+        ("telemetry.certificate", "OTEL_EXPORTER_OTLP_CERTIFICATE", "telemetry.metricsCertificate"),
     ] {
         for_each_signal(config, &find, (key, general, of_metrics))?;
     }

@@ -62,8 +62,8 @@ impl World {
             }
         }));
         let headers = vec![(hyper::header::AUTHORIZATION, "Bearer s3cret".parse().unwrap())];
-        let target = Target { url, protocol: Protocol::Grpc, headers };
-        Self { collector: Collector::new(signal, target), requests, connections, _server: server }
+        let target = Target { url, protocol: Protocol::Grpc, headers, certificate: None };
+        Self { collector: Collector::new(signal, target).unwrap(), requests, connections, _server: server }
     }
 
     async fn send(&mut self, body: &'static [u8]) -> Answer {
@@ -164,8 +164,8 @@ async fn a_server_that_speaks_no_http2_is_tried_again_later() {
         let service = hyper_util::service::TowerToHyperService::new(router);
         let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(wire), service).await;
     }));
-    let target = Target { url, protocol: Protocol::Grpc, headers: Vec::new() };
-    let answer = Collector::new(Signal::Traces, target).send(Bytes::from_static(b"one")).await;
+    let target = Target { url, protocol: Protocol::Grpc, headers: Vec::new(), certificate: None };
+    let answer = Collector::new(Signal::Traces, target).unwrap().send(Bytes::from_static(b"one")).await;
     assert!(matches!(answer, Answer::Later { .. }), "{answer:?}");
     drop(server);
 }

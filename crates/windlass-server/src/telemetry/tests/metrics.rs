@@ -46,7 +46,7 @@ impl World {
         };
         let router = Router::new().route("/v1/metrics", post(collect));
         let collector = AbortOnDropHandle::new(tokio::spawn(async { axum::serve(listener, router).await.unwrap() }));
-        let target = Target { url, protocol: Protocol::HttpJson, headers: Vec::new() };
+        let target = Target { url, protocol: Protocol::HttpJson, headers: Vec::new(), certificate: None };
         let sender = sender(Signal::Metrics, target, &clock);
         let exporter =
             MetricsExporter::new(metrics.clone(), sender, resource(&settings(), "n1"), Millis::from_secs(60));

@@ -3,6 +3,7 @@
 mod grpc;
 mod metrics;
 mod spans;
+mod tls;
 
 use super::collector::{Collector, Signal};
 use super::sender::Sender;
@@ -16,7 +17,7 @@ pub(super) fn settings() -> TelemetrySettings {
 }
 
 fn sender(signal: Signal, target: Target, clock: &Clock) -> Sender {
-    Sender::new(Collector::new(signal, target), clock.clone(), Random::seeded(7))
+    Sender::new(Collector::new(signal, target).unwrap(), clock.clone(), Random::seeded(7))
 }
 
 pub(super) fn span() -> Span {

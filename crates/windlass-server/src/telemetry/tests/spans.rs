@@ -86,7 +86,7 @@ impl World {
         let router = Router::new().route("/v1/traces", post(collect)).with_state(desk);
         let collector = AbortOnDropHandle::new(tokio::spawn(async { axum::serve(listener, router).await.unwrap() }));
         let headers = vec![(hyper::header::AUTHORIZATION, "Bearer s3cret".parse().unwrap())];
-        let target = Target { url: url.parse().unwrap(), protocol: Protocol::HttpJson, headers };
+        let target = Target { url: url.parse().unwrap(), protocol: Protocol::HttpJson, headers, certificate: None };
         let (queue, spans) = queue();
         let sender = sender(Signal::Traces, target, &clock);
         let exporter = SpanExporter::new(spans, queue.clone(), sender, resource(&settings(), "n1"));
@@ -251,7 +251,8 @@ async fn no_collector_at_all_costs_spans_and_nothing_else() {
     drop(listener);
     let mut world = World::new(|_| Reply::Status(200)).await;
     let (queue, spans) = queue();
-    let target = Target { url: url.parse().unwrap(), protocol: Protocol::HttpJson, headers: Vec::new() };
+    let target =
+        Target { url: url.parse().unwrap(), protocol: Protocol::HttpJson, headers: Vec::new(), certificate: None };
     let sender = sender(Signal::Traces, target, &world.clock);
     let exporter = SpanExporter::new(spans, queue.clone(), sender, resource(&settings(), "n1"));
     world.exporter = AbortOnDropHandle::new(tokio::spawn(exporter.run(world.stop.clone(), SECOND)));
