@@ -67,6 +67,20 @@ async fn a_reap_and_a_late_commit_give_each_slot_back_once() {
 }
 
 #[tokio::test]
+async fn starts_are_counted_also_where_nothing_is_parked() {
+    let w = world().await;
+    flow(&w, TWO_OF_EACH).await;
+    w.put(keyed("k")).await;
+    let first = claim(&w).await;
+    w.store.commit(succeeded(&w, &first), vec![]).await.unwrap();
+    assert_eq!(in_use(&w, "k").await, 0);
+    w.put_all((0..2).map(|_| keyed("k")).collect()).await;
+    assert_eq!((claim(&w).await.len(), in_use(&w, "k").await), (2, 2));
+    w.put(keyed("k")).await;
+    assert_eq!(claim(&w).await.len(), 0);
+}
+
+#[tokio::test]
 async fn a_commit_that_is_repeated_frees_no_second_slot() {
     let w = world().await;
     flow(&w, TWO_OF_EACH).await;
