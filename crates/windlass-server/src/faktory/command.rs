@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// What a client asks for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Command<'a> {
     Push(&'a RawValue),
     PushMany(Vec<&'a RawValue>),

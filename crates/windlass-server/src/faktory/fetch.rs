@@ -1,5 +1,6 @@
 //! FETCH: reserves one job, from the first of the named queues that has one.
 
+use super::outage::Waiting;
 use super::reply::Reply;
 use super::session::Session;
 use super::wire;
@@ -17,7 +18,19 @@ const MAX_QUEUES: usize = 100;
 const DEFAULT_QUEUE: &str = "default";
 
 impl Session {
-    pub(super) async fn fetch(&self, names: &[&str]) -> Result<(Reply, Option<HeldAttempt>), Reply> {
+    /// During an outage there is nothing to fetch.
+    pub(super) async fn fetch_or_nothing(&self, names: &[&str]) -> (Reply, Option<HeldAttempt>) {
+        match self.fetch(names).await {
+            Ok(fetched) => fetched,
+            Err(Reply::Outage(_)) => {
+                self.windlass().clock().sleep(WAIT).await;
+                (Reply::Nothing, None)
+            }
+            Err(refused) => (refused, None),
+        }
+    }
+
+    async fn fetch(&self, names: &[&str]) -> Result<(Reply, Option<HeldAttempt>), Reply> {
         let names = if names.is_empty() { &[DEFAULT_QUEUE][..] } else { names };
         if names.len() > MAX_QUEUES {
             return Err(Reply::Error(format!("FETCH takes at most {MAX_QUEUES} queues")));
@@ -26,11 +39,19 @@ impl Session {
         let queues = queues.map_err(|error| Reply::Error(error.to_string()))?;
         let Some(job) = self.take(queues).await? else { return Ok((Reply::Nothing, None)) };
         let held = HeldAttempt { job: job.id, attempt: job.attempt, lease: job.lease };
-        let reserve_for = wire::of(&job).reserve_for();
-        if reserve_for != wire::DEFAULT_RESERVE {
-            self.remote().extend(&self.worker(), &[held], reserve_for).await?;
+        let waiting = Waiting::new(self.windlass().clock());
+        let mut reserved = self.reserved(&job, held).await;
+        while waiting.tries_again(&reserved).await {
+            reserved = self.reserved(&job, held).await;
         }
-        let fetched = wire::fetched(&job, self.failure(&job).await?);
+        let failure = match reserved {
+            Ok(failure) => failure,
+            Err(refused) => {
+                self.give_back(held).await;
+                return Err(refused);
+            }
+        };
+        let fetched = wire::fetched(&job, failure);
         let jid = fetched.jid().unwrap_or_default();
         self.workers().keep(self.name(), &jid, held);
         Ok((Reply::Text(fetched.json()), Some(held)))
@@ -57,7 +78,15 @@ impl Session {
         Ok(self.remote().take(request(queues, WAIT)).await?.into_iter().next())
     }
 
-    /// Why the job failed last, if it did.
+    /// Reserves a job for as long as it asks. Returns why it failed last, if it did.
+    async fn reserved(&self, job: &ClaimedJob, held: HeldAttempt) -> Result<Option<Value>, Reply> {
+        let reserve_for = wire::of(job).reserve_for();
+        if reserve_for != wire::DEFAULT_RESERVE {
+            self.remote().extend(&self.worker(), &[held], reserve_for).await?;
+        }
+        Ok(self.failure(job).await?)
+    }
+
     async fn failure(&self, job: &ClaimedJob) -> Result<Option<Value>, StoreError> {
         if job.failures == 0 {
             return Ok(None);

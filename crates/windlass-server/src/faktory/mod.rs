@@ -9,6 +9,7 @@ mod info;
 mod lines;
 mod listen;
 mod mutate;
+mod outage;
 mod push;
 mod queues;
 mod reply;

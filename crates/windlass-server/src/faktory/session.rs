@@ -3,6 +3,7 @@
 use super::command::{self, Command};
 use super::hello::{self, Hello};
 use super::lines::{self, LineError, MAX_HELLO, MAX_LINE};
+use super::outage::Waiting;
 use super::reply::Reply;
 use super::workers::Workers;
 use super::{Counters, Options};
@@ -65,7 +66,7 @@ pub(super) async fn run<S: AsyncRead + AsyncWrite + Unpin>(stream: S, shared: Sh
         match command::parse(&line) {
             Ok(Command::End) => return send(&mut stream, &Reply::Ok.encode()).await,
             Ok(Command::Fetch(queues)) => session.fetch_on(&mut stream, &queues).await?,
-            Ok(command) => send(&mut stream, &session.answer(command).await.encode()).await?,
+            Ok(command) => send(&mut stream, &session.answer(&command).await.encode()).await?,
             Err(why) => send(&mut stream, &Reply::Error(why).encode()).await?,
         }
     }
@@ -133,7 +134,7 @@ impl Session {
             }
         };
         let (reply, held): (Reply, Option<HeldAttempt>) = tokio::select! {
-            fetched = self.fetch(queues) => fetched.unwrap_or_else(|refused| (refused, None)),
+            fetched = self.fetch_or_nothing(queues) => fetched,
             () = gone => return Err(LineError::End),
         };
         let sent = send(stream, &reply.encode()).await;
@@ -143,8 +144,18 @@ impl Session {
         sent
     }
 
-    async fn answer(&self, command: Command<'_>) -> Reply {
-        let answered = match command {
+    async fn answer(&self, command: &Command<'_>) -> Reply {
+        let waiting = Waiting::new(self.windlass().clock());
+        loop {
+            let answered = self.answer_once(command.clone()).await;
+            if !waiting.tries_again(&answered).await {
+                return answered.unwrap_or_else(|refused| refused);
+            }
+        }
+    }
+
+    async fn answer_once(&self, command: Command<'_>) -> Result<Reply, Reply> {
+        match command {
             Command::Push(job) => self.push(job).await,
             Command::PushMany(jobs) => self.push_many(jobs).await,
             Command::Ack(jid) => self.ack(&jid).await,
@@ -157,8 +168,7 @@ impl Session {
             Command::NotSupported(name) => Err(Reply::Error(format!("{name} is not supported"))),
             // Both are answered where the stream is.
             Command::Fetch(_) | Command::End => Ok(Reply::Ok),
-        };
-        answered.unwrap_or_else(|refused| refused)
+        }
     }
 
     /// The worker is alive; the answer says if it should stop.

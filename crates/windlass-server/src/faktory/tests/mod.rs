@@ -3,4 +3,5 @@
 mod commands;
 mod jobs;
 mod operations;
+mod outage;
 mod world;

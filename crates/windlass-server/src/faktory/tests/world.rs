@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 use windlass::low_level::stores::memory::MemoryStore;
 use windlass::low_level::stores::{JobLife as _, Reap, Spared};
+use windlass::testing::FaultyStore;
 use windlass::{Clock, Job, Random, Windlass};
 use windlass_core::{JobId, Millis, Timestamp};
 
@@ -36,6 +37,14 @@ impl World {
         let windlass = Windlass::with_random(store.clone(), Random::seeded(8));
         let options = Options { password: password.map(str::to_owned), allow_flush, max_connections: 10 };
         Self::on(store, windlass, options)
+    }
+
+    /// A server whose store fails as the test chooses.
+    pub(super) fn faulty() -> (Self, Arc<FaultyStore>) {
+        let world = Self::new();
+        let faults = FaultyStore::new(world.store.clone());
+        let windlass = Windlass::with_random(faults.clone(), Random::seeded(8));
+        (Self::on(world.store, windlass, (*world.shared.options).clone()), faults)
     }
 
     fn on(store: Arc<MemoryStore>, windlass: Windlass, options: Options) -> Self {
@@ -128,13 +137,18 @@ impl World {
 
     /// Fetches; lets time pass until the server answers.
     pub(super) async fn fetch(&self, client: &mut Client, queues: &str) -> Option<Value> {
-        client.send(&format!("FETCH {queues}")).await;
-        let answer = client.reply();
+        let text = self.call(client, &format!("FETCH {queues}")).await;
+        text.starts_with('{').then(|| serde_json::from_str(&text).unwrap())
+    }
+
+    /// Calls; lets time pass until the server answers.
+    pub(super) async fn call(&self, client: &mut Client, line: &str) -> String {
+        let answer = client.call(line);
         tokio::pin!(answer);
         loop {
             tokio::select! {
                 biased;
-                text = &mut answer => return text.starts_with('{').then(|| serde_json::from_str(&text).unwrap()),
+                text = &mut answer => return text,
                 () = tokio::task::yield_now() => self.windlass.clock().advance(Millis::new(10)),
             }
         }
