@@ -24,7 +24,7 @@ const BATCH: usize = 1000;
 const PER_KEY: &str = r#"{"limits":{"perKey":{"concurrency":10}}}"#;
 /// The rate that is checked, and for how long.
 const RATE: usize = 1000;
-const RATE_FOR: Millis = Millis::from_secs(20);
+const RATE_FOR: Millis = Millis::from_secs(60);
 
 pub(super) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) -> Result<Vec<Figure>> {
     let jobs = bed.load.jobs;

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use windlass_core::gate::{Refusal, Start, WaitingFor};
 use windlass_core::pick::{Candidate, Picker, order};
-use windlass_core::{Delivery, JobId, Priority, Timestamp};
+use windlass_core::{Delivery, JobId, Millis, Priority, Timestamp};
 
 /// A due job, waiting or parked, as a store offers it.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ pub(crate) struct Admitted {
     pub parked: Vec<(JobId, usize)>,
     /// Why, for each of them.
     pub refusals: Vec<Parking>,
-    /// What stopped the whole queue.
+    /// What stopped the whole queue, and when to ask it again.
     pub stopped: Option<Refusal>,
     /// Free slots are filled, and gates refuse what could be taken ahead of more.
     pub is_enough: bool,
@@ -56,6 +56,9 @@ pub(crate) struct Started {
 
 /// After so many refusals nothing more is taken ahead of free slots.
 const MAX_REFUSED_AHEAD: u32 = 16;
+
+/// The shortest wait for a rate.
+const GATHER: Millis = Millis::new(10);
 
 /// Decides about due jobs of one queue, in their order. `asked` has the gates of each, which have been read.
 pub(crate) fn admit(
@@ -88,7 +91,7 @@ pub(crate) fn admit(
             Err((place, refusal))
                 if claim_gates.entries()[place].name.key.is_none() && refusal.waiting_for != WaitingFor::Budget =>
             {
-                admitted.stopped = Some(refusal);
+                admitted.stopped = Some(Refusal { until: ask_again_at(refusal, now), ..refusal });
                 break;
             }
             // It is not needed now. Parking it would cost two writes, and by the time a slot is free its gate may open.
@@ -107,6 +110,12 @@ pub(crate) fn admit(
         }
     }
     admitted
+}
+
+/// A rate of hundreds a second is asked for several starts at once: a claim for each would cost more than the jobs do.
+fn ask_again_at(refusal: Refusal, now: Timestamp) -> Option<Timestamp> {
+    let is_rate = refusal.waiting_for == WaitingFor::Rate;
+    refusal.until.map(|until| if is_rate { until.max(now + GATHER) } else { until })
 }
 
 fn start(job: &Offered, offered: &[Offered]) -> Start {

@@ -24,6 +24,8 @@ use connection::pool::{On, Params, Pool, Reserve, Source};
 use connection::through::Through;
 use futures_util::join;
 use life::frontier::Frontier;
+use life::gates::looks::GateLooks;
+use life::gates::rows::GateIds;
 use life::leases::Ahead;
 use life::names::{self, Names};
 use life::{commit, enqueue};
@@ -32,7 +34,7 @@ use statements::columns::Columns;
 use statements::row::Row;
 use statements::texts::Texts;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32};
+use std::sync::atomic::AtomicI64;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
@@ -77,8 +79,8 @@ struct Inner {
     ahead: Ahead,
     /// The last replayed job that a prune looked at.
     replayed_pruned: AtomicI64,
-    /// How many due jobs a claim of a gated queue looks at for each free slot.
-    gate_window: AtomicU32,
+    gate_looks: GateLooks,
+    gate_ids: GateIds,
 }
 
 impl PostgresStore {
@@ -123,7 +125,8 @@ impl PostgresStore {
             recounted: Last::default(),
             ahead: Ahead::default(),
             replayed_pruned: AtomicI64::default(),
-            gate_window: AtomicU32::new(1),
+            gate_looks: GateLooks::default(),
+            gate_ids: GateIds::default(),
         });
         drop(inner.registry.get().await.map_err(connection::fault::for_good)?);
         match options.migrations {
@@ -226,13 +229,13 @@ impl PostgresStore {
 }
 
 impl Inner {
-    /// A test's time.
     /// Jobs became due before the places at which claims start.
     fn forget_places(&self) {
         self.frontier.forget();
         self.passed_over.forget();
     }
 
+    /// A test's time.
     fn fixed(&self) -> Option<i64> {
         self.clock.fixed().map(Timestamp::as_millis)
     }

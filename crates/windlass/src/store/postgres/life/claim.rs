@@ -5,9 +5,9 @@ use crate::store::json::webhook_to_text;
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::{On, Params};
-use crate::store::postgres::life::frontier::Start;
+use crate::store::postgres::life::frontier::{Drained, Start};
 use crate::store::postgres::life::gates::Gated;
-use crate::store::postgres::life::{claim_kinds, gated_claim, gates, names};
+use crate::store::postgres::life::{claim_kinds, gates, names};
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
@@ -17,7 +17,7 @@ use futures_util::join;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use windlass_core::pick::{Candidate, Pick, Picker, order};
-use windlass_core::{Delivery, JobId, Priority, Timestamp};
+use windlass_core::{Delivery, JobId, Millis, Priority, Timestamp};
 
 pub(in crate::store::postgres) async fn claim(store: &Inner, claim: &Claim) -> Result<Claimed, StoreError> {
     if claim.shares.is_empty() || claim.limit == 0 {
@@ -28,17 +28,21 @@ pub(in crate::store::postgres) async fn claim(store: &Inner, claim: &Claim) -> R
         return claim_of_kinds(store, claim, kinds, &gated).await;
     }
     if !gated.is_empty() {
-        return again(|| claim_gated(store, claim, &gated)).await;
+        return claim_gated(store, claim, &gated).await;
     }
     let start = store.frontier.start(&claim.shares, &store.clock);
     let began = store.clock.monotonic();
     let claimed = again(|| claim_once(store, claim, &start)).await?;
+    looked(store, &start, began);
+    store.frontier.advance(claimed.jobs.iter().filter_map(Drained::by));
+    Ok(claimed)
+}
+
+fn looked(store: &Inner, start: &Start, began: Millis) {
     if start.is_full {
         let now = store.clock.monotonic();
         store.frontier.looked(now - began, now);
     }
-    store.frontier.advance(&claimed.jobs);
-    Ok(claimed)
 }
 
 async fn claim_once(store: &Inner, claim: &Claim, start: &Start) -> Result<Claimed, StoreError> {
@@ -111,7 +115,7 @@ async fn claim_of_kinds(
         first = again(|| claim_kinds::claim_once(store, &open, kinds)).await?;
     }
     let Some(rest) = rest_of(claim, limited, first.jobs.len()) else { return Ok(first) };
-    match again(|| claim_gated(store, &rest, gated)).await {
+    match claim_gated(store, &rest, gated).await {
         Ok(second) => {
             first.jobs.extend(second.jobs);
             first.parked.extend(second.parked);
@@ -142,9 +146,17 @@ fn rest_of(claim: &Claim, shares: Vec<Share>, taken: usize) -> Option<Claim> {
 
 /// A claim that takes from gated queues too.
 async fn claim_gated(store: &Inner, claim: &Claim, gated: &HashMap<QueueId, Gated>) -> Result<Claimed, StoreError> {
-    let lent = store.pool.get().await?;
-    let (begun, claimed) = join!(lent.begin(), claim_gated_on(store, On::Own(&lent), claim, gated));
-    lent.conclude(begun, claimed).await
+    let start = store.frontier.start(&claim.shares, &store.clock);
+    let began = store.clock.monotonic();
+    let (claimed, drained) = again(|| async {
+        let lent = store.pool.get().await?;
+        let (begun, claimed) = join!(lent.begin(), claim_gated_on(store, On::Own(&lent), claim, gated, &start));
+        lent.conclude(begun, claimed).await
+    })
+    .await?;
+    looked(store, &start, began);
+    store.frontier.advance(drained.into_iter());
+    Ok(claimed)
 }
 
 async fn claim_gated_on(
@@ -152,17 +164,17 @@ async fn claim_gated_on(
     on: On<'_>,
     claim: &Claim,
     gated: &HashMap<QueueId, Gated>,
-) -> Result<Claimed, StoreError> {
+    start: &Start,
+) -> Result<(Claimed, Vec<Drained>), StoreError> {
     let asked = Asked::new(claim);
-    let now = store.now_on(on).await?;
-    let taken = gated_claim::claim(store, on, claim, &asked, gated, now).await?;
+    let taken = gates::claim::claim(store, on, claim, &asked, gated, start).await?;
     let mut jobs = claimed(store, on, claim, taken.rows).await?;
     for job in &mut jobs {
         job.is_probe = taken.probes.contains(&job.job.id);
     }
-    let next_due = next_due(on, claim, &jobs, now).await?;
+    let next_due = next_due(on, claim, &jobs, taken.now).await?;
     let next_due = [next_due, taken.next].into_iter().flatten().min();
-    Ok(Claimed { jobs, next_due, parked: taken.parked })
+    Ok((Claimed { jobs, next_due, parked: taken.parked }, taken.drained))
 }
 
 /// Suspects, or at-most-once jobs beyond the free slots, are among the due jobs. So all candidates are read and picked

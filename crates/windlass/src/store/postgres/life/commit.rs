@@ -67,17 +67,22 @@ pub(in crate::store::postgres) async fn apply(
     let is_applied = |result: &Option<Committed>| matches!(result, Some(Committed::Applied(_)));
     let applied: Vec<&Commit> =
         results.iter().zip(commits).filter(|(result, _)| is_applied(result)).map(|(_, commit)| commit).collect();
-    if gates::end(store, on, &applied, &fence).await? {
-        store.wake.ring();
-        store.news.notify_one();
-    }
     // A job that must be decided again still runs under its lease: without it, nobody would notice that its worker
     // died.
     let asked = results.iter().zip(commits).filter(|(result, _)| **result == Some(Committed::CancelRequested));
     let kept: Vec<LeaseId> = asked.map(|(_, commit)| commit.lease).collect();
     let ids: Vec<i64> = ended.iter().filter(|lease| !kept.contains(lease)).map(|lease| lease.0).collect();
-    if !ids.is_empty() {
-        on.query(Sql::LeasesEnd, &[&ids]).await?;
+    let end_leases = async {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        on.query(Sql::LeasesEnd, &[&ids]).await.map(drop)
+    };
+    // Sent together: claims wait for the gates that are counted here.
+    let ((), opens) = try_join(end_leases, gates::end(store, on, &applied, &fence)).await?;
+    if opens {
+        store.wake.ring();
+        store.news.notify_one();
     }
     Ok(results.into_iter().map(|result| result.unwrap_or(Committed::Stale)).collect())
 }

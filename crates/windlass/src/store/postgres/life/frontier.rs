@@ -36,6 +36,32 @@ pub(in crate::store::postgres) struct Start {
     pub(in crate::store::postgres) id: Vec<i64>,
 }
 
+impl Start {
+    /// Where a claim starts in each priority of its nth share.
+    pub(in crate::store::postgres) fn of_share(&self, nth: usize) -> (Vec<i64>, Vec<i64>) {
+        let levels = Priority::HIGHEST_FIRST.len();
+        let part = |list: &[i64]| list.iter().skip(nth * levels).take(levels).copied().collect();
+        (part(&self.due_at), part(&self.id))
+    }
+}
+
+/// How far one priority of a queue was drained: due time and id of the last job that left it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::store::postgres) struct Drained {
+    pub(in crate::store::postgres) queue: i64,
+    pub(in crate::store::postgres) priority: i16,
+    pub(in crate::store::postgres) place: (i64, i64),
+}
+
+impl Drained {
+    /// Everything up to a claimed job has been drained, unless the job lost a worker before: such jobs are read by another
+    /// index, in an order of their own.
+    pub(in crate::store::postgres) fn by(job: &ClaimedJob) -> Option<Self> {
+        let place = (job.due_at.as_millis(), job.id.0);
+        (job.crashes == 0).then_some(Self { queue: job.queue_id.0, priority: job.priority.rank(), place })
+    }
+}
+
 impl Frontier {
     /// Where to start. With a test's clock every claim is a full scan: the frontier depends on real time.
     pub(in crate::store::postgres) fn start(&self, shares: &[Share], clock: &Clock) -> Start {
@@ -65,16 +91,15 @@ impl Frontier {
         state.next_look = now + pause_after(took);
     }
 
-    /// Everything up to the last job claimed of a queue and priority has been drained.
-    pub(in crate::store::postgres) fn advance(&self, claimed: &[ClaimedJob]) {
+    /// Queues were drained so far.
+    pub(in crate::store::postgres) fn advance(&self, drained: impl Iterator<Item = Drained>) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.places.len() > LIMIT {
             state.places.clear();
         }
-        // Suspects are read by another index, in an order of their own.
-        for job in claimed.iter().filter(|job| job.crashes == 0) {
-            let place = state.places.entry((job.queue_id.0, job.priority.rank())).or_default();
-            *place = (*place).max((job.due_at.as_millis(), job.id.0));
+        for Drained { queue, priority, place } in drained {
+            let known = state.places.entry((queue, priority)).or_default();
+            *known = (*known).max(place);
         }
     }
 

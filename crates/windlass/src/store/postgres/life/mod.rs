@@ -6,8 +6,6 @@ pub(super) mod commit;
 pub(super) mod enqueue;
 pub(super) mod fence;
 pub(super) mod frontier;
-pub(super) mod gate_rows;
-pub(super) mod gated_claim;
 pub(super) mod gates;
 pub(super) mod keys;
 pub(super) mod leases;

@@ -4,7 +4,7 @@ use crate::store::gates::{GateStatus, MAX_PARKED, QueueFlow, is_shut};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::life::gate_rows::read;
+use crate::store::postgres::life::gates::rows::read;
 use crate::store::postgres::reads::read::tenant_of;
 use crate::store::postgres::registry;
 use crate::store::postgres::statements::Sql;

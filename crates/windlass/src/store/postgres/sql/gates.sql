@@ -7,9 +7,13 @@ WHERE EXISTS (SELECT FROM {schema}.gates g WHERE g.tenant = q.tenant AND g.queue
    OR EXISTS (SELECT FROM {schema}.replayed r WHERE r.queue_id = q.id)
 
 -- name: gate_claim_lock
--- One claim at a time asks the gates of a queue, whatever the tenant; always in the same order.
-SELECT pg_advisory_xact_lock(hashtextextended(i.lock, 0))
-FROM (SELECT DISTINCT unnest($1::text[]) AS lock ORDER BY 1) i
+-- One claim at a time asks the gates of a queue, whatever the tenant; always in the same order. Returns the time after
+-- the wait: the locks are counted before.
+SELECT {now} AS now
+FROM (
+    SELECT count(pg_advisory_xact_lock(hashtextextended(i.lock, 0))) AS locks
+    FROM (SELECT DISTINCT unnest($2::text[]) AS lock ORDER BY 1) i
+) l
 
 -- name: gated_due
 -- The first $3 due jobs of each priority of a gated queue from ($4, $5) on, locked, of whatever kind.
@@ -62,6 +66,12 @@ SELECT i.place, g.id, g.in_use, g.state
 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) WITH ORDINALITY AS i (tenant, queue, scope, key, place)
 JOIN {schema}.gates g ON (g.tenant, g.queue, g.scope, g.key) = (i.tenant, i.queue, i.scope, i.key)
 
+-- name: gates_read
+-- Gates by id. They are not locked: all gates of a claim are locked or counted at once, in the order of their ids.
+SELECT g.id, g.tenant, g.queue, g.scope, g.key, g.in_use, g.state
+FROM {schema}.gates g
+WHERE g.id = ANY ($1::bigint[])
+
 -- name: gates_lock
 -- Gates by id, locked in the order of their ids.
 SELECT g.id, g.in_use, g.state
@@ -69,12 +79,6 @@ FROM {schema}.gates g
 WHERE g.id = ANY ($1::bigint[])
 ORDER BY g.id
 FOR UPDATE OF g
-
--- name: gates_named
--- The names of gates. They are not locked: all gates of a claim are locked or counted at once, in the order of their ids.
-SELECT g.id, g.tenant, g.queue, g.scope, g.key
-FROM {schema}.gates g
-WHERE g.id = ANY ($1::bigint[])
 
 -- name: gates_add
 -- Adds gates that do not exist, with so many attempts in use.

@@ -77,11 +77,11 @@ statements! {
         }
         "gates" {
             GateQueues = "gate_queues", GateClaimLock = "gate_claim_lock", GatedDue = "gated_due", GatedParked = "gated_parked",
-            GatesFind = "gates_find", GatesLock = "gates_lock", GatesAdd = "gates_add", GatesStart = "gates_start",
+            GatesFind = "gates_find", GatesRead = "gates_read", GatesLock = "gates_lock", GatesAdd = "gates_add", GatesStart = "gates_start",
             GatesEnd = "gates_end", GatesPut = "gates_put",
             GatesNext = "gates_next", GatesReopen = "gates_reopen", GatesListed = "gates_listed", GatesShut = "gates_shut",
             GatesParked = "gates_parked", GatesOld = "gates_old", GatesRemove = "gates_remove", Park = "park", Parked = "parked",
-            GatesNamed = "gates_named", ParkedBefore = "parked_before",
+            ParkedBefore = "parked_before",
             ReplayedPut = "replayed_put", ReplayedEnd = "replayed_end", ReplayedNext = "replayed_next",
             PassesPut = "passes_put", Passes = "passes",
             QueuePaused = "queue_paused",

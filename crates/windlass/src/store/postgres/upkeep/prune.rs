@@ -3,7 +3,7 @@
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;
 use crate::store::postgres::connection::pool::On;
-use crate::store::postgres::life::gate_rows;
+use crate::store::postgres::life::gates;
 use crate::store::postgres::registry;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::{Columns, only};
@@ -89,7 +89,7 @@ async fn prune_gates(store: &Inner, on: On<'_>, now: Timestamp) -> Result<(), St
     let rows = on.query(Sql::GatesOld, &[&store.fixed(), &(IDLE_FOR.get() as i64), &BATCH]).await?;
     let mut idle = Vec::new();
     for row in &rows {
-        let (id, _, gate) = gate_rows::read(row)?;
+        let (id, _, gate) = gates::rows::read(row)?;
         idle.extend(gate.is_idle(now).then_some(id));
     }
     if !idle.is_empty() {

@@ -1,6 +1,7 @@
 //! The rows of gates: find, lock, add, count and write them. Whatever locks several does so in the order of their ids.
 
 use crate::store::StoreError;
+use crate::store::gates::claim_gates::Entry;
 use crate::store::gates::{self, ClaimGates, GateName, GateScope};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::changed;
@@ -10,6 +11,7 @@ use crate::store::postgres::statements::arrays::{arrays, at};
 use crate::store::postgres::statements::columns::Columns;
 use crate::store::postgres::statements::row::Row;
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_core::Timestamp;
 use windlass_core::gate::{Gate, GateRule};
 
@@ -105,6 +107,12 @@ pub(in crate::store::postgres) fn name(row: &Row) -> Result<GateName, StoreError
     name.ok_or_else(|| StoreError::corrupt("a gate", "it has a name Windlass knows"))
 }
 
+/// Whether a gate's row has this name.
+fn has_name(row: &Row, name: &GateName) -> Result<bool, StoreError> {
+    let c = Columns::new(row);
+    Ok(name.parts() == (c.text("tenant")?, c.text("queue")?, c.text("scope")?, c.text("key")?))
+}
+
 /// A gate's whole row: id, name and state.
 pub(in crate::store::postgres) fn read(row: &Row) -> Result<(i64, GateName, Gate), StoreError> {
     let id: i64 = Columns::new(row).get("id")?;
@@ -147,17 +155,66 @@ pub(in crate::store::postgres) async fn add(
     added.iter().map(|row| Ok((Columns::new(row).get("id")?, name(row)?))).collect()
 }
 
+/// The ids of gates that claims have met: looking a row up by its id is several times as cheap as by its name. A gate keeps
+/// its id until it is removed.
+#[derive(Debug, Default)]
+pub(in crate::store::postgres) struct GateIds(Mutex<HashMap<GateName, i64>>);
+
+/// The most ids remembered; beyond it, all are forgotten.
+const MAX_IDS: usize = 50_000;
+
+impl GateIds {
+    fn lock(&self) -> MutexGuard<'_, HashMap<GateName, i64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Reads the gates of a claim, without locks. A claim is the only one that adds to what is in use, so what it reads is
 /// never too low.
-pub(in crate::store::postgres) async fn find_all(on: On<'_>, claim_gates: &mut ClaimGates) -> Result<(), StoreError> {
-    let names: Vec<&GateName> = claim_gates.entries().iter().map(|entry| &entry.name).collect();
-    if names.is_empty() {
+pub(in crate::store::postgres) async fn find_all(
+    store: &Inner,
+    on: On<'_>,
+    claim_gates: &mut ClaimGates,
+) -> Result<(), StoreError> {
+    let places: HashMap<i64, usize> = {
+        let ids = store.gate_ids.lock();
+        let entries = claim_gates.entries().iter().enumerate();
+        entries.filter_map(|(place, entry)| Some((*ids.get(&entry.name)?, place))).collect()
+    };
+    if !places.is_empty() {
+        let ids: Vec<i64> = places.keys().copied().collect();
+        for row in &on.query(Sql::GatesRead, &[&ids]).await? {
+            let id: i64 = Columns::new(row).get("id")?;
+            // In a schema that was made anew, another gate may have the id.
+            if let Some(place) = places.get(&id)
+                && has_name(row, &claim_gates.entries()[*place].name)?
+            {
+                claim_gates.entries_mut()[*place].found(id, gate(row, id)?);
+            }
+        }
+    }
+    find_by_name(store, on, claim_gates).await
+}
+
+/// Reads those that were not found by their ids.
+async fn find_by_name(store: &Inner, on: On<'_>, claim_gates: &mut ClaimGates) -> Result<(), StoreError> {
+    let missing = |(_, entry): &(usize, &Entry)| !entry.is_read;
+    let places: Vec<usize> = claim_gates.entries().iter().enumerate().filter(missing).map(|(place, _)| place).collect();
+    if places.is_empty() {
         return Ok(());
     }
-    for row in &on.query(Sql::GatesFind, &NameRows::of(&names).params()).await? {
+    let names: Vec<&GateName> = places.iter().map(|place| &claim_gates.entries()[*place].name).collect();
+    let rows = on.query(Sql::GatesFind, &NameRows::of(&names).params()).await?;
+    let mut ids = store.gate_ids.lock();
+    if ids.len() > MAX_IDS {
+        ids.clear();
+    }
+    for row in &rows {
         let c = Columns::new(row);
         let (place, id): (i64, i64) = (c.get("place")?, c.get("id")?);
-        claim_gates.entries_mut()[place as usize - 1].found(id, gate(row, id)?);
+        let entry = &mut claim_gates.entries_mut()[places[place as usize - 1]];
+        entry.found(id, gate(row, id)?);
+        ids.insert(entry.name.clone(), id);
     }
     Ok(())
 }
@@ -179,18 +236,23 @@ pub(in crate::store::postgres) async fn lock_all(on: On<'_>, claim_gates: &mut C
     Ok(())
 }
 
+/// Whether a gate of a claim has no row and is used.
+pub(in crate::store::postgres) fn has_new(claim_gates: &ClaimGates) -> bool {
+    claim_gates.entries().iter().any(is_new)
+}
+
+const fn is_new(entry: &Entry) -> bool {
+    entry.row.is_none() && entry.is_touched()
+}
+
 /// Gives rows to the gates of a claim that have none and are used. They are counted in them already.
 pub(in crate::store::postgres) async fn add_new(
     store: &Inner,
     on: On<'_>,
     claim_gates: &mut ClaimGates,
 ) -> Result<(), StoreError> {
-    let is_new = |entry: &&gates::claim_gates::Entry| entry.row.is_none() && entry.is_touched();
-    let new: Vec<&gates::claim_gates::Entry> = claim_gates.entries().iter().filter(is_new).collect();
-    if new.is_empty() {
-        return Ok(());
-    }
-    let (names, counts): (Vec<&GateName>, Vec<i32>) = new.iter().map(|new| (&new.name, new.started as i32)).unzip();
+    let new = claim_gates.entries().iter().filter(|entry| is_new(entry));
+    let (names, counts): (Vec<&GateName>, Vec<i32>) = new.map(|new| (&new.name, new.started as i32)).unzip();
     let added = add(store, on, &names, &counts).await?;
     // Somebody else added one: a hold, perhaps.
     if added.len() < names.len() {
@@ -241,7 +303,7 @@ pub(in crate::store::postgres) async fn put_all(
     store: &Inner,
     on: On<'_>,
     claim_gates: &ClaimGates,
-    is_meant: impl Fn(&gates::claim_gates::Entry) -> bool,
+    is_meant: impl Fn(&Entry) -> bool,
     now: Timestamp,
 ) -> Result<(), StoreError> {
     let mut rows = GateRows::default();

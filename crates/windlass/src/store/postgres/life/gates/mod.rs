@@ -1,5 +1,9 @@
 //! Gated queues: which they are, claims that ask gates, and what the end of an attempt gives back.
 
+pub(super) mod claim;
+pub(in crate::store::postgres) mod looks;
+pub(in crate::store::postgres) mod rows;
+
 use crate::job::{ClaimedJob, QueueId};
 use crate::store::gates::passes::Passes;
 use crate::store::gates::{self, GateName, GateScope, QueueFlow};
@@ -8,7 +12,6 @@ use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::{again, changed};
 use crate::store::postgres::connection::pool::On;
 use crate::store::postgres::life::fence::Fence;
-use crate::store::postgres::life::gate_rows::{self, GateRows};
 use crate::store::postgres::life::names;
 use crate::store::postgres::statements::Sql;
 use crate::store::postgres::statements::columns::Columns;
@@ -16,6 +19,7 @@ use crate::store::postgres::statements::row::Row;
 use crate::store::postgres::upkeep::retention;
 use crate::store::{Commit, Queue, StoreError};
 use futures_util::join;
+use rows::GateRows;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use windlass_core::Timestamp;
@@ -130,11 +134,11 @@ async fn end_at_gates(
     let (ids, counts): (Vec<i64>, Vec<i32>) = ends.iter().map(|(id, ends)| (*id, ends.attempts.len() as i32)).unzip();
     for row in &on.query(Sql::GatesEnd, &[&store.fixed(), &ids, &counts]).await? {
         let c = Columns::new(row);
-        let (id, scope, state): (i64, _, &str) = (c.get("id")?, gate_rows::scope(row)?, c.get("state")?);
+        let (id, scope, state): (i64, _, &str) = (c.get("id")?, rows::scope(row)?, c.get("state")?);
         let Some(ends) = ends.get(&id) else { continue };
         let Some((_, flow)) = flows.get(&ends.queue) else { continue };
         let rule = flow.rule_of(scope, c.get("tenant")?, c.get("key")?);
-        let mut gate = gate_rows::gate_before(row, id, ends.attempts.len() as u32)?;
+        let mut gate = rows::gate_before(row, id, ends.attempts.len() as u32)?;
         let only_counts = gates::only_counts(&rule, &gate);
         for attempt in &ends.attempts {
             opens |= gates::end(&mut gate, (scope, &rule), *attempt, now);
@@ -169,8 +173,8 @@ async fn hold_all(
 ) -> Result<(), StoreError> {
     let names: BTreeSet<&GateName> = holds.iter().map(|(name, ..)| name).collect();
     let names: Vec<&GateName> = names.into_iter().collect();
-    gate_rows::add(store, on, &names, &vec![0; names.len()]).await?;
-    let mut known = gate_rows::lock_named(on, &names).await?;
+    rows::add(store, on, &names, &vec![0; names.len()]).await?;
+    let mut known = rows::lock_named(on, &names).await?;
     for (name, hold, _) in &holds {
         known.get_mut(name).ok_or_else(changed)?.1.hold(hold.clone());
     }
@@ -223,9 +227,9 @@ pub(in crate::store::postgres) async fn put_hold(
 async fn put_hold_on(store: &Inner, on: On<'_>, name: &GateName, hold: Option<&Hold>) -> Result<bool, StoreError> {
     let now = store.now_on(on).await?;
     if hold.is_some() {
-        gate_rows::add(store, on, &[name], &[0]).await?;
+        rows::add(store, on, &[name], &[0]).await?;
     }
-    let mut known = gate_rows::lock_named(on, &[name]).await?;
+    let mut known = rows::lock_named(on, &[name]).await?;
     let Some((id, gate)) = known.get_mut(name) else {
         return if hold.is_some() { Err(changed()) } else { Ok(false) };
     };
