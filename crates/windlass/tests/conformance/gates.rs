@@ -488,3 +488,12 @@ async fn an_error_rule_holds_a_key_or_discards_the_job() {
     w.advance(Millis::from_secs(30));
     assert_eq!(claim(&w, 10).await.jobs.len(), 1, "the key is free again, slowly");
 }
+
+#[tokio::test]
+async fn a_limit_applies_to_a_queue_that_is_used_for_the_first_time() {
+    let w = world().await;
+    flow_of(&w, None, "new", r#"{"limits":{"concurrency":1}}"#).await;
+    assert!(claim(&w, 5).await.jobs.is_empty(), "the node reads the settings");
+    w.put_all((0..3).map(|_| job_in("new")).collect()).await;
+    assert_eq!(w.claim(&["new"], 5).await.jobs.len(), 1);
+}

@@ -22,7 +22,23 @@ const FRESH: Millis = Millis::from_secs(1);
 type Settings = Arc<Vec<(SettingKey, String)>>;
 
 /// The flow of every queue whose gates must be asked.
-type Flows = Arc<HashMap<i64, Gated>>;
+#[derive(Debug, Default)]
+pub(in crate::store::postgres) struct Flows {
+    gated: HashMap<i64, Gated>,
+    /// The queues that there were. `None` if nothing is limited: then a newer queue is not either.
+    looked_at: Option<HashSet<i64>>,
+}
+
+impl Flows {
+    /// Whether these queues were all there, so that none of them may have a limit that was not looked up.
+    pub(in crate::store::postgres) fn covers(&self, queues: &HashSet<i64>) -> bool {
+        self.looked_at.as_ref().is_none_or(|known| queues.is_subset(known))
+    }
+
+    pub(in crate::store::postgres) fn of(&self, queue: i64) -> Option<Gated> {
+        self.gated.get(&queue).cloned()
+    }
+}
 
 /// Settings and flows, and when they were read.
 #[derive(Debug, Default)]
@@ -31,7 +47,7 @@ pub(in crate::store::postgres) struct Remembered(Mutex<Memory>);
 #[derive(Debug, Default)]
 struct Memory {
     settings: Option<(Millis, Settings)>,
-    flows: Option<(Millis, Flows)>,
+    flows: Option<(Millis, Arc<Flows>)>,
 }
 
 impl Remembered {
@@ -45,12 +61,12 @@ impl Remembered {
     }
 
     /// The flow of every queue whose gates must be asked, if it was read lately.
-    pub(in crate::store::postgres) fn flows(&self, now: Millis) -> Option<Flows> {
+    pub(in crate::store::postgres) fn flows(&self, now: Millis) -> Option<Arc<Flows>> {
         let remembered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         remembered.flows.as_ref().filter(|(at, _)| now < *at + FRESH).map(|(_, flows)| flows.clone())
     }
 
-    fn put_flows(&self, now: Millis, flows: Flows) {
+    fn put_flows(&self, now: Millis, flows: Arc<Flows>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).flows = Some((now, flows));
     }
 
@@ -70,19 +86,21 @@ async fn remembered_settings(store: &Inner, on: On<'_>) -> Result<Settings, Stor
 }
 
 /// Reads which queues have gates or settings about flow, and remembers them.
-pub(in crate::store::postgres) async fn remember_flows(store: &Inner, on: On<'_>) -> Result<Flows, StoreError> {
+pub(in crate::store::postgres) async fn remember_flows(store: &Inner, on: On<'_>) -> Result<Arc<Flows>, StoreError> {
     let now = store.clock.monotonic();
     let settings = remembered_settings(store, on).await?;
     let rows = on.query(Sql::GateQueues, &[]).await?;
     let with_gates: HashSet<i64> = rows.iter().map(|row| Columns::new(row).get("id")).collect::<Result<_, _>>()?;
-    let mut flows = HashMap::new();
+    let mut flows = Flows::default();
     let has_flow = settings.iter().any(|(key, value)| is_about_flow(key, value));
     if has_flow || !with_gates.is_empty() {
+        let looked_at = flows.looked_at.insert(HashSet::new());
         for row in &on.query(Sql::Queues, &[]).await? {
             let queue = rows::queue(row)?;
             let flow = flow(&settings, &queue.tenant, &queue.name);
+            looked_at.insert(queue.id.0);
             if with_gates.contains(&queue.id.0) || flow.as_ref().is_some_and(QueueFlow::is_gated) {
-                flows.insert(queue.id.0, (Arc::new(queue), Arc::new(flow.unwrap_or_default())));
+                flows.gated.insert(queue.id.0, (Arc::new(queue), Arc::new(flow.unwrap_or_default())));
             }
         }
     }

@@ -35,8 +35,8 @@ pub(in crate::store::postgres) async fn gated(
 ) -> Result<HashMap<QueueId, Gated>, StoreError> {
     let ids: HashSet<i64> = queues.map(|queue| queue.0).collect();
     let known = match store.remembered.flows(store.clock.monotonic()) {
-        Some(known) => known,
-        None => {
+        Some(known) if known.covers(&ids) => known,
+        _ => {
             again(|| async {
                 let lent = store.pool.get().await?;
                 retention::remember_flows(store, On::Own(&lent)).await
@@ -44,10 +44,7 @@ pub(in crate::store::postgres) async fn gated(
             .await?
         }
     };
-    if known.is_empty() {
-        return Ok(HashMap::new());
-    }
-    Ok(ids.into_iter().filter_map(|id| Some((QueueId(id), known.get(&id)?.clone()))).collect())
+    Ok(ids.into_iter().filter_map(|id| Some((QueueId(id), known.of(id)?))).collect())
 }
 
 /// The limit key of a row with `limit_key` and `http`.
