@@ -2,7 +2,7 @@ use super::world;
 use crate::world::*;
 use windlass::core::{JobId, Millis, Outcome, Progress, State};
 use windlass::low_level::job::NewJob;
-use windlass::low_level::stores::{Cancelled, Committed, Scope, WorkerId};
+use windlass::low_level::stores::{Cancelled, Committed, JobFilter, Scope, WorkerId};
 use windlass::core::Delivery;
 
 #[tokio::test]
@@ -97,4 +97,17 @@ async fn a_lease_stays_while_one_of_its_jobs_must_be_decided_again() {
     w.advance(LEASE + SECOND);
     assert_eq!(w.reap().await.len(), 1);
     assert_eq!(w.get(asked).await.state, State::Cancelled);
+}
+
+#[tokio::test]
+async fn a_job_that_is_cancelled_between_attempts_is_listed_once() {
+    let w = world().await;
+    let id = w.put(job()).await;
+    for _ in 0..2 {
+        assert_applied(&w.fail(&w.claim_one().await).await);
+        w.advance(Millis::from_secs(10));
+    }
+    assert_eq!(w.store.cancel(&Scope::All, vec![id]).await.unwrap(), [Cancelled::Now]);
+    assert_eq!(w.list(JobFilter::default()).await, [id]);
+    assert_eq!(w.ledger(id).await.len(), 2);
 }

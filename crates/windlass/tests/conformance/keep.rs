@@ -238,6 +238,7 @@ async fn windows_read_together_equal_windows_read_one_by_one() {
 #[tokio::test]
 async fn a_series_has_what_was_counted_in_each_step() {
     let w = world().await;
+    w.put(NewJob { tenant: tenant("zeta"), ..job() }).await;
     // Three minutes apart, until the oldest have been folded into minutes.
     for n in 0..10_u64 {
         w.put(job()).await;
@@ -254,6 +255,22 @@ async fn a_series_has_what_was_counted_in_each_step() {
     let step = |n| [(n, "default", 2), (n, "other", 1)];
     assert_eq!(found, [step(0), step(1), step(2), step(3)].concat());
     assert!(w.store.series(&Scope::Tenant(tenant("acme")), steps).await.unwrap().is_empty());
+    let own = w.store.tallies(&Scope::Tenant(tenant("zeta")), None).await.unwrap();
+    assert_eq!(own.iter().map(|(_, _, tally)| tally.enqueued).collect::<Vec<_>>(), [1]);
+    let steps = Steps { from: START, length: Millis::from_secs(60), count: 1 };
+    let first = w.store.series(&Scope::Tenant(tenant("default")), steps).await.unwrap();
+    assert_eq!(first.iter().map(|(step, _, tally)| (*step, tally.enqueued)).collect::<Vec<_>>(), [(0, 1), (0, 1)]);
+    // Steps of the last minutes, which are not folded yet: one job before them, one in each, one after them.
+    let from = w.now() + SECOND;
+    for _ in 0..4 {
+        w.put(job_in("recent")).await;
+        w.advance(SECOND);
+    }
+    let steps = Steps { from, length: SECOND, count: 2 };
+    let recent = w.store.series(&Scope::All, steps).await.unwrap();
+    let mut found: Vec<_> = recent.iter().map(|(step, queue, tally)| (*step, queue.name.as_str(), tally.enqueued)).collect();
+    found.sort_unstable();
+    assert_eq!(found, [(0, "recent", 1), (1, "recent", 1)]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@ use super::world;
 use crate::world::*;
 use windlass::core::{Delivery, Millis, Outcome, Reason, State};
 use windlass::low_level::job::{LeaseId, NewJob};
-use windlass::low_level::stores::{Claim, Committed, Leases, Reap, Renewed, Spared, WorkerId};
+use windlass::low_level::stores::{Claim, Committed, Leases, Reap, Renewed, Scope, Spared, WorkerId};
 
 #[tokio::test]
 async fn a_lease_that_ran_out_is_reaped_and_its_attempt_counted_once() {
@@ -199,4 +199,26 @@ async fn a_worker_id_is_locked_by_one_process_at_a_time() {
         tokio::task::yield_now().await;
     }
     assert!(again.is_some());
+}
+
+/// A lease lists the jobs that were claimed under it, also those that another lease holds by now.
+#[tokio::test]
+async fn a_job_counts_and_is_cancelled_under_the_lease_that_holds_it() {
+    let w = world().await;
+    w.put_all(vec![job(), job(), job()]).await;
+    let first = w.claim(&["default"], 2).await.jobs;
+    let other = w.claim_one().await;
+    assert_applied(&w.fail(&first[0]).await);
+    w.advance(Millis::from_secs(10));
+    let again = w.claim_one().await;
+    assert_eq!(again.id, first[0].id);
+    let running = w.store.depths(&Scope::All).await.unwrap()[0].running;
+    assert_eq!(running, 3, "each job once");
+    w.store.cancel(&Scope::All, vec![again.id, first[1].id]).await.unwrap();
+    let asked = async |lease| {
+        w.store.renew(&WorkerId::new("w1"), vec![lease], LEASE).await.unwrap().cancel_requested
+    };
+    assert_eq!(asked(first[0].lease).await, [first[1].id], "the first lease no longer holds the other");
+    assert_eq!(asked(other.lease).await, []);
+    assert_eq!(asked(again.lease).await, [again.id]);
 }

@@ -31,6 +31,7 @@ macro_rules! backend {
             mod kinds;
             mod lease;
             mod operations;
+            mod parked;
             mod reads;
             mod replays;
             mod schedules;

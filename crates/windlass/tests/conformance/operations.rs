@@ -237,26 +237,30 @@ async fn workers_report_themselves() {
     assert!(w.store.workers(START + SECOND + SECOND).await.unwrap().is_empty());
 }
 
+fn alert() -> Alert {
+    Alert {
+        rule: "many dead".into(),
+        measure: "dead_letters".into(),
+        subject: String::new(),
+        tenant: "acme".into(),
+        queue: "email".into(),
+        status: AlertStatus::Firing,
+        incident: 1,
+        since: START,
+        fired_at: Some(START),
+        resolved_at: None,
+        notified_at: None,
+        detail: "3 dead letters".into(),
+    }
+}
+
 #[tokio::test]
 async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
     let w = world().await;
     let other = w.reopened().await;
     let change = AlertChange {
         before: None,
-        after: Alert {
-            rule: "many dead".into(),
-            measure: "dead_letters".into(),
-            subject: String::new(),
-            tenant: "acme".into(),
-            queue: "email".into(),
-            status: AlertStatus::Firing,
-            incident: 1,
-            since: START,
-            fired_at: Some(START),
-            resolved_at: None,
-            notified_at: None,
-            detail: "3 dead letters".into(),
-        },
+        after: alert(),
         notices: vec![job_in("notices")],
     };
     let nodes = [w.store.clone(), other.clone(), w.store.clone(), other].map(|store| {
@@ -293,6 +297,24 @@ async fn only_one_of_several_nodes_changes_an_alert_and_enqueues_its_notices() {
     assert!(w.store.change_alert(resolve.clone()).await.unwrap());
     assert!(!w.store.change_alert(resolve).await.unwrap());
     assert_eq!(w.store.alerts().await.unwrap(), [resolved]);
+}
+
+#[tokio::test]
+async fn alerts_of_another_subject_or_rule_are_others() {
+    let w = world().await;
+    let of_queue = Alert { subject: "email".into(), ..alert() };
+    let of_rule = Alert { rule: "no workers".into(), ..alert() };
+    for new in [&alert(), &of_queue, &of_rule] {
+        let new = AlertChange { before: None, after: new.clone(), notices: vec![] };
+        assert!(w.store.change_alert(new).await.unwrap());
+    }
+    let resolved = Alert { status: AlertStatus::Resolved, ..alert() };
+    for done in [true, false] {
+        let before = Some((AlertStatus::Firing, 1, None));
+        let resolve = AlertChange { before, after: resolved.clone(), notices: vec![] };
+        assert_eq!(w.store.change_alert(resolve).await.unwrap(), done);
+    }
+    assert_eq!(w.store.alerts().await.unwrap(), [resolved, of_queue, of_rule]);
 }
 
 #[tokio::test]
@@ -396,4 +418,28 @@ async fn resuming_a_queue_moves_only_what_was_replayed_at_a_rate_while_it_was_pa
     assert_eq!(due(&dead[1][2..]).await, [1, 2], "another queue");
     assert_eq!(due(&dead[2][2..]).await, [1, 2], "another tenant");
     assert_eq!(due(&[plain, dead[3][0], dead[3][2]]).await, [1, 0, 1]);
+}
+
+#[tokio::test]
+async fn a_short_replay_with_a_rate_ends_no_longer_one() {
+    let w = world().await;
+    let stored = w.put_all(vec![job(); 4]).await;
+    for _ in &stored {
+        w.fail_for_good("broken").await;
+    }
+    let rate = Spacing::every(Millis::from_secs(10));
+    for ids in [&stored[..3], &stored[3..]] {
+        let again = Replay { spacing: rate, ..replay(ids, ReplayOnly::DeadLetters) };
+        w.store.replay(&Scope::All, again).await.unwrap();
+    }
+    let (name, owner) = (QueueName::new("default").unwrap(), tenant("default"));
+    w.advance(SECOND);
+    w.store.pause_queue(&owner, &name, true).await.unwrap();
+    w.advance(Millis::from_secs(100));
+    w.store.pause_queue(&owner, &name, false).await.unwrap();
+    let mut due = Vec::new();
+    for id in &stored[1..3] {
+        due.push(w.get(*id).await.due_at.since(START).get() / 1000);
+    }
+    assert_eq!(due, [101, 111], "they stay ten seconds apart");
 }

@@ -194,9 +194,10 @@ async fn dead_letters_are_counted_by_group_and_step() {
 #[tokio::test]
 async fn depth_counts_due_later_running_and_dead() {
     let w = world().await;
-    w.put_all((0..4).map(|_| job()).collect()).await;
+    w.put_all((0..5).map(|_| job()).collect()).await;
     w.put(NewJob { run_at: RunAt::After(Millis::from_secs(60)), ..job() }).await;
     w.fail_for_good("broken").await;
+    w.succeed(&w.claim_one().await).await;
     w.claim_one().await;
     w.advance(SECOND);
     let queue = w.queue_id("default").await;
@@ -204,6 +205,11 @@ async fn depth_counts_due_later_running_and_dead() {
     let depth = depths.iter().find(|d| d.queue == queue).unwrap();
     assert_eq!((depth.due, depth.later, depth.running, depth.dead), (2, 1, 1, 1));
     assert_eq!(depth.oldest_due, Some(START));
+    w.put(NewJob { run_at: RunAt::After(SECOND), ..job_in("later") }).await;
+    let queue = w.queue_id("later").await;
+    let depths = w.store.depths(&Scope::All).await.unwrap();
+    let depth = depths.iter().find(|d| d.queue == queue).unwrap();
+    assert_eq!((depth.due, depth.later, depth.oldest_due), (0, 1, None));
 }
 
 #[tokio::test]

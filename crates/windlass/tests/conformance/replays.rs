@@ -184,3 +184,17 @@ async fn a_parked_jobs_place_in_its_key_is_known() {
         assert_eq!(w.store.parked_before(id).await.unwrap(), place, "job {id}");
     }
 }
+
+#[tokio::test]
+async fn upkeep_frees_no_retry_of_the_rate_of_its_replay() {
+    let w = world().await;
+    let ids = dead(&w, &["default"], 3).await;
+    replay(&w, &ids).await;
+    w.advance(Millis::from_secs(60));
+    let first = w.claim(&["default"], 5).await.jobs;
+    assert_eq!(first.len(), 1);
+    assert_applied(&w.fail(&first[0]).await);
+    w.store.prune().await.unwrap();
+    w.advance(Millis::from_secs(60));
+    assert_eq!(w.claim(&["default"], 5).await.jobs.len(), 1, "one at a time, the retry included");
+}

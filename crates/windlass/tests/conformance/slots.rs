@@ -215,3 +215,29 @@ async fn what_a_gate_no_longer_enforces_is_forgotten_when_the_next_job_starts() 
     assert_applied(&w.succeed(&others[0]).await);
     assert_eq!(claim(&w).await.len(), 1, "the breaker is closed");
 }
+
+#[tokio::test]
+async fn a_lease_that_ends_keeps_no_slot_of_another() {
+    let w = world().await;
+    flow(&w, TWO_OF_EACH).await;
+    w.put_all(vec![keyed("k"); 2]).await;
+    let (first, second) = (w.claim_one().await, w.claim_one().await);
+    for (job, left) in [(first, 1), (second, 0)] {
+        w.store.commit(succeeded(&w, std::slice::from_ref(&job)), vec![job.lease]).await.unwrap();
+        assert_eq!(in_use(&w, "k").await, left);
+    }
+}
+
+#[tokio::test]
+async fn two_attempts_that_end_one_after_the_other_let_two_parked_jobs_start() {
+    let w = world().await;
+    flow(&w, r#"{"limits":{"perKey":{"concurrency":2,"rate":"900/1s","burst":900}}}"#).await;
+    w.put_all(vec![keyed("k"); 4]).await;
+    let running = claim(&w).await;
+    assert_eq!(running.len(), 2);
+    for job in &running {
+        assert_applied(&w.succeed(job).await);
+    }
+    w.advance(SECOND);
+    assert_eq!(claim(&w).await.len(), 2);
+}

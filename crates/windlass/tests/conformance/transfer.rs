@@ -7,7 +7,7 @@ use windlass::Windlass;
 use windlass::client::{Clear, ImportError, ImportReport};
 use windlass::core::gate::{Hold, HoldOrigin};
 use windlass::core::job::{QueueName, Tenant};
-use windlass::core::{Delivery, Executor, Failure, Millis, Outcome, State};
+use windlass::core::{Delivery, Executor, Failure, JobId, Millis, Outcome, State};
 use windlass::low_level::job::{HttpCall, Idempotency, KeyWindow, NewJob, QueueId, RunAt, Webhook};
 use windlass::low_level::stores::*;
 
@@ -322,4 +322,102 @@ async fn a_key_is_copied_while_it_is_valid_and_with_the_job_that_it_refers_to() 
     imported(&w.store, &lines).await.unwrap();
     assert_eq!(w.try_put(keyed("used again")).await, Enqueued::Existing(second));
     assert!(matches!(w.try_put(keyed("over")).await, Enqueued::Created { .. }));
+}
+
+/// Copies of everything in a store, as an import stores it.
+async fn copies(store: &dyn Store) -> (Vec<Schedule>, Vec<JobCopy>) {
+    let schedules = store.schedules(&Scope::All, all()).await.unwrap();
+    (schedules, store.copies(None, 1000).await.unwrap())
+}
+
+#[tokio::test]
+async fn an_import_changes_nothing_that_is_there() {
+    let from = filled().await;
+    let (schedules, jobs) = copies(&*from.store).await;
+    let w = world().await;
+    w.advance(SECOND);
+    // A setting of the server is no mark of an import.
+    w.store.put_setting(&SettingKey::Server { name: "defaults".into() }, Some("{}")).await.unwrap();
+    let origin = Origin { installation: "other".into(), last_id: JobId(1000) };
+    let batch = |after: &str, before: Option<&str>| Import {
+        origin: before.is_none().then(|| origin.clone()),
+        before: before.map(Into::into),
+        after: after.into(),
+        schedules: schedules.clone(),
+        jobs: jobs.clone(),
+    };
+    let first = w.store.import(batch("1", None)).await.unwrap();
+    assert_eq!(first, Imported::Done { existing: 0 });
+    let before = seen(&*w.store).await;
+    let count = (schedules.len() + jobs.len()) as u64;
+    // The same ids with other contents, and a key that another job has.
+    let mut changed = batch("2", Some("1"));
+    for schedule in &mut changed.schedules {
+        schedule.next_at = None;
+    }
+    for copy in &mut changed.jobs {
+        copy.job.kind = windlass::core::job::Kind::new("changed").unwrap();
+    }
+    assert_eq!(w.store.import(changed).await.unwrap(), Imported::Done { existing: count });
+    assert_eq!(seen(&*w.store).await, before);
+    let keyed = jobs.iter().find(|copy| copy.key.is_some()).unwrap();
+    let mut another = keyed.clone();
+    another.job.id = JobId(900);
+    let more = Import { schedules: vec![], jobs: vec![another], ..batch("3", Some("2")) };
+    assert_eq!(w.store.import(more).await.unwrap(), Imported::Done { existing: 0 });
+    let key = keyed.job.idempotency_key.as_deref().unwrap();
+    let held = w.store.keyed(&keyed.job.tenant, key).await.unwrap().unwrap();
+    assert_eq!(held.job, keyed.job.id, "the key stays with the job that has it");
+    assert_eq!(w.store.import(batch("5", Some("1"))).await.unwrap(), Imported::Overtaken);
+}
+
+#[tokio::test]
+async fn a_store_with_a_schedule_of_its_own_is_refused() {
+    let lines = exported(&world().await.store).await;
+    let from = filled().await;
+    let used = world().await;
+    let spec = from.store.schedules(&Scope::All, all()).await.unwrap().remove(0).spec;
+    used.store.add_schedule(spec, None).await.unwrap();
+    assert!(matches!(imported(&used.store, &lines).await, Err(ImportError::NotEmpty)));
+}
+
+/// The store is empty, but its jobs had ids, which receivers have seen.
+#[tokio::test]
+async fn an_import_gives_no_id_a_second_time() {
+    let from = world().await;
+    from.put(job()).await;
+    let lines = exported(&from.store).await;
+    let w = world().await;
+    let none = SettingKey::Queue { tenant: None, name: "default".into() };
+    w.store.put_setting(&none, Some(r#"{"retention":"0"}"#)).await.unwrap();
+    let last = w.put_all(vec![job(); 5]).await[4];
+    for job in w.claim(&["default"], 5).await.jobs {
+        assert_applied(&w.succeed(&job).await);
+    }
+    imported(&w.store, &lines).await.unwrap();
+    assert!(w.put(job()).await > last);
+}
+
+#[tokio::test]
+async fn batches_add_up_and_a_job_with_several_attempts_is_listed_once() {
+    let from = world().await;
+    let tried = from.put(job()).await;
+    assert_applied(&from.fail(&from.claim_one().await).await);
+    from.advance(Millis::from_secs(10));
+    assert_applied(&from.succeed(&from.claim_one().await).await);
+    from.put_all(vec![job(), job()]).await;
+    let dead = [from.fail_for_good("broken").await, from.fail_for_good("broken").await];
+    let (_, jobs) = copies(&*from.store).await;
+    let w = world().await;
+    let origin = Origin { installation: "other".into(), last_id: JobId(1000) };
+    let mut before = None;
+    for (place, copy) in jobs.into_iter().enumerate() {
+        let origin = before.is_none().then(|| origin.clone());
+        let after = place.to_string();
+        let batch = Import { origin, before, after: after.clone(), schedules: vec![], jobs: vec![copy] };
+        assert_eq!(w.store.import(batch).await.unwrap(), Imported::Done { existing: 0 });
+        before = Some(after);
+    }
+    assert_eq!(w.list(JobFilter::default()).await, [tried, dead[0], dead[1]]);
+    assert_eq!(w.store.depths(&Scope::All).await.unwrap()[0].dead, 2);
 }

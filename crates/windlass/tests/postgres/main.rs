@@ -5,6 +5,7 @@
 
 mod faults;
 mod hot;
+mod locks;
 mod plans;
 mod pooler;
 mod proxy;

@@ -10,7 +10,7 @@ use windlass::low_level::leases::transition::{Trace, commit_of};
 use windlass::low_level::stores::JobLife;
 use windlass::low_level::stores::Reads;
 use windlass::low_level::stores::Registry;
-use windlass::low_level::stores::{Atomicity, JobFilter, Order, Page, Scope, SettingKey};
+use windlass::low_level::stores::{Atomicity, Discard, JobFilter, Order, Page, Scope, SettingKey};
 
 /// A wait for the open transaction would never end.
 const SOON: Duration = Duration::from_secs(60);
@@ -176,6 +176,9 @@ async fn a_queue_belongs_to_its_tenant_and_to_workers() {
         let jobs = "SELECT tenant, executor, count(*) FROM {s}.all_jobs GROUP BY 1, 2 ORDER BY 1".replace("{s}", s);
         assert_eq!(answer(&jobs), listed(each));
         assert_eq!(w.count("SELECT count(DISTINCT queue_id) FROM {s}.waiting").await, 2);
+        let counted =
+            "SELECT count(*) FROM (SELECT queue_id FROM {s}.tally_deltas GROUP BY 1 HAVING sum(enqueued) = {n}) t";
+        assert_eq!(w.count(&counted.replace("{n}", &each.to_string())).await, 2, "each for its own queue");
     }
     w.end().await;
 }
@@ -184,9 +187,12 @@ async fn a_queue_belongs_to_its_tenant_and_to_workers() {
 async fn bad_input_is_refused_with_the_accepted_form() {
     let w = World::new().await;
     let s = &w.schema;
+    // The name of a setting that is no policy.
+    w.store.put_setting(&SettingKey::Server { name: "defaults".into() }, Some("{}")).await.unwrap();
     for (call, expected) in [
         ("enqueue(' mail')", "kind ` mail` is not a name"),
         ("enqueue('')", "kind `` is not a name"),
+        ("enqueue(NULL)", "is not a name"),
         ("enqueue(repeat('k', 129))", "is not a name"),
         ("enqueue(E'a\\tb')", "is not a name"),
         ("enqueue(U&'a\\202Eb')", "is not a name"),
@@ -194,19 +200,87 @@ async fn bad_input_is_refused_with_the_accepted_form() {
         ("enqueue(U&'a\\0085b')", "is not a name"),
         ("enqueue(U&'a\\+0E0041')", "is not a name"),
         ("enqueue('email', queue => 'Upper')", "queue `Upper` is not a name"),
+        ("enqueue('email', queue => NULL)", "is not a name; names match"),
         ("enqueue('email', priority => 3)", "priority 3 is not one of -2..2"),
+        ("enqueue('email', priority => -3)", "priority -3 is not one of -2..2"),
+        ("enqueue('email', priority => NULL)", "is not one of -2..2"),
         ("enqueue('email', retry => 'nonsense')", "retry `nonsense` names no policy"),
+        ("enqueue('email', retry => 'defaults')", "retry `defaults` names no policy"),
         ("enqueue('email', delivery => 'MAYBE')", "delivery `MAYBE`"),
+        ("enqueue('email', delivery => NULL)", "is neither AT_LEAST_ONCE nor AT_MOST_ONCE"),
         ("enqueue('email', NULL)", "payload is NULL"),
         ("enqueue('email', to_json(repeat('x', 262143))::text)", "payload is 262145 bytes"),
         ("enqueue('email', tenant => 'a b')", "tenant `a b` is not a name"),
+        ("enqueue('email', tenant => NULL)", "is not a name; names match"),
         ("enqueue('email', limit_key => '')", "limit_key must be"),
+        ("enqueue('email', limit_key => repeat('k', 129))", "limit_key must be"),
+        ("enqueue('email', limit_key => E'a\\tb')", "limit_key must be"),
         ("enqueue('email', run_at => now(), delay => '1s')", "not both"),
     ] {
         let said = refusal(&format!("SELECT {s}.{call}"));
         assert!(said.contains(expected), "{call}: {said}");
     }
     assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 0);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn the_longest_names_and_every_form_of_a_policy_are_accepted() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let named = SettingKey::Policy { name: "mine".into() };
+    w.store.put_setting(&named, Some(r#"{"policy":"fixed:base=5s"}"#)).await.unwrap();
+    for call in [
+        "enqueue(repeat('k', 128), limit_key => repeat('k', 128))",
+        "enqueue('email', retry => 'steps:1s/5s')",
+        "enqueue('email', retry => 'once')",
+        "enqueue('email', retry => 'mine')",
+        "enqueue('email', priority => -2)",
+    ] {
+        answer(&format!("SELECT {s}.{call}"));
+    }
+    assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 5);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_key_in_an_open_transaction_stands_for_its_job_once_that_commits() {
+    let w = World::new().await;
+    let s = w.schema.clone();
+    let enqueue = format!("SELECT {s}.enqueue('email', idempotency_key => 'k')");
+    w.client.batch_execute("BEGIN").await.unwrap();
+    let first = w.client.query_one(&enqueue, &[]).await.unwrap().get::<_, i64>(0);
+    let second = tokio::task::spawn_blocking(move || answer(&enqueue));
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))";
+    while !second.is_finished() && w.count(waiting).await == 0 {}
+    w.client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(second.await.unwrap(), first.to_string());
+    assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 1);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_key_without_a_window_refers_to_no_job_that_is_gone() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let enqueue = format!("SELECT {s}.enqueue('email', idempotency_key => 'k', key_window => NULL)");
+    let first = answer(&enqueue);
+    answer(&format!("DELETE FROM {s}.waiting; DELETE FROM {s}.jobs"));
+    assert_ne!(answer(&enqueue), first);
+    w.end().await;
+}
+
+/// The transaction cannot see the queue, and its job would have none.
+#[tokio::test]
+async fn a_queue_that_another_transaction_registers_unseen_makes_the_caller_try_again() {
+    let w = World::new().await;
+    let s = &w.schema;
+    let enqueue = format!("SELECT {s}.enqueue('email', queue => 'fresh')");
+    w.client.batch_execute(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; {enqueue}")).await.unwrap();
+    answer(&enqueue);
+    let error = w.client.batch_execute("COMMIT").await.unwrap_err();
+    assert_eq!(error.code().map(tokio_postgres::error::SqlState::code), Some("40001"), "{error:?}");
+    assert_eq!(w.count("SELECT count(*) FROM {s}.jobs").await, 1);
     w.end().await;
 }
 
@@ -274,12 +348,16 @@ async fn views_show_jobs_attempts_and_dead_letters() {
     assert_eq!(jobs, "good|succeeded|-|1\nbad|failed|exhausted|1\nlater|queued|-|0");
     let attempts = answer(&format!("SELECT label, status FROM {s}.all_attempts ORDER BY job_id"));
     assert_eq!(attempts, "Initial|SUCCESS\nInitial|FAILED");
-    assert_eq!(answer(&format!("SELECT kind, error FROM {s}.dead_letters")), "bad|boom 7");
+    let dead = format!("SELECT kind, error FROM {s}.dead_letters");
+    assert_eq!(answer(&dead), "bad|boom 7");
     let messages = answer(&format!("SELECT queue, read_ct, vt <= now() FROM {s}.messages"));
     assert_eq!(messages, "default|0|t");
     let many = answer(&format!("SELECT count(*) FROM {s}.all_jobs WHERE attempt > 3"));
     assert_eq!(many, "0");
     assert!(w.store.job(&Scope::All, JobId(1)).await.unwrap().is_some());
+    let discard = Discard { ids: vec![JobId(2)], reason: "known".into(), by: "ann".into(), what: String::new() };
+    w.store.discard(&Scope::All, discard).await.unwrap();
+    assert_eq!(answer(&dead), "");
     w.end().await;
 }
 
