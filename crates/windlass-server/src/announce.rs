@@ -63,7 +63,7 @@ pub(crate) fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// The store's URL; a relative path also in full, because it depends on where the node was started.
-fn place_of(store: &str) -> String {
+pub(crate) fn place_of(store: &str) -> String {
     match relative_path(store).and_then(|path| std::path::absolute(path).ok()) {
         Some(path) => format!("{store} ({})", path.display()),
         None => store.to_owned(),
@@ -81,7 +81,7 @@ fn missing(config: &Config, address: Option<SocketAddr>, has_token: bool) -> Vec
     let mut missing = Vec::new();
     if address.is_some() && !has_token {
         missing.push(
-            "anyone on this machine may use the API, because there is no token (`windlass token create ops --scope admin`)",
+            "anyone on this machine may use the API, because there is no token (`windlass token create ops --scope admin`, with the node's --config or --store)",
         );
     }
     if address.is_some_and(|address| !address.ip().is_loopback()) {

@@ -1,11 +1,13 @@
 //! `windlass token`: create, list and revoke tokens, directly on a store.
 
+use crate::announce::place_of;
 use crate::cli::Error;
 use crate::cli::operate::node::NodeArgs;
 use crate::cli::pretty;
 use crate::cli::terminal::grid::{Grid, text, wrapped};
 use crate::cli::terminal::screen::Screen;
 use crate::cli::work::history;
+use crate::config::{Config, without_password};
 use crate::http::Scope;
 use crate::serve;
 use crate::token::{self, Grant};
@@ -105,7 +107,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
                 let windlass = serve::open(&config).await?;
                 create(&windlass, grant, *expires).await
             })?;
-            Ok(created(&made.0, &made.1, *json))
+            Ok(created(&made.0, &made.1, *json, &config))
         }
         TokenAction::Rotate { id, overlap, expires, node, json } => {
             let config = node.load()?;
@@ -114,7 +116,7 @@ pub(crate) fn run(args: &Args, screen: &Screen) -> Result<String, Error> {
                 rotate(&windlass, id, *overlap, *expires).await
             })?;
             let made = made.ok_or_else(|| no_such(id))?;
-            Ok(created(&made.0, &made.1, *json))
+            Ok(created(&made.0, &made.1, *json, &config))
         }
         TokenAction::List { node, json } => {
             let config = node.load()?;
@@ -189,13 +191,17 @@ async fn rotate(
     Ok(Some(made))
 }
 
-fn created(token: &Token, shown: &str, as_json: bool) -> String {
+fn created(token: &Token, shown: &str, as_json: bool, config: &Config) -> String {
     if as_json {
         let mut object = reported(token);
         object["token"] = json!(shown);
         return pretty(&object);
     }
-    format!("{shown}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer {shown}\n")
+    let place = place_of(&without_password(config.text("store")));
+    format!(
+        "{shown}\n\nThis is the only time it is shown. Send it as: Authorization: Bearer {shown}\n\
+         It opens the nodes whose store is {place}.\n"
+    )
 }
 
 fn listed(tokens: &[Token], as_json: bool, screen: &Screen) -> String {

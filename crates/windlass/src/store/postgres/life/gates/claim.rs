@@ -151,10 +151,13 @@ fn decide(claim: &Claim, queues: &[Gate<'_>], open: &[Due], claim_gates: &mut Cl
             Some(gate) => {
                 picker.next_queue(gate.share.slots, gate.gated.1.ahead(gate.share.ahead));
                 let admitted = gates::admit(claim_gates, &gate.offered, &gate.asked, &mut picker, now);
-                picks.is_short |= gate.is_truncated && !admitted.is_enough && !picker.is_filled();
+                let is_short = gate.is_truncated && !admitted.is_enough && !picker.is_filled();
+                picks.is_short |= is_short;
                 picks.next = [picks.next, again_at(gate, &admitted, &picker, now)].into_iter().flatten().min();
                 let started = admitted.stopped.map(|_| admitted.started.len() as u32);
-                picks.stopped.push((share.queue.0, started));
+                if started.is_some() || is_short {
+                    picks.stopped.push((share.queue.0, started));
+                }
                 picks.admitted(admitted);
             }
             None => {
@@ -339,7 +342,7 @@ struct Picks {
     is_short: bool,
     /// Whether a gate refused anything.
     has_refused: bool,
-    /// Each gated queue; if its own gate stopped the claim, how many jobs started before.
+    /// Queues whose own gate stopped the claim, with how many jobs started before; and those that had too few to offer.
     stopped: Vec<(i64, Option<u32>)>,
 }
 
