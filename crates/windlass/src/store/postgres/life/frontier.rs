@@ -54,8 +54,8 @@ pub(in crate::store::postgres) struct Drained {
 }
 
 impl Drained {
-    /// Everything up to a claimed job has been drained, unless the job lost a worker before: such jobs are read by another
-    /// index, in an order of their own.
+    /// Everything up to a claimed job has been drained, unless the job lost a worker before: such jobs are read by
+    /// another index, in an order of their own.
     pub(in crate::store::postgres) fn by(job: &ClaimedJob) -> Option<Self> {
         let place = (job.due_at.as_millis(), job.id.0);
         (job.crashes == 0).then_some(Self { queue: job.queue_id.0, priority: job.priority.rank(), place })

@@ -221,7 +221,8 @@ struct Reading<'c> {
     look: i64,
 }
 
-/// Reads a gated queue; `None` if it is paused. Every job that is read is locked. Claims of some kinds look at more jobs.
+/// Reads a gated queue; `None` if it is paused. Every job that is read is locked. Claims of some kinds look at more
+/// jobs.
 async fn read<'c>(
     store: &Inner,
     on: On<'_>,

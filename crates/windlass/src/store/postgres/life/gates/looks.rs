@@ -1,5 +1,6 @@
-//! How many due jobs a claim of a gated queue looks at. It locks every job that it looks at, so it looks at as many as it
-//! has slots; at more after a claim that could not fill them, and at fewer after one that the queue's own gate stopped.
+//! How many due jobs a claim of a gated queue looks at. It locks every job that it looks at, so it looks at as many as
+//! it has slots; at more after a claim that could not fill them, and at fewer after one that the queue's own gate
+//! stopped.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,8 +44,8 @@ impl GateLooks {
         state.more = if is_short { window.saturating_mul(4).min(MAX_WINDOW) } else { (window / 2).max(1) } - 1;
     }
 
-    /// The gate of the whole queue stopped a claim after so many starts, or (`None`) the claim could have taken more than
-    /// it looked at. The next claim looks at about twice as many; if that was too few, at more and more.
+    /// The gate of the whole queue stopped a claim after so many starts, or (`None`) the claim could have taken more
+    /// than it looked at. The next claim looks at about twice as many; if that was too few, at more and more.
     pub(in crate::store::postgres) fn stopped(&self, queue: i64, started: Option<u32>) {
         let mut state = self.lock();
         let before = state.stopped.remove(&queue);

@@ -155,8 +155,8 @@ pub(in crate::store::postgres) async fn add(
     added.iter().map(|row| Ok((Columns::new(row).get("id")?, name(row)?))).collect()
 }
 
-/// The ids of gates that claims have met: looking a row up by its id is several times as cheap as by its name. A gate keeps
-/// its id until it is removed.
+/// The ids of gates that claims have met: looking a row up by its id is several times as cheap as by its name. A gate
+/// keeps its id until it is removed.
 #[derive(Debug, Default)]
 pub(in crate::store::postgres) struct GateIds(Mutex<HashMap<GateName, i64>>);
 
