@@ -18,43 +18,45 @@ const MAX_QUEUES: usize = 100;
 const DEFAULT_QUEUE: &str = "default";
 
 impl Session {
-    /// During an outage there is nothing to fetch.
-    pub(super) async fn fetch_or_nothing(&self, names: &[&str]) -> (Reply, Option<HeldAttempt>) {
-        match self.fetch(names).await {
-            Ok(fetched) => fetched,
-            Err(Reply::Outage(_)) => {
-                self.windlass().clock().sleep(WAIT).await;
-                (Reply::Nothing, None)
-            }
-            Err(refused) => (refused, None),
-        }
-    }
-
-    async fn fetch(&self, names: &[&str]) -> Result<(Reply, Option<HeldAttempt>), Reply> {
+    /// Claims a job. May be dropped at any time: a job that nobody received is given back. During an outage there is
+    /// nothing to fetch.
+    pub(super) async fn fetch(&self, names: &[&str]) -> Result<Option<ClaimedJob>, Reply> {
         let names = if names.is_empty() { &[DEFAULT_QUEUE][..] } else { names };
         if names.len() > MAX_QUEUES {
             return Err(Reply::Error(format!("FETCH takes at most {MAX_QUEUES} queues")));
         }
         let queues = names.iter().map(|name| QueueName::new(name)).collect::<Result<Vec<_>, _>>();
         let queues = queues.map_err(|error| Reply::Error(error.to_string()))?;
-        let Some(job) = self.take(queues).await? else { return Ok((Reply::Nothing, None)) };
-        let held = HeldAttempt { job: job.id, attempt: job.attempt, lease: job.lease };
-        let waiting = Waiting::new(self.windlass().clock());
-        let mut reserved = self.reserved(&job, held).await;
-        while waiting.tries_again(&reserved).await {
-            reserved = self.reserved(&job, held).await;
-        }
-        let failure = match reserved {
-            Ok(failure) => failure,
-            Err(refused) => {
-                self.give_back(held).await;
-                return Err(refused);
+        match self.take(queues).await.map_err(Reply::from) {
+            Err(Reply::Outage(_)) => {
+                self.windlass().clock().sleep(WAIT).await;
+                Ok(None)
             }
-        };
-        let fetched = wire::fetched(&job, failure);
-        let jid = fetched.jid().unwrap_or_default();
-        self.workers().keep(self.name(), &jid, held);
-        Ok((Reply::Text(fetched.json()), Some(held)))
+            taken => taken,
+        }
+    }
+
+    /// Makes the reply that hands a claimed job out. To be awaited to its end: it gives the job back if that fails.
+    pub(super) async fn hand_out(&self, job: &ClaimedJob) -> Result<Reply, Reply> {
+        let held = held(job);
+        let waiting = Waiting::new(self.windlass().clock());
+        let mut reserved = self.reserved(job, held).await;
+        while waiting.tries_again(&reserved).await {
+            reserved = self.reserved(job, held).await;
+        }
+        match reserved {
+            Ok(failure) => {
+                let fetched = wire::fetched(job, failure);
+                let jid = fetched.jid().unwrap_or_default();
+                self.workers().keep(self.name(), &jid, held);
+                Ok(Reply::Text(fetched.json()))
+            }
+            Err(refused) => {
+                self.give_back(job).await;
+                // The next FETCH may find it.
+                Err(if matches!(refused, Reply::Outage(_)) { Reply::Nothing } else { refused })
+            }
+        }
     }
 
     /// The queues are asked in their order. Only if all are empty does it wait, for whichever has a job first.
@@ -106,11 +108,16 @@ impl Session {
     }
 
     /// Gives a job back that its worker never received.
-    pub(super) async fn give_back(&self, held: HeldAttempt) {
+    pub(super) async fn give_back(&self, job: &ClaimedJob) {
+        let held = held(job);
         let outcome = Outcome::Released(Progress::NotStarted);
         let result = AttemptResult { held, outcome, note: None, result: None };
         if let Err(error) = self.remote().finish(&self.worker(), &[result]).await {
             tracing::warn!(%error, job_id = %held.job, "a job could not be given back; its reservation has to end first");
         }
     }
+}
+
+fn held(job: &ClaimedJob) -> HeldAttempt {
+    HeldAttempt { job: job.id, attempt: job.attempt, lease: job.lease }
 }

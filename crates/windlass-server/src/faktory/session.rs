@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use windlass::Windlass;
-use windlass::remote::{HeldAttempt, Remote, RemoteWorker, WorkScope};
+use windlass::remote::{Remote, RemoteWorker, WorkScope};
 
 /// How long a client may take to say HELLO.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,6 +81,15 @@ async fn send<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) -> Result<(),
     Ok(())
 }
 
+/// Ends when the client has closed the connection.
+async fn gone<S: AsyncRead + Unpin>(stream: &mut BufReader<S>) {
+    match stream.fill_buf().await {
+        // The next command is here already: the client is not gone.
+        Ok(arrived) if !arrived.is_empty() => std::future::pending().await,
+        Ok(_) | Err(_) => {}
+    }
+}
+
 impl Session {
     fn new(shared: Shared, hello: Hello) -> Self {
         let now = shared.windlass.clock().now();
@@ -126,20 +135,27 @@ impl Session {
         stream: &mut BufReader<S>,
         queues: &[&str],
     ) -> Result<(), LineError> {
-        let gone = async {
-            match stream.fill_buf().await {
-                // The next command is here already: the client is not gone.
-                Ok(arrived) if !arrived.is_empty() => std::future::pending().await,
-                Ok(_) | Err(_) => {}
-            }
+        let fetched = tokio::select! {
+            fetched = self.fetch(queues) => fetched,
+            () = gone(stream) => return Err(LineError::End),
         };
-        let (reply, held): (Reply, Option<HeldAttempt>) = tokio::select! {
-            fetched = self.fetch_or_nothing(queues) => fetched,
-            () = gone => return Err(LineError::End),
+        let job = match fetched {
+            Ok(Some(job)) => job,
+            Ok(None) => return send(stream, &Reply::Nothing.encode()).await,
+            Err(refused) => return send(stream, &refused.encode()).await,
         };
-        let sent = send(stream, &reply.encode()).await;
-        if let (Err(_), Some(held)) = (&sent, held) {
-            self.give_back(held).await;
+        let reply = match self.hand_out(&job).await {
+            Ok(reply) => reply,
+            Err(refused) => return send(stream, &refused.encode()).await,
+        };
+        // What is sent to a client that has just gone may be accepted, so ask first.
+        let sent = tokio::select! {
+            biased;
+            () = gone(stream) => Err(LineError::End),
+            () = std::future::ready(()) => send(stream, &reply.encode()).await,
+        };
+        if sent.is_err() {
+            self.give_back(&job).await;
         }
         sent
     }

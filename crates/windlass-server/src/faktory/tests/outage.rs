@@ -3,6 +3,7 @@
 use super::world::World;
 use serde_json::json;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use windlass::Clock;
 use windlass::testing::{Fault, FaultyStore};
 use windlass_core::{Millis, State};
@@ -70,4 +71,36 @@ async fn a_job_that_was_claimed_in_time_is_delivered() {
     assert!(w.windlass.clock().monotonic() >= ends, "the reservation was extended after the outage");
     let job = w.only().await;
     assert_eq!((job.state, job.attempt), (State::Running, 1));
+}
+
+/// The store goes away between the claim and what the reply needs, and the client does not wait for it.
+#[tokio::test]
+async fn a_job_claimed_for_a_client_that_is_gone_is_given_back_after_the_outage() {
+    let (w, faults) = World::faulty();
+    let (mut producer, mut worker) = (w.producer().await, w.worker("w-1234567").await);
+    assert_eq!(producer.call(PUSH).await, "+OK");
+    let asked = Arc::new(AtomicBool::new(false));
+    let (clock, ends, saw) =
+        (w.windlass.clock().clone(), w.windlass.clock().monotonic() + Millis::from_secs(5), asked.clone());
+    faults.choose(move |call| match call {
+        "renew" if clock.monotonic() < ends => {
+            saw.store(true, Ordering::Relaxed);
+            Fault::Unavailable
+        }
+        _ => Fault::None,
+    });
+    worker.send("FETCH default").await;
+    while !asked.load(Ordering::Relaxed) {
+        tokio::task::yield_now().await;
+    }
+    drop(worker);
+    let mut other = w.worker("w-other-1").await;
+    let began = w.windlass.clock().monotonic();
+    while w.windlass.clock().monotonic() < began + Millis::from_secs(30) {
+        if let Some(job) = w.fetch(&mut other, "default").await {
+            assert_eq!(job["jid"], json!("a1"));
+            return;
+        }
+    }
+    panic!("the job was not given back: {:?}", w.only().await);
 }
