@@ -6,6 +6,7 @@ use crate::tools::eventually;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const MEMBERS: usize = 3;
 
@@ -233,7 +234,11 @@ struct Net {
 
 impl Net {
     fn new() -> Self {
-        let net = Self { name: format!("wl{}", std::process::id() % 100_000), third: std::process::id() % 250 };
+        // The kernel removes the cables of an earlier test of this process late, so every network has names of its own.
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let third = std::process::id().wrapping_add(made) % 250;
+        let net = Self { name: format!("wl{}x{made}", std::process::id() % 100_000), third };
         let bridge = &net.name;
         ip(&["link", "add", bridge, "type", "bridge"]);
         ip(&["address", "add", &format!("{}/24", net.host()), "dev", bridge]);
