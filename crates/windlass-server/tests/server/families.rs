@@ -48,14 +48,18 @@ fn a_remote_worker_in_python_does_everything(place: &Place) {
     let worker = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/python_worker.py");
     let server = format!("http://{}", node.client.address);
     let mut python = Command::new("python3")
-        .args([worker, "--server", &server, "--queue", "py", "--lease-ms", "1000", "--grace", "0.2"])
+        .args([worker, "--server", &server, "--queue", "py", "--lease-ms", "15000", "--grace", "0.2"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("python3 is there");
     eventually("echo", || node.client.state(echo) == "succeeded");
     eventually("flaky", || node.client.state(flaky) == "succeeded");
     eventually("invalid", || node.client.state(invalid) == "failed");
-    eventually("slow runs", || node.client.state(slow) == "running");
+    let lease_until = || node.client.get(&format!("/api/v1/jobs/{slow}")).is(200)["leaseUntil"].clone();
+    eventually("slow runs", || !lease_until().is_null());
+    let first = lease_until();
+    eventually("its lease is renewed", || lease_until() != first);
+    assert_eq!(node.client.state(slow), "running");
     let done = node.client.get(&format!("/api/v1/jobs/{echo}")).is(200);
     assert_eq!(done["result"], json!({"payload": {"x": "é"}, "attempt": 1}));
     assert_eq!(node.client.get(&format!("/api/v1/jobs/{flaky}")).is(200)["failures"], 2);
