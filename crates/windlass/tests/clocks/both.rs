@@ -106,4 +106,22 @@ async fn schedules_and_upkeep_go_on_after_the_clock_was_set_back(w: World) {
     stop.cancel();
     keeper.await.unwrap();
 }
+
+async fn what_was_counted_by_a_fast_clock_is_counted_once(w: World) {
+    let enqueued = async || {
+        let tallies = w.store.tallies(&Scope::All, None).await.unwrap();
+        tallies.iter().map(|(_, _, tally)| tally.enqueued).sum::<i64>()
+    };
+    w.set(2 * HOUR).await;
+    w.put(RunAt::Now).await;
+    w.set(-2 * HOUR).await;
+    w.put(RunAt::Now).await;
+    // Late enough to fold what was counted last, and too early for what was counted first.
+    w.set(HOUR).await;
+    w.store.prune().await.unwrap();
+    assert_eq!(enqueued().await, 2);
+    w.set(2 * HOUR).await;
+    w.store.prune().await.unwrap();
+    assert_eq!(enqueued().await, 2);
+}
 }

@@ -7,7 +7,8 @@ use windlass::core::job::{Kind, QueueName};
 use windlass::core::{Executor, Failure, Millis, Outcome, Priority, Timestamp};
 use windlass::low_level::job::{ClaimedJob, LeaseId, NewJob, RunAt};
 use windlass::low_level::stores::{
-    Claim, Claimed, GateName, GateStatus, Kinds, Leases, Replay, ReplayOnly, Scope, SettingKey, Share, Spacing, Store,
+    Claim, Claimed, GateName, GateStatus, Kinds, Leases, Replay, ReplayOnly, Replayed, Scope, SettingKey, Share,
+    Spacing, Store,
 };
 
 const ONE_OF_EACH: &str = r#"{"limits":{"perKey":{"concurrency":1}}}"#;
@@ -284,4 +285,18 @@ async fn a_gate_that_queues_share_lets_a_claim_take_only_its_own() {
         w.advance(SECOND);
         assert_eq!(ids(&w.claim(&[queue], 5).await).first().copied(), id, "{queue}");
     }
+}
+
+#[tokio::test]
+async fn a_parked_job_that_is_replayed_asks_its_gates_again() {
+    let w = world().await;
+    limit(&w, &["default"], ONE_OF_EACH).await;
+    let stored = w.put_all(vec![keyed("k"), keyed("k")]).await;
+    assert_eq!(w.claim(&["default"], 5).await.jobs.len(), 1);
+    let parked = async || w.store.parked(&stored).await.unwrap().len();
+    assert_eq!(parked().await, 1);
+    let again = Replay::new(vec![stored[1]], ReplayOnly::Any, "ann");
+    assert_eq!(w.store.replay(&Scope::All, again).await.unwrap(), [Replayed::AlreadyLive]);
+    assert_eq!(parked().await, 0);
+    assert_eq!(w.claim(&["default"], 5).await.parked.len(), 1, "it is refused again");
 }

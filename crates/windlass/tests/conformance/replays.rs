@@ -5,7 +5,7 @@ use crate::world::*;
 use std::collections::HashMap;
 use windlass::core::gate::WaitingFor;
 use windlass::core::job::QueueName;
-use windlass::core::{JobId, Millis, Outcome, Progress, State, Timestamp};
+use windlass::core::{Delivery, JobId, Millis, Outcome, Priority, Progress, State, Timestamp};
 use windlass::low_level::job::NewJob;
 use windlass::low_level::stores::{JobFilter, Replay, ReplayOnly, Replayed, Scope, SettingKey, Spacing};
 
@@ -186,15 +186,50 @@ async fn a_parked_jobs_place_in_its_key_is_known() {
 }
 
 #[tokio::test]
+async fn a_parked_jobs_place_is_among_the_jobs_of_its_queue() {
+    let w = world().await;
+    // Queues get their numbers in this order.
+    let ids = dead(&w, &["first", "second"], 6).await;
+    replay(&w, &ids).await;
+    w.advance(Millis::from_secs(60));
+    // The rate of the replay lets one of the first queue start, and parks the other five.
+    assert_eq!(w.claim(&["first", "second"], 10).await.jobs.len(), 1);
+    for (place, id) in [(0, ids[0]), (0, ids[1]), (0, ids[2]), (1, ids[3]), (1, ids[4]), (2, ids[5])] {
+        assert_eq!(w.store.parked_before(id).await.unwrap(), place, "job {id}");
+    }
+}
+
+#[tokio::test]
+async fn a_parked_jobs_place_follows_priority_and_time_alone() {
+    let w = world().await;
+    let key = SettingKey::Queue { tenant: None, name: "default".into() };
+    w.store.put_setting(&key, Some(r#"{"limits":{"perKey":{"concurrency":1}}}"#)).await.unwrap();
+    let of = |delivery, priority| NewJob { limit_key: Some("k".into()), delivery, priority, ..job() };
+    let (once, again) = (Delivery::AtMostOnce, Delivery::AtLeastOnce);
+    let (urgent, normal) = (Priority::Highest, Priority::Normal);
+    w.put(of(again, urgent)).await;
+    let ids = w.put_all(vec![of(once, normal), of(again, normal), of(once, urgent), of(again, normal)]).await;
+    assert_eq!(w.claim(&["default"], 10).await.jobs.len(), 1);
+    for (place, id) in [(1, ids[0]), (2, ids[1]), (0, ids[2]), (3, ids[3])] {
+        assert_eq!(w.store.parked_before(id).await.unwrap(), place, "job {id}");
+    }
+}
+
+#[tokio::test]
 async fn upkeep_frees_no_retry_of_the_rate_of_its_replay() {
     let w = world().await;
     let ids = dead(&w, &["default"], 3).await;
     replay(&w, &ids).await;
-    w.advance(Millis::from_secs(60));
-    let first = w.claim(&["default"], 5).await.jobs;
-    assert_eq!(first.len(), 1);
-    assert_applied(&w.fail(&first[0]).await);
+    for _ in &ids {
+        w.advance(Millis::from_secs(1));
+        let one = w.claim(&["default"], 1).await.jobs;
+        assert_applied(&w.fail(&one[0]).await);
+    }
     w.store.prune().await.unwrap();
+    // All of them are due.
     w.advance(Millis::from_secs(60));
-    assert_eq!(w.claim(&["default"], 5).await.jobs.len(), 1, "one at a time, the retry included");
+    for _ in &ids {
+        assert_eq!(w.claim(&["default"], 5).await.jobs.len(), 1, "one at a time");
+        w.advance(Millis::from_secs(1));
+    }
 }

@@ -166,6 +166,20 @@ async fn a_paused_queue_starts_nothing_that_was_parked() {
 }
 
 #[tokio::test]
+async fn a_claim_does_not_come_back_for_a_gate_of_a_paused_queue() {
+    let w = world().await;
+    flow(&w, r#"{"limits":{"perKey":{"rate":"1/1h","burst":1}}}"#).await;
+    w.put_all(vec![keyed("k"); 2]).await;
+    let until = Some(w.now() + Millis::from_secs(3600));
+    assert_eq!(w.claim(&["default"], 10).await.next_due, until);
+    let (owner, queue) = (tenant("default"), QueueName::new("default").unwrap());
+    w.store.pause_queue(&owner, &queue, true).await.unwrap();
+    assert_eq!(w.claim(&["default"], 10).await.next_due, None);
+    w.store.pause_queue(&owner, &queue, false).await.unwrap();
+    assert_eq!(w.claim(&["default"], 10).await.next_due, until);
+}
+
+#[tokio::test]
 async fn commits_beside_claims_never_pass_the_limit_and_leave_nothing_parked() {
     let w = world().await;
     flow(&w, TWO_OF_EACH).await;
@@ -229,15 +243,35 @@ async fn a_lease_that_ends_keeps_no_slot_of_another() {
 }
 
 #[tokio::test]
-async fn two_attempts_that_end_one_after_the_other_let_two_parked_jobs_start() {
+async fn attempts_that_end_one_after_the_other_let_parked_jobs_start_once_there_is_room() {
     let w = world().await;
-    flow(&w, r#"{"limits":{"perKey":{"concurrency":2,"rate":"900/1s","burst":900}}}"#).await;
-    w.put_all(vec![keyed("k"); 4]).await;
+    let at_most = |count: u32| format!(r#"{{"limits":{{"perKey":{{"concurrency":{count},"rate":"900/1s","burst":900}}}}}}"#);
+    flow(&w, &at_most(3)).await;
+    w.put_all(vec![keyed("k"); 5]).await;
     let running = claim(&w).await;
-    assert_eq!(running.len(), 2);
+    assert_eq!(running.len(), 3);
+    flow(&w, &at_most(1)).await;
+    assert_eq!(claim(&w).await.len(), 0, "more run than may");
     for job in &running {
+        // The first two ends make no room.
         assert_applied(&w.succeed(job).await);
     }
     w.advance(SECOND);
-    assert_eq!(claim(&w).await.len(), 2);
+    assert_eq!(claim(&w).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_does_not_come_back_for_a_gate_that_nobody_waits_behind_any_more() {
+    let w = world().await;
+    flow(&w, r#"{"limits":{"perKey":{"rate":"1/1h","burst":1}}}"#).await;
+    w.put_all(vec![keyed("k"); 2]).await;
+    let hour = Millis::from_secs(3600);
+    let first = w.claim(&["default"], 10).await;
+    assert_eq!((first.jobs.len(), first.next_due), (1, Some(w.now() + hour)), "one is parked");
+    assert_applied(&w.succeed(&first.jobs[0]).await);
+    w.advance(hour);
+    let second = w.claim(&["default"], 10).await;
+    assert_eq!((second.jobs.len(), second.next_due), (1, None), "after the claim that took the last one");
+    assert_applied(&w.succeed(&second.jobs[0]).await);
+    assert_eq!(w.claim(&["default"], 10).await.next_due, None, "after its attempt has ended");
 }

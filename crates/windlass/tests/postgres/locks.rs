@@ -206,7 +206,7 @@ async fn an_import_that_another_has_overtaken_stores_nothing() {
 #[tokio::test]
 async fn claims_skip_what_others_have_locked() {
     let w = World::new().await;
-    let ids = put(&w, vec![job(); 4]).await;
+    let ids = put(&w, vec![job(); 3]).await;
     let queue = w.queue().await;
     let share = Share { queue, slots: 1, ahead: 0 };
     begin(&w, "SELECT FROM {s}.waiting ORDER BY id LIMIT 1 FOR UPDATE").await;
@@ -214,9 +214,40 @@ async fn claims_skip_what_others_have_locked() {
     let kinds: Kinds = [Kind::new("email").unwrap()].into_iter().collect();
     let claimed = w.store.claim(Claim { kinds: Some(kinds), ..claim(share) }).await.unwrap();
     assert_eq!(claimed.jobs[0].id, ids[2]);
-    limit(&w, r#"{"limits":{"perKey":{"concurrency":9}}}"#).await;
-    assert_eq!(w.claim(1).await[0].id, ids[3], "of a limited queue, too");
     w.client.batch_execute("ROLLBACK").await.unwrap();
+    w.end().await;
+}
+
+// Apart from the test above: a claim starts where the claim before it ended, and does not look at the locked job again.
+#[tokio::test]
+async fn claims_of_a_limited_queue_skip_what_others_have_locked() {
+    let w = World::new().await;
+    limit(&w, r#"{"limits":{"perKey":{"concurrency":9}}}"#).await;
+    let ids = put(&w, vec![keyed("k"), keyed("k")]).await;
+    begin(&w, "SELECT FROM {s}.waiting ORDER BY id LIMIT 1 FOR UPDATE").await;
+    assert_eq!(w.claim(1).await[0].id, ids[1]);
+    w.client.batch_execute("ROLLBACK").await.unwrap();
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_claim_locks_no_job_of_a_paused_limited_queue() {
+    let w = World::new().await;
+    limit(&w, r#"{"limits":{"perKey":{"concurrency":1}}}"#).await;
+    put(&w, vec![keyed("k"), keyed("k")]).await;
+    let running = w.claim(5).await.remove(0);
+    // One job is parked behind a gate that is open again, and another one is due.
+    w.store.commit(vec![ended(&running, &Outcome::Succeeded)], vec![]).await.unwrap();
+    put(&w, vec![job()]).await;
+    let (tenant, queue) = Default::default();
+    w.store.pause_queue(&tenant, &queue, true).await.unwrap();
+    // Who locked the rows last.
+    const LOCKS: &str = "SELECT sum(xmax::text::bigint)::bigint FROM {s}.waiting";
+    let before = w.count(LOCKS).await;
+    assert!(w.claim(5).await.is_empty());
+    assert_eq!(w.count(LOCKS).await, before);
+    w.store.pause_queue(&tenant, &queue, false).await.unwrap();
+    assert_eq!(w.claim(5).await.len(), 2);
     w.end().await;
 }
 

@@ -4,6 +4,7 @@ use crate::world::{World, job, options, plain, url};
 use std::time::Duration;
 use windlass::core::{Millis, Outcome, Roll, State};
 use windlass::low_level::clock::{Clock, Stopwatch};
+use windlass::low_level::job::{Idempotency, KeyWindow, NewJob};
 use windlass::low_level::leases::transition::{Trace, commit_of};
 use windlass::low_level::stores::JobLife;
 use windlass::low_level::stores::Reads;
@@ -114,5 +115,23 @@ async fn replayed_jobs_that_are_gone_leave_nothing_behind() {
     assert_eq!(w.count(ROWS).await, 0, "it is not kept");
     w.store.prune().await.unwrap();
     assert_eq!(w.count(REPLAYED).await, 0);
+    w.end().await;
+}
+
+#[tokio::test]
+async fn keys_of_jobs_that_are_gone_are_removed() {
+    let w = World::new().await;
+    let none = SettingKey::Queue { tenant: None, name: "default".into() };
+    w.store.put_setting(&none, Some(r#"{"retention":{"cancelled":"0"}}"#)).await.unwrap();
+    let keyed = |key: &str| {
+        let idempotency = Idempotency { key: key.into(), window: KeyWindow::Live };
+        NewJob { idempotency: Some(idempotency), ..job() }
+    };
+    let stored = w.store.enqueue(vec![keyed("gone"), keyed("live")], Atomicity::Each).await.unwrap();
+    w.store.cancel(&Scope::All, vec![stored[0].id().unwrap()]).await.unwrap();
+    assert_eq!(w.count(ROWS).await, 1, "it is not kept");
+    w.store.prune().await.unwrap();
+    assert_eq!(w.count("SELECT count(*) FROM {s}.keys").await, 1);
+    assert_eq!(w.store.enqueue(vec![keyed("live")], Atomicity::Each).await.unwrap()[0].id(), stored[1].id());
     w.end().await;
 }

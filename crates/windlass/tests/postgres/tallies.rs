@@ -4,15 +4,16 @@ use crate::world::{World, claim, job, options, url};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::Clock;
-use windlass::core::job::QueueName;
-use windlass::core::{Millis, Outcome, Roll};
-use windlass::low_level::job::{ClaimedJob, NewJob, RunAt};
+use windlass::core::job::{QueueName, Tenant};
+use windlass::core::{Executor, Failure, Millis, Outcome, Roll};
+use windlass::low_level::job::{ClaimedJob, NewJob, QueueId, RunAt};
 use windlass::low_level::leases::transition::{Trace, commit_of};
 use windlass::low_level::stores::JobLife;
 use windlass::low_level::stores::Reads;
 use windlass::low_level::stores::Registry;
 use windlass::low_level::stores::postgres::PostgresStore;
-use windlass::low_level::stores::{Atomicity, Commit, Depth, Options, Scope, Share};
+use windlass::low_level::stores::{Atomicity, Commit, Depth, Discard, Discarded, Options, Scope, SettingKey, Share};
+use windlass::low_level::stores::{Replay, ReplayOnly, Replayed};
 use windlass::low_level::tally::Tally;
 
 /// Longer than folding takes, shorter than a user would wait.
@@ -36,7 +37,13 @@ async fn depth(store: &PostgresStore) -> (u64, u64, u64) {
     (total(|d| d.due), total(|d| d.later), total(|d| d.running))
 }
 
-/// The same, counted.
+/// Due jobs, jobs for later, running jobs and dead letters of each queue.
+async fn depth_of_each(store: &PostgresStore) -> Vec<(QueueId, [u64; 4])> {
+    let depths = store.depths(&Scope::All).await.unwrap();
+    depths.iter().map(|d| (d.queue, [d.due, d.later, d.running, d.dead])).collect()
+}
+
+/// Due, later and running, of all queues, counted.
 async fn counted(w: &World) -> (u64, u64, u64) {
     let now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     let count = async |which: &str| w.count(&format!("SELECT count(*) FROM {{s}}.live WHERE {which}")).await as u64;
@@ -46,9 +53,13 @@ async fn counted(w: &World) -> (u64, u64, u64) {
 }
 
 fn succeeded(job: &ClaimedJob) -> Commit {
+    ended(job, &Outcome::Succeeded)
+}
+
+fn ended(job: &ClaimedJob, outcome: &Outcome) -> Commit {
     let now = job.claimed_at.unwrap();
     let trace = Trace { started_at: now, finished_at: now, worker: "w1".into(), note: None, result: None };
-    commit_of(job, &Outcome::Succeeded, trace, Roll(0))
+    commit_of(job, outcome, trace, Roll(0))
 }
 
 #[tokio::test]
@@ -96,10 +107,33 @@ async fn depths_match_a_count_however_many_jobs_are_due_or_later() {
     assert_eq!(depth(&w.store).await, (23 + MANY as u64, 20 + MANY as u64, 7), "both are many");
     w.store.commit(running.iter().map(succeeded).collect(), vec![]).await.unwrap();
     w.store.prune().await.unwrap();
-    let email = QueueName::new("email").unwrap();
-    w.store.enqueue(vec![NewJob { queue: email, ..job() }; 3], Atomicity::Each).await.unwrap();
     assert_eq!(depth(&w.store).await, counted(&w).await);
-    assert_eq!(depth(&w.store).await, (26 + MANY as u64, 20 + MANY as u64, 0));
+    assert_eq!(depth(&w.store).await, (23 + MANY as u64, 20 + MANY as u64, 0));
+    w.end().await;
+}
+
+#[tokio::test]
+async fn the_depth_of_a_full_queue_counts_no_job_of_another() {
+    let w = World::new().await;
+    let default = w.queue().await;
+    let (tenant, email) = (Tenant::default(), QueueName::new("email").unwrap());
+    let one = r#"{"limits":{"perKey":{"concurrency":1}}}"#;
+    let limits = SettingKey::Queue { tenant: None, name: "email".into() };
+    w.store.put_setting(&limits, Some(one)).await.unwrap();
+    // Of the other queue one job runs, two are parked, one is due and two are for later.
+    let of_email = || NewJob { queue: email.clone(), limit_key: Some("k".into()), ..job() };
+    w.store.enqueue(vec![of_email(); 3], Atomicity::Each).await.unwrap();
+    let queue = w.store.register_queue(&tenant, &email, Executor::Worker).await.unwrap().id;
+    let claimed = w.store.claim(claim(Share { queue, slots: 5, ahead: 0 })).await.unwrap();
+    assert_eq!((claimed.jobs.len(), claimed.parked.len()), (1, 2));
+    let tomorrow = |job| NewJob { run_at: RunAt::After(Millis::from_secs(86_400)), ..job };
+    let more = vec![of_email(), tomorrow(of_email()), tomorrow(of_email())];
+    w.store.enqueue(more, Atomicity::Each).await.unwrap();
+    let of_email = (queue, [3, 2, 1, 0]);
+    w.store.enqueue(vec![tomorrow(job()); MANY], Atomicity::Each).await.unwrap();
+    assert_eq!(depth_of_each(&w.store).await, [(default, [0, MANY as u64, 0, 0]), of_email]);
+    w.store.enqueue(vec![job(); MANY], Atomicity::Each).await.unwrap();
+    assert_eq!(depth_of_each(&w.store).await, [(default, [MANY as u64, MANY as u64, 0, 0]), of_email]);
     w.end().await;
 }
 
@@ -122,12 +156,66 @@ async fn an_older_program_folds_as_before_and_depths_stay_correct() {
     w.end().await;
 }
 
+/// A store whose clock stands still. It counts jobs again when it is pruned more than an hour after its first prune.
+async fn stopped(w: &World) -> (Arc<PostgresStore>, Clock) {
+    let clock = Clock::manual(w.store.clock().now());
+    let options = Options { clock: clock.clone(), ..options(&w.schema) };
+    (PostgresStore::open(&url(), options).await.unwrap(), clock)
+}
+
+#[tokio::test]
+async fn a_recount_changes_nothing_that_is_right() {
+    let w = World::new().await;
+    let (store, clock) = stopped(&w).await;
+    store.prune().await.unwrap();
+    clock.advance(Millis::from_secs(3601));
+    // All within one second, so that nothing of it is folded before the recount.
+    let stored = store.enqueue(vec![job(); 9], Atomicity::Each).await.unwrap();
+    let share = Share { queue: w.queue().await, slots: 6, ahead: 0 };
+    let running = store.claim(claim(share)).await.unwrap().jobs;
+    let broken = Outcome::Failed(Failure::permanent("broken"));
+    let failed = running[1..4].iter().map(|job| ended(job, &broken));
+    store.commit([succeeded(&running[0])].into_iter().chain(failed).collect(), vec![]).await.unwrap();
+    let again = Replay::new(vec![running[1].id], ReplayOnly::DeadLetters, "ann");
+    assert_eq!(store.replay(&Scope::All, again).await.unwrap(), [Replayed::Queued]);
+    let discard = Discard { ids: vec![running[2].id], reason: "known".into(), by: "ann".into(), what: String::new() };
+    assert_eq!(store.discard(&Scope::All, discard).await.unwrap(), [Discarded::Done]);
+    store.cancel(&Scope::All, vec![stored[8].id().unwrap()]).await.unwrap();
+    let right = [(share.queue, [3, 0, 2, 1])];
+    assert_eq!(depth_of_each(&store).await, right);
+    store.prune().await.unwrap();
+    assert!(w.count(DELTAS).await > 0);
+    assert_eq!(depth_of_each(&store).await, right);
+    clock.advance(Millis::from_secs(3601));
+    store.prune().await.unwrap();
+    assert_eq!((w.count(DELTAS).await, depth_of_each(&store).await), (0, right.to_vec()));
+    w.end().await;
+}
+
+#[tokio::test]
+async fn a_recount_corrects_the_balances_of_every_queue() {
+    let w = World::new().await;
+    let (store, clock) = stopped(&w).await;
+    let email = NewJob { queue: QueueName::new("email").unwrap(), ..job() };
+    let stored = store.enqueue(vec![job(), job(), email], Atomicity::Each).await.unwrap();
+    store.cancel(&Scope::All, vec![stored[2].id().unwrap()]).await.unwrap();
+    clock.advance(Millis::from_secs(1));
+    store.prune().await.unwrap();
+    let right = depth_of_each(&store).await;
+    assert_eq!(right.iter().map(|(_, depth)| *depth).collect::<Vec<_>>(), [[2, 0, 0, 0], [0; 4]]);
+    let wrong = format!("UPDATE {}.balances SET live = live + 7, running = running + 5, dead = dead + 3", w.schema);
+    assert_eq!(w.client.execute(&wrong, &[]).await.unwrap(), 2);
+    assert_ne!(depth_of_each(&store).await, right);
+    clock.advance(Millis::from_secs(3601));
+    store.prune().await.unwrap();
+    assert_eq!(depth_of_each(&store).await, right);
+    w.end().await;
+}
+
 #[tokio::test]
 async fn jobs_deleted_by_hand_are_noticed_within_the_hour() {
     let w = World::new().await;
-    let clock = Clock::manual(w.store.clock().now());
-    let options = Options { clock: clock.clone(), ..options(&w.schema) };
-    let store = PostgresStore::open(&url(), options).await.unwrap();
+    let (store, clock) = stopped(&w).await;
     store.enqueue(vec![job(); 5], Atomicity::Each).await.unwrap();
     store.prune().await.unwrap();
     w.client.batch_execute(&format!("DELETE FROM {}.jobs WHERE id <= 2", w.schema)).await.unwrap();

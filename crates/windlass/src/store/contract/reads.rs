@@ -53,8 +53,8 @@ pub trait Reads: std::fmt::Debug + Send + Sync {
     /// Those of these jobs that are parked, in any order. The caller has checked that it may see the jobs.
     async fn parked(&self, ids: &[JobId]) -> Result<Vec<ParkedJob>>;
 
-    /// How many jobs are parked behind the same gate as this one and start before it, counted up to
-    /// [`crate::store::MAX_PARKED`]; 0 if it is not parked.
+    /// How many jobs of the same queue are parked behind the same gate as this one and start before it, counted up to
+    /// [`crate::store::MAX_PARKED`]; 0 if it is not parked. Queues that share a gate have no order among them.
     async fn parked_before(&self, id: JobId) -> Result<u64>;
 
     /// Gates of queues in scope (for all tenants, also those that all tenants share), sorted by name: all of one queue,

@@ -16,7 +16,8 @@ FROM (
 ) l
 
 -- name: gated_due
--- The first $3 due jobs of each priority of a gated queue from ($4, $5) on, locked, of whatever kind.
+-- The first $3 due jobs of each priority of a gated queue from ($4, $5) on, locked, of whatever kind. None of a paused
+-- queue.
 SELECT j.kind, level.place, w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes, coalesce(w.failures, 0) AS failures, j.limit_key,
        j.http, r.gate_key
 FROM unnest(ARRAY[2, 1, 0, -1, -2]::smallint[]) WITH ORDINALITY AS level (priority, place)
@@ -26,6 +27,7 @@ CROSS JOIN LATERAL (
     WHERE w.queue_id = $2::bigint AND w.priority = level.priority AND w.due_at <= $1::bigint AND w.gate_id IS NULL
       AND (w.due_at, w.id) >= (($4::bigint[])[level.place], ($5::bigint[])[level.place])
       AND (w.start_by IS NULL OR w.start_by > $1::bigint)
+      AND NOT (SELECT q.paused FROM {schema}.queues q WHERE q.id = $2::bigint)
     ORDER BY w.due_at, w.id
     LIMIT $3::bigint
     FOR UPDATE OF w SKIP LOCKED
@@ -35,6 +37,7 @@ LEFT JOIN {schema}.replayed r ON r.job_id = ANY (ARRAY[w.id])
 
 -- name: gated_parked
 -- The gates of a queue, and of replays, that may let something go, longest open first, each with the first jobs parked behind it, locked.
+-- None of a paused queue.
 SELECT g.id AS gate_id, w.id, w.priority, w.due_at, w.at_most_once, coalesce(w.crashes, 0) AS crashes,
        coalesce(w.failures, 0) AS failures, j.limit_key, j.http, r.gate_key
 FROM (
@@ -42,6 +45,7 @@ FROM (
     FROM {schema}.gates g
     WHERE g.queue IN ($3::text, 'replay') AND g.tenant IN ($4::text, '*') AND g.opens_at <= $1::bigint
       AND (g.queue = $3::text OR g.scope = 'replay')
+      AND NOT (SELECT q.paused FROM {schema}.queues q WHERE q.id = $2::bigint)
     ORDER BY g.opens_at
     LIMIT $5::bigint
 ) g
@@ -186,7 +190,7 @@ FROM {schema}.waiting w JOIN {schema}.gates g ON g.id = w.gate_id
 WHERE w.id = ANY ($1::bigint[])
 
 -- name: parked_before
--- How many jobs are parked behind the same gate as a job and start before it, counted up to $2.
+-- How many jobs of the same queue are parked behind the same gate as a job and start before it, counted up to $2.
 SELECT count(*) AS jobs
 FROM {schema}.waiting own
 CROSS JOIN LATERAL (

@@ -120,11 +120,13 @@ SELECT r.job_id, EXISTS (SELECT 1 FROM windlass_live l WHERE l.id = r.job_id) AS
 FROM windlass_replayed r WHERE r.job_id > ?1 ORDER BY r.job_id LIMIT ?2
 
 -- name: parked_before
--- How many jobs are parked behind the same gate as job ?1 and start before it, counted up to ?2.
+-- How many jobs of the same queue are parked behind the same gate as job ?1 and start before it, counted up to ?2. A
+-- queue has 20 lanes, four of each priority.
 SELECT count(*) FROM (
     SELECT 1
     FROM windlass_parked own
-    CROSS JOIN windlass_parked p ON p.gate_id = own.gate_id AND (p.lane, p.due_at, p.id) < (own.lane, own.due_at, own.id)
+    CROSS JOIN windlass_parked p ON p.gate_id = own.gate_id AND p.lane >= own.lane / 20 * 20
+        AND p.lane < own.lane / 4 * 4 + 4 AND (p.lane / 4, p.due_at, p.id) < (own.lane / 4, own.due_at, own.id)
     WHERE own.id = ?1
     LIMIT ?2
 )
