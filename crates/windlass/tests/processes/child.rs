@@ -111,6 +111,43 @@ impl Child {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
+    /// SIGSTOP, at a moment when the process holds no lock of a SQLite file: nobody could write until it continues.
+    pub(crate) async fn freeze(&self) {
+        let mut again = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            self.signal("STOP");
+            while !self.is_frozen() {
+                again.tick().await;
+            }
+            if !self.locks_a_file() {
+                return;
+            }
+            self.signal("CONT");
+            again.tick().await;
+        }
+    }
+
+    /// Whether all its threads have stopped: one that writes finishes its call first.
+    fn is_frozen(&self) -> bool {
+        let pid = self.0.id().expect("the process runs");
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default()).all(
+            |stat| {
+                let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+                state == Some("T")
+            },
+        )
+    }
+
+    fn locks_a_file(&self) -> bool {
+        let pid = self.0.id().expect("the process runs").to_string();
+        let locks = std::fs::read_to_string("/proc/locks").unwrap();
+        locks
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>())
+            .any(|lock| matches!(lock[..], [_, "POSIX", _, "WRITE", holder, ..] if holder == pid))
+    }
+
     /// Waits until the process is gone.
     pub(crate) async fn ended(&mut self) {
         let _ = self.0.wait().await;

@@ -13,7 +13,7 @@ const URL: &str = "WINDLASS_TEST_STORE";
 const SCHEMA: &str = "WINDLASS_TEST_SCHEMA";
 const MARKS: &str = "WINDLASS_TEST_MARKS";
 /// Real time after which a wait has failed.
-const HANG: Duration = Duration::from_secs(180);
+pub(crate) const HANG: Duration = Duration::from_secs(180);
 
 pub(crate) struct Home {
     url: String,

@@ -50,7 +50,7 @@ async fn a_worker_stopped_past_its_lease_cannot_commit_when_it_continues(home: H
     let frozen = Child::start(&home, "w1");
     let id = windlass.enqueue(Mark::held(1)).retry(AT_ONCE).await.unwrap();
     home.wait_for_marks(1).await;
-    frozen.signal("STOP");
+    frozen.freeze().await;
     // This process finds the lease run out and does the job itself.
     let rescuer = async {
         Worker::new(&windlass)
@@ -152,14 +152,16 @@ macro_rules! on_stores {
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(super::Home::sqlite()).await;
+                let test = super::$name(super::Home::sqlite());
+                tokio::time::timeout(5 * super::home::HANG, test).await.expect("the test ends");
             })+
         }
         #[cfg(feature = "postgres")]
         mod postgres {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                super::$name(super::Home::postgres()).await;
+                let test = super::$name(super::Home::postgres());
+                tokio::time::timeout(5 * super::home::HANG, test).await.expect("the test ends");
             })+
         }
     };

@@ -1,7 +1,7 @@
 //! Wake-ups between processes: an idle worker whose next poll is an hour away finds a job at once.
 
 use crate::child::{Mark, mark};
-use crate::home::Home;
+use crate::home::{HANG, Home};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use windlass::{JobId, State, Windlass, Worker};
@@ -11,8 +11,6 @@ const ROLE: &str = "WINDLASS_TEST_IDLE_WORKER";
 const POLL: Duration = Duration::from_secs(3600);
 /// The first may be found because the worker has just started; the others not.
 const ROUNDS: u32 = 4;
-/// Real time after which a wait has failed.
-const HANG: Duration = Duration::from_secs(180);
 
 /// Not a test by itself: what the idle process does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
