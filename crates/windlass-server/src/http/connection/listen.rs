@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
@@ -41,6 +42,9 @@ const MAX_UNSENT: usize = 64 * 1024;
 /// The largest header of a request, in bytes.
 const MAX_HEADER: usize = 64 * 1024;
 const MAX_HEADERS: usize = 100;
+/// How often, and with which pause, to look for the first request of a connection that is to be closed.
+const LAST_LOOKS: u32 = 50;
+const LAST_LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How long to wait after the system refused to accept a connection (out of file descriptors).
 const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 
@@ -145,7 +149,7 @@ async fn connection(
                 draining = true;
                 connection.as_mut().graceful_shutdown();
             }
-            () = stop.cancelled(), if !draining => {
+            () = closing(&stop, &slot), if !draining => {
                 draining = true;
                 connection.as_mut().graceful_shutdown();
             }
@@ -157,6 +161,21 @@ async fn connection(
                 awaiting_first = false;
             }
         }
+    }
+}
+
+/// Ends when a connection is to be closed because the server stops. A client that has just connected may have sent a
+/// request that was not read yet: it gets a moment, and its answer.
+async fn closing(stop: &CancellationToken, slot: &ConnectionSlot) {
+    stop.cancelled().await;
+    let mut look = tokio::time::interval(LAST_LOOK_EVERY);
+    // A machine that stalls makes no look count twice.
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    for _ in 0..LAST_LOOKS {
+        if slot.has_asked() {
+            return;
+        }
+        look.tick().await;
     }
 }
 
@@ -240,6 +259,7 @@ mod tests {
     use super::*;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::task::JoinHandle;
 
     async fn ask(stream: &mut TcpStream) -> String {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("the connection is open");
@@ -248,17 +268,34 @@ mod tests {
         String::from_utf8_lossy(&answer[..length]).into_owned()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_with_a_request_outlives_the_header_timeout() {
-        // While a blocking task runs, the paused clock moves only when the test advances it.
-        let (release, held) = std::sync::mpsc::channel::<()>();
-        let holder = tokio::task::spawn_blocking(move || held.recv());
+    fn start() -> (SocketAddr, CancellationToken, JoinHandle<()>) {
         let listener = bind(([127, 0, 0, 1], 0).into()).expect("a port is free");
         let address = listener.local_addr().expect("the listener is bound");
         let stop = CancellationToken::new();
         let router = Router::new().route("/", get(|| async { "here" }));
         let limits = Limits { connections: 8, of_address: Percent::ALL, of_token: Percent::ALL };
         let serving = tokio::spawn(serve(listener, router, Clock::system(), limits, stop.clone(), IDLE_TIMEOUT));
+        (address, stop, serving)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_just_connected_gets_its_answer_when_the_server_stops() {
+        let (address, stop, serving) = start();
+        let connect = async || TcpStream::connect(address).await.expect("the server listens");
+        let mut early = connect().await;
+        // Connections are accepted in order: once a later one has its answer, both are.
+        assert!(ask(&mut connect().await).await.ends_with("here"));
+        stop.cancel();
+        assert!(ask(&mut early).await.ends_with("here"), "the connection was closed");
+        serving.await.expect("the server ends");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_a_request_outlives_the_header_timeout() {
+        // While a blocking task runs, the paused clock moves only when the test advances it.
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let holder = tokio::task::spawn_blocking(move || held.recv());
+        let (address, stop, serving) = start();
         let mut stream = TcpStream::connect(address).await.expect("the server listens");
         assert!(ask(&mut stream).await.ends_with("here"));
         tokio::time::advance(HEADER_TIMEOUT + HEADER_TIMEOUT).await;
