@@ -38,8 +38,25 @@ impl World {
 
     pub async fn with(store_url: &str, clock: Clock) -> Self {
         let schema = format!("test_{:016x}", Random::system().number());
-        let store = PostgresStore::open(store_url, Options { clock, ..options(&schema) }).await.unwrap();
+        let store =
+            PostgresStore::open(&named(store_url, &schema), Options { clock, ..options(&schema) }).await.unwrap();
         Self { store, client: plain().await, schema }
+    }
+
+    /// The store with new connections, after the server's statistics have everything that was done with the old ones.
+    /// A connection reports what it did when it ends; while it lives, seconds may pass.
+    pub async fn reopened(self) -> Self {
+        let Self { store, client, schema } = self;
+        drop(store);
+        let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+        let closed = async {
+            while client.query_one(open, &[&schema]).await.unwrap().get::<_, i64>(0) > 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(60), closed).await.expect("connections end");
+        let store = PostgresStore::open(&named(&url(), &schema), options(&schema)).await.unwrap();
+        Self { store, client, schema }
     }
 
     pub async fn queue(&self) -> QueueId {
@@ -63,6 +80,15 @@ impl World {
         drop(self.store);
         let drop_schema = format!("SET lock_timeout = '5s'; DROP SCHEMA {} CASCADE", self.schema);
         self.client.batch_execute(&drop_schema).await.unwrap();
+    }
+}
+
+/// The URL with the schema as the name that the server shows for its connections, unless it has a name.
+fn named(url: &str, schema: &str) -> String {
+    match url.split_once('?') {
+        Some((_, settings)) if settings.contains("application_name") => url.to_owned(),
+        Some(_) => format!("{url}&application_name={schema}"),
+        None => format!("{url}?application_name={schema}"),
     }
 }
 
