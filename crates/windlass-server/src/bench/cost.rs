@@ -5,6 +5,7 @@ use super::pace::Pace;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
 use windlass::low_level::clock::Stopwatch;
@@ -71,6 +72,12 @@ impl Cost {
 /// Linux counts processor time in hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// After a large load, SQLite copies its log into the file for a while.
+const REST: Duration = Duration::from_secs(15);
+/// The tables of stores that are measured.
+const TABLES: &str =
+    "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname LIKE 'windlass_bench_%'";
+
 const PROCESSES: &str = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
 const LOG: &str = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint";
 /// Until Postgres 17, and from 18 on.
@@ -99,6 +106,21 @@ impl Gauge {
         let server = self.read_server().await?;
         let (own, written) = (ticks("self"), written());
         Ok(Meter { watch: Stopwatch::start(), gauge: self.clone(), own, written, server })
+    }
+
+    /// Lets the database finish what a large load leaves to do, so that the next figure does not count it: Postgres
+    /// removes dead rows and writes changed pages within minutes, here it does so now.
+    pub(crate) async fn settle(&self) -> Result<()> {
+        let Some(server) = &self.server else {
+            tokio::time::sleep(REST).await;
+            return Ok(());
+        };
+        for row in server.client.query(TABLES, &[]).await? {
+            server.client.batch_execute(&format!("VACUUM (ANALYZE) {}", row.get::<_, &str>(0))).await?;
+        }
+        // Not every role may ask for it: then the server writes the pages when it wants to.
+        let _ = server.client.batch_execute("CHECKPOINT").await;
+        Ok(())
     }
 
     async fn read_server(&self) -> Result<ServerReading> {

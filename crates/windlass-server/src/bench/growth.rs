@@ -4,14 +4,12 @@ use super::load::Load;
 use super::report::Figure;
 use super::work::{Bed, POLICY, default_queue, drain};
 use anyhow::Result;
-use windlass::core::Millis;
 
-/// After the load, the database may be busy for a while with its own cleanup; this is not counted.
-const REST: Millis = Millis::from_secs(15);
-/// A shorter backlog leaves nothing to clean up.
-const SMALL: usize = 100_000;
+/// A shorter backlog leaves the database nothing to clean up.
+pub(super) const SMALL: usize = 100_000;
 
-/// Drains a backlog of `load.jobs`, then as many of a backlog of `backlog`: half at once, half after a pause.
+/// Drains a backlog of `load.jobs`, then as many of a backlog of `backlog`: half at once, half when the database has
+/// cleaned up after the load.
 pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> {
     let [_, short] = drain(bed).await?;
     let deep = Bed { load: Load { jobs: backlog.max(bed.load.jobs), ..bed.load }, ..bed };
@@ -23,8 +21,9 @@ pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> 
     if deep.load.jobs < at_once.jobs + half {
         bed.fill(&default_queue(), POLICY).await?;
     }
-    let pause = if deep.load.jobs < SMALL { Millis::ZERO } else { REST };
-    tokio::time::sleep(pause.to_std()).await;
-    let later = bed.run(format!("next {half} of it, after {pause}"), half).await?;
+    if deep.load.jobs >= SMALL {
+        bed.gauge.settle().await?;
+    }
+    let later = bed.run(format!("next {half} of it, after cleanup"), half).await?;
     Ok(vec![loaded, at_once.of(&short), later.of(&short)])
 }

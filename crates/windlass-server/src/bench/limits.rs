@@ -1,5 +1,6 @@
 //! Limits: what they cost per job, next to the same jobs without any.
 
+use super::growth::SMALL;
 use super::load::Bench;
 use super::raw::Step;
 use super::report::Figure;
@@ -34,6 +35,8 @@ pub(super) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) 
     let mut figures = vec![unlimited];
     for (queue, keys) in [("limited", KEYS), ("few-keys", FEW), ("many-keys", MANY)] {
         scene.set(queue, PER_KEY).await?;
+        // Every key is used, unless the load is small.
+        let jobs = keys.clamp(jobs, 10 * jobs);
         scene.fill(queue, jobs, keys).await?;
         let figure = bed.run(format!("drain, {keys} keys, 10 of each at once"), jobs).await?;
         figures.push(figure.of(&figures[0]));
@@ -78,7 +81,8 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Jobs of a held key wait in front of as many others as the load has. They are parked before the others come.
+    /// Jobs of a held key wait in front of as many others as the load has. They are parked, and the database has cleaned
+    /// up, before the others come.
     async fn beside_parked(&self, parked: usize) -> Result<Figure> {
         let (queue, jobs) = ("beside-parked", self.bed.load.jobs);
         self.set(queue, PER_KEY).await?;
@@ -92,6 +96,9 @@ impl Scene<'_> {
         // This job is the last in line: when it has run, all jobs before it are parked.
         self.fill(queue, 1, KEYS).await?;
         self.bed.run(String::new(), 1).await?;
+        if parked >= SMALL {
+            self.bed.gauge.settle().await?;
+        }
         self.fill(queue, jobs, KEYS).await?;
         self.bed.run(format!("the same beside {parked} jobs of a held key"), jobs).await
     }

@@ -47,8 +47,8 @@ pub(crate) struct Entry {
     pub only_counts: bool,
     /// Whether its row was looked for.
     pub is_read: bool,
-    /// Whether this claim added its row.
-    pub is_new: bool,
+    /// How many of the started jobs its row counts already: this claim added it.
+    pub counted: u32,
     /// How many jobs this claim starts.
     pub started: u32,
     /// Whether this claim parks jobs behind it.
@@ -75,14 +75,7 @@ impl Entry {
 
     /// Its row was added, with what was started.
     pub(crate) const fn added(&mut self, row: i64) {
-        (self.row, self.is_new) = (Some(row), true);
-    }
-
-    /// It was written: what comes next is added to that. SQLite writes after each share of a claim, Postgres once.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn written(&mut self) {
-        (self.started, self.parks, self.is_opened, self.is_new) = (0, false, false, false);
-        self.only_counts = super::only_counts(&self.rule, &self.gate);
+        (self.row, self.counted) = (Some(row), self.started);
     }
 
     /// A row was found.
@@ -136,7 +129,7 @@ impl ClaimGates {
             gate: Gate::default(),
             row: None,
             is_read: false,
-            is_new: false,
+            counted: 0,
             started: 0,
             parks: false,
             is_opened: false,

@@ -35,8 +35,8 @@ pub(super) fn add_new(tx: &Tx<'_>, claim_gates: &mut ClaimGates) -> Result<(), S
 fn add(tx: &Tx<'_>, name: &GateName, in_use: u32) -> Result<i64, StoreError> {
     let (tenant, queue, scope, key) = name.parts();
     let mut add = tx.conn.prepare_cached(sql!("gates.sql", "gate_add"))?;
-    let row = params![tenant, queue, scope, key, in_use, Gate::PLAIN, tx.now.as_millis()];
-    Ok(add.query_row(row, rows::only)?)
+    // SQLite takes half as long again for an insert with results.
+    Ok(add.insert(params![tenant, queue, scope, key, in_use, Gate::PLAIN, tx.now.as_millis()])?)
 }
 
 /// Writes a gate, and when a claim should look at what is parked behind it.
@@ -48,22 +48,16 @@ pub(super) fn put(tx: &Tx<'_>, id: i64, gate: &Gate, opens_at: Option<Timestamp>
 }
 
 /// Counts what a claim starts at gates that only count; of the others, and of those that jobs are parked behind, all is
-/// written. New gates were counted when they were added.
-pub(super) fn write_all(tx: &Tx<'_>, claim_gates: &mut ClaimGates) -> Result<(), StoreError> {
+/// written. Call it once, after parking.
+pub(super) fn write_all(tx: &Tx<'_>, claim_gates: &ClaimGates) -> Result<(), StoreError> {
     let mut count = tx.conn.prepare_cached(sql!("gates.sql", "gate_start"))?;
-    for entry in claim_gates.entries_mut().iter_mut().filter(|entry| entry.is_touched()) {
-        let only_counts = entry.only_counts && !entry.is_contended();
-        match entry.row {
-            Some(id) if only_counts && !entry.is_new => {
-                count.execute(params![id, entry.started, tx.now.as_millis()])?;
-            }
-            Some(_) if only_counts => {}
-            Some(id) => {
-                put(tx, id, &entry.gate, gates::opens_at(entry.name.scope(), &entry.gate, &entry.rule, tx.now))?;
-            }
-            None => {}
+    for entry in claim_gates.entries().iter().filter(|entry| entry.is_touched()) {
+        let Some(id) = entry.row else { continue };
+        if !entry.only_counts || entry.is_contended() {
+            put(tx, id, &entry.gate, gates::opens_at(entry.name.scope(), &entry.gate, &entry.rule, tx.now))?;
+        } else if entry.started > entry.counted {
+            count.execute(params![id, entry.started - entry.counted, tx.now.as_millis()])?;
         }
-        entry.written();
     }
     Ok(())
 }

@@ -21,8 +21,11 @@ use windlass_core::gate::{Ended, Hold, destination};
 use windlass_core::pick::Picker;
 use windlass_core::{JobId, Millis, Priority, Timestamp, verdict};
 
-/// The most due jobs of a gated queue that one claim looks at.
-const MAX_OFFERED: u32 = 2000;
+/// The most due jobs of a gated queue that one claim looks at. A gate is written once per claim, however many of its jobs
+/// start.
+const MAX_OFFERED: u32 = 4000;
+/// The most that it looks at before it asks the gates.
+const MAX_WINDOW: u32 = 1000;
 /// The fewest due jobs of a priority that it looks at first.
 const FIRST_LOOK: u32 = 16;
 /// How soon a claim goes on that could not look at everything.
@@ -83,7 +86,7 @@ pub(super) fn take_share(
         claim_gates.entries_mut()[place].is_opened = true;
     }
     // As many jobs as may start, and more if gates refuse many of them.
-    let (mut window, mut looked) = (most.clamp(FIRST_LOOK, MAX_OFFERED), 0);
+    let (mut window, mut looked) = (most.clamp(FIRST_LOOK, MAX_WINDOW), 0);
     let (mut started, mut refused) = (Vec::new(), Vec::new());
     let (stopped, has_more) = loop {
         let waiting = waiting(tx, share, lanes, window, eligible)?;
@@ -100,8 +103,9 @@ pub(super) fn take_share(
             break (admitted.stopped, has_more);
         }
         parked.clear();
-        window = (window * 4).min(MAX_OFFERED - looked).max(FIRST_LOOK);
+        window = (window * 4).min(MAX_WINDOW).min(MAX_OFFERED - looked).max(FIRST_LOOK);
     };
+    gate_rows::write_all(tx, &claim_gates)?;
     let next = match stopped {
         Some(refusal) => refusal.until,
         None if has_more && !picker.is_filled() => Some(tx.now + SOON),
@@ -211,7 +215,7 @@ fn offer<'d>(
 /// The first jobs that waited in the lanes of a queue, and which of them a claim may take.
 type Seen<'s> = (&'s [Due], Eligible<'s>);
 
-/// Starts and parks jobs. Returns those that start, with the gates they passed.
+/// Starts and parks jobs. Returns those that start, with the gates they passed. What gates count is written at the end.
 fn apply(
     tx: &mut Tx<'_>,
     queue: QueueId,
@@ -226,7 +230,11 @@ fn apply(
     for id in moved {
         match places.get(&id) {
             Some(due) => leaving.entry(due.level.lane(queue)).or_default().push(*due),
-            None => drop(unparked.insert(id, take_parked(tx, id)?)),
+            None => {
+                let place =
+                    take_parked(tx, id)?.ok_or_else(|| StoreError::corrupt(format!("job {id}"), "it is parked"))?;
+                unparked.insert(id, place);
+            }
         }
     }
     for (lane, mut jobs) in leaving {
@@ -252,7 +260,6 @@ fn apply(
         let rows = job.gates.iter().map(|place| row(*place)).collect::<Result<Vec<i64>, _>>()?;
         started.push((job.id, Passed::new(rows.into_iter(), job.is_probe)));
     }
-    gate_rows::write_all(tx, claim_gates)?;
     Ok(started)
 }
 
@@ -314,22 +321,20 @@ fn passes(conn: &Connection, leases: impl Iterator<Item = LeaseId>) -> Result<Ha
     Ok(found)
 }
 
-/// A parked job stops being parked. Returns its lane and due time.
-fn take_parked(tx: &mut Tx<'_>, id: JobId) -> Result<(i64, i64), StoreError> {
-    let mut delete = tx.conn.prepare_cached(sql!("gates.sql", "unpark"))?;
-    let place = delete.query_row([id.0], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))?;
-    tx.waiting(parked_lane(queue_of(place.0)), -1);
+/// A parked job stops being parked. Returns its lane and due time; `None` if it is not parked.
+fn take_parked(tx: &mut Tx<'_>, id: JobId) -> Result<Option<(i64, i64)>, StoreError> {
+    let mut select = tx.conn.prepare_cached(sql!("gates.sql", "parked_at"))?;
+    let place: Option<(i64, i64)> = select.query_row([id.0], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    if let Some((lane, _)) = place {
+        tx.conn.prepare_cached(sql!("gates.sql", "unpark"))?.execute([id.0])?;
+        tx.waiting(parked_lane(queue_of(lane)), -1);
+    }
     Ok(place)
 }
 
 /// A job that is about to change stops being parked, if it is.
 pub(super) fn unpark(tx: &mut Tx<'_>, id: JobId) -> Result<(), StoreError> {
-    let mut delete = tx.conn.prepare_cached(sql!("gates.sql", "unpark"))?;
-    let lane: Option<i64> = delete.query_row([id.0], rows::only).optional()?;
-    if let Some(lane) = lane {
-        tx.waiting(parked_lane(queue_of(lane)), -1);
-    }
-    Ok(())
+    take_parked(tx, id).map(drop)
 }
 
 /// Attempts have ended: what they used comes back, and an answer may hold a key.
@@ -388,19 +393,15 @@ fn end_at(
     id: i64,
     attempts: &[(Ended, bool)],
 ) -> Result<Option<GateScope>, StoreError> {
-    let ended = attempts.len() as u32;
-    let mut count = tx.conn.prepare_cached(sql!("gates.sql", "gate_end"))?;
-    let mut counted = count.query(params![id, ended, tx.now.as_millis()])?;
-    let Some(row) = counted.next()? else { return Ok(None) };
+    let mut select = tx.conn.prepare_cached(sql!("gates.sql", "gate_ending"))?;
+    let mut found = select.query([id])?;
+    let Some(row) = found.next()? else { return Ok(None) };
     let scope = GateScope::parse(rows::must(row, gate_ended::scope)?)
         .ok_or_else(|| StoreError::corrupt(format!("gate {id}"), "its scope is known"))?;
     let rule = flow.rule_of(scope, rows::must(row, gate_ended::tenant)?, rows::must(row, gate_ended::key)?);
-    let in_use: u32 = row.get(gate_ended::in_use)?;
-    let mut gate = gate_rows::read_state(id, rows::must(row, gate_ended::state)?, in_use.saturating_add(ended))?;
+    let mut gate = gate_rows::read_state(id, rows::must(row, gate_ended::state)?, row.get(gate_ended::in_use)?)?;
     let has_parked: bool = row.get(gate_ended::has_parked)?;
-    // SQLite finishes an update with results when they have all been read.
-    while counted.next()?.is_some() {}
-    drop(counted);
+    drop(found);
     let only_counts = gates::only_counts(&rule, &gate);
     for attempt in attempts {
         // Waking claims for every end would make them small.
@@ -408,6 +409,9 @@ fn end_at(
     }
     if has_parked || !only_counts {
         gate_rows::put(tx, id, &gate, gates::opens_at(scope, &gate, &rule, tx.now))?;
+    } else {
+        let mut count = tx.conn.prepare_cached(sql!("gates.sql", "gate_end"))?;
+        count.execute(params![id, attempts.len() as u32, tx.now.as_millis()])?;
     }
     Ok(Some(scope))
 }

@@ -16,16 +16,18 @@ SELECT id, in_use, state FROM windlass_gates WHERE tenant = ?1 AND queue = ?2 AN
 -- A new gate with so many attempts in use.
 INSERT INTO windlass_gates (tenant, queue, scope, key, in_use, state, is_shut, has_parked, changed_at)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7)
-RETURNING id
 
 -- name: gate_start
 -- Counts starts at a gate that only counts.
 UPDATE windlass_gates SET in_use = in_use + ?2, changed_at = ?3 WHERE id = ?1
 
+-- name: gate_ending
+-- A gate whose attempts have ended. Two statements, because an update with results takes twice as long as both.
+SELECT tenant, scope, key, in_use, state, has_parked FROM windlass_gates WHERE id = ?1
+
 -- name: gate_end
--- Counts ended attempts. The result is the gate as it is then.
+-- Counts ended attempts.
 UPDATE windlass_gates SET in_use = max(in_use - ?2, 0), changed_at = ?3 WHERE id = ?1
-RETURNING tenant, scope, key, in_use, state, has_parked
 
 -- name: gate_put
 -- Writes a gate, and when a claim should look at what is parked behind it, if anything is.
@@ -90,8 +92,12 @@ LIMIT ?3
 -- name: park
 INSERT INTO windlass_parked (gate_id, lane, due_at, id) VALUES (?1, ?2, ?3, ?4)
 
+-- name: parked_at
+-- Where a parked job would wait.
+SELECT lane, due_at FROM windlass_parked WHERE id = ?1
+
 -- name: unpark
-DELETE FROM windlass_parked WHERE id = ?1 RETURNING lane, due_at
+DELETE FROM windlass_parked WHERE id = ?1
 
 -- name: parked
 SELECT p.id, p.gate_id FROM json_each(?1) listed CROSS JOIN windlass_parked p ON p.id = listed.value

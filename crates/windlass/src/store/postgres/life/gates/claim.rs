@@ -154,7 +154,8 @@ fn decide(claim: &Claim, queues: &[Gate<'_>], open: &[Due], claim_gates: &mut Cl
                 let is_short = gate.is_truncated && !admitted.is_enough && !picker.is_filled();
                 picks.is_short |= is_short;
                 picks.next = [picks.next, again_at(gate, &admitted, &picker, now)].into_iter().flatten().min();
-                let started = admitted.stopped.map(|_| admitted.started.len() as u32);
+                let is_stopped = admitted.stopped.is_some() || admitted.is_enough;
+                let started = is_stopped.then_some(admitted.started.len() as u32);
                 if started.is_some() || is_short {
                     picks.stopped.push((share.queue.0, started));
                 }
@@ -343,7 +344,7 @@ struct Picks {
     is_short: bool,
     /// Whether a gate refused anything.
     has_refused: bool,
-    /// Queues whose own gate stopped the claim, with how many jobs started before; and those that had too few to offer.
+    /// Queues whose gates stopped the claim, with how many jobs started before; and those that had too few to offer.
     stopped: Vec<(i64, Option<u32>)>,
 }
 

@@ -1,12 +1,12 @@
 //! How many due jobs a claim of a gated queue looks at. It locks every job that it looks at, so it looks at as many as
-//! it has slots; at more after a claim that could not fill them, and at fewer after one that the queue's own gate
-//! stopped.
+//! it has slots; at more after a claim that could not fill them, and at fewer after one that gates stopped.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The most due jobs of each priority of a queue that one claim looks at.
-const MOST: u32 = 1000;
+/// The most due jobs of each priority of a queue that one claim looks at: as many as a worker takes ahead. A gate is
+/// written once per claim, however many of its jobs start.
+const MOST: u32 = 4000;
 /// The fewest.
 const FEWEST: u32 = 16;
 /// The most due jobs for each free slot, while gates refuse many of them.
@@ -21,7 +21,7 @@ pub(in crate::store::postgres) struct GateLooks(Mutex<State>);
 struct State {
     /// How many due jobs for each free slot, less one.
     more: u32,
-    /// Queues whose own gate stops claims, and how many due jobs a claim looks at.
+    /// Queues whose gates stop claims, and how many due jobs a claim looks at.
     stopped: HashMap<i64, u32>,
 }
 
@@ -44,8 +44,7 @@ impl GateLooks {
         state.more = if is_short { window.saturating_mul(4).min(MAX_WINDOW) } else { (window / 2).max(1) } - 1;
     }
 
-    /// The gate of the whole queue stopped a claim after so many starts, or (`None`) the claim could have taken more
-    /// than it looked at. The next claim looks at about twice as many; if that was too few, at more and more.
+    /// Gates stopped a claim after so many starts, or (`None`) the claim could have taken more than it looked at. The next claim looks at about twice as many; if that was too few, at more and more.
     pub(in crate::store::postgres) fn stopped(&self, queue: i64, started: Option<u32>) {
         let mut state = self.lock();
         let before = state.stopped.remove(&queue);
@@ -73,7 +72,7 @@ mod tests {
         looks.looked(false);
         assert_eq!(looks.look(1, 50), 100);
         (0..9).for_each(|_| looks.looked(true));
-        assert_eq!((looks.look(1, 10), looks.look(1, 50)), (640, MOST));
+        assert_eq!((looks.look(1, 10), looks.look(1, 100)), (640, MOST));
     }
 
     #[test]
