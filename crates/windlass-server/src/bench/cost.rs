@@ -110,7 +110,7 @@ impl Gauge {
 
     /// Lets the database finish what a large load leaves to do, so that the next figure does not count it: Postgres
     /// removes dead rows and writes changed pages within minutes, here it does so now.
-    pub(crate) async fn settle(&self) -> Result<()> {
+    pub(crate) async fn clean_up(&self) -> Result<()> {
         let Some(server) = &self.server else {
             tokio::time::sleep(REST).await;
             return Ok(());

@@ -22,7 +22,7 @@ pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> 
         bed.fill(&default_queue(), POLICY).await?;
     }
     if deep.load.jobs >= SMALL {
-        bed.gauge.settle().await?;
+        bed.gauge.clean_up().await?;
     }
     let later = bed.run(format!("next {half} of it, after cleanup"), half).await?;
     Ok(vec![loaded, at_once.of(&short), later.of(&short)])

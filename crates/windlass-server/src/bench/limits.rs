@@ -81,8 +81,8 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// Jobs of a held key wait in front of as many others as the load has. They are parked, and the database has cleaned
-    /// up, before the others come.
+    /// Jobs of a held key wait in front of as many others as the load has. They are parked, and the database has
+    /// cleaned up, before the others come.
     async fn beside_parked(&self, parked: usize) -> Result<Figure> {
         let (queue, jobs) = ("beside-parked", self.bed.load.jobs);
         self.set(queue, PER_KEY).await?;
@@ -97,7 +97,7 @@ impl Scene<'_> {
         self.fill(queue, 1, KEYS).await?;
         self.bed.run(String::new(), 1).await?;
         if parked >= SMALL {
-            self.bed.gauge.settle().await?;
+            self.bed.gauge.clean_up().await?;
         }
         self.fill(queue, jobs, KEYS).await?;
         self.bed.run(format!("the same beside {parked} jobs of a held key"), jobs).await

@@ -158,7 +158,11 @@ async fn enqueue_alike(
         &[&now, &numbers.queue, &run_at, &delay, &numbers.policy, &rank, &is_once, &kind, &payloads, &traceparent];
     let rows = lent.run_alone(Sql::EnqueueAlike, params).await?;
     store.unfolded.wrote(1);
-    stored_in(&rows)
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("enqueue", "it answers what it stored"))?;
+    let c = Columns::new(row);
+    let (mut ids, created_at, due_at): (Vec<i64>, _, _) = (c.get("ids")?, c.moment("created_at")?, c.moment("due_at")?);
+    ids.sort_unstable();
+    Ok(ids.into_iter().map(|id| Stored { id: JobId(id), created_at, due_at }).collect())
 }
 
 /// A job's own time, or how long after now it is due.

@@ -23,7 +23,8 @@ waiting AS (
 SELECT s.id, s.created_at, s.due_at FROM stored s
 
 -- name: enqueue_alike
--- Stores new jobs that differ in nothing but their payload, and counts them: all that an enqueue does, in one statement.
+-- Stores new jobs that differ in nothing but their payload, and counts them: all that an enqueue does, in one statement. Ids
+-- grow in the order of the array. One row for all jobs: a thousand rows take longer to send and to read.
 WITH clock AS MATERIALIZED (SELECT {now} AS now),
 stored AS (
     INSERT INTO {schema}.jobs (queue_id, due_at, created_at, policy_id, priority, at_most_once, kind, payload, traceparent)
@@ -40,7 +41,7 @@ counted AS (
     INSERT INTO {schema}.tally_deltas (at, queue_id, kind, enqueued)
     SELECT clock.now, $2::bigint, $8::text, cardinality($9::text[]) FROM clock
 )
-SELECT s.id, s.created_at, s.due_at FROM stored s
+SELECT array_agg(s.id) AS ids, min(s.created_at) AS created_at, min(s.due_at) AS due_at FROM stored s
 
 -- name: key_lock
 -- One caller at a time per idempotency key, always in the same order.

@@ -21,8 +21,8 @@ use windlass_core::gate::{Ended, Hold, destination};
 use windlass_core::pick::Picker;
 use windlass_core::{JobId, Millis, Priority, Timestamp, verdict};
 
-/// The most due jobs of a gated queue that one claim looks at. A gate is written once per claim, however many of its jobs
-/// start.
+/// The most due jobs of a gated queue that one claim looks at. A gate is written once per claim, however many of its
+/// jobs start.
 const MAX_OFFERED: u32 = 4000;
 /// The most that it looks at before it asks the gates.
 const MAX_WINDOW: u32 = 1000;

@@ -44,7 +44,8 @@ impl GateLooks {
         state.more = if is_short { window.saturating_mul(4).min(MAX_WINDOW) } else { (window / 2).max(1) } - 1;
     }
 
-    /// Gates stopped a claim after so many starts, or (`None`) the claim could have taken more than it looked at. The next claim looks at about twice as many; if that was too few, at more and more.
+    /// Gates stopped a claim after so many starts, or (`None`) the claim could have taken more than it looked at. The
+    /// next claim looks at about twice as many; if that was too few, at more and more.
     pub(in crate::store::postgres) fn stopped(&self, queue: i64, started: Option<u32>) {
         let mut state = self.lock();
         let before = state.stopped.remove(&queue);
