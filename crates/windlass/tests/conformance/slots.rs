@@ -80,6 +80,25 @@ async fn starts_are_counted_also_where_nothing_is_parked() {
     assert_eq!(claim(&w).await.len(), 0);
 }
 
+/// More than a store looks at before it asks the gates.
+#[tokio::test]
+async fn every_start_of_a_large_claim_is_counted_once() {
+    let w = world().await;
+    flow(&w, r#"{"limits":{"perKey":{"concurrency":1500}}}"#).await;
+    // The first round finds no gate, the second one an idle gate.
+    for round in 0..2 {
+        w.put_all((0..1600).map(|_| keyed("k")).collect()).await;
+        let running = w.claim(&["default"], 2000).await.jobs;
+        assert_eq!((running.len(), in_use(&w, "k").await), (1500, 1500), "round {round}");
+        assert_eq!(claim(&w).await.len(), 0);
+        assert_eq!(applied(&w.store.commit(succeeded(&w, &running), vec![]).await.unwrap()), 1500);
+        let rest = w.claim(&["default"], 2000).await.jobs;
+        assert_eq!((rest.len(), in_use(&w, "k").await), (100, 100));
+        w.store.commit(succeeded(&w, &rest), vec![]).await.unwrap();
+        assert_eq!(in_use(&w, "k").await, 0);
+    }
+}
+
 #[tokio::test]
 async fn a_commit_that_is_repeated_frees_no_second_slot() {
     let w = world().await;
