@@ -260,7 +260,7 @@ impl Inner {
 
     /// The leases that this process must not reap now.
     pub(crate) fn spared(&self) -> Spared {
-        self.store_contact.spared(self.clock())
+        self.store_contact.spared(self.clock(), self.store.notice_time())
     }
 
     pub(crate) fn reporter(&self, worker: Arc<str>) -> Reporter {

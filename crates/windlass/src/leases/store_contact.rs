@@ -21,6 +21,8 @@ struct History {
     writes: u64,
     /// When the write began that began last of those with an answer.
     written: Millis,
+    /// When the first call ended, whatever its result.
+    first: Option<Millis>,
     /// When the store last answered. `None` before the first answer and after a failed call.
     last: Option<Millis>,
     /// The longest first. A silence shorter than a later one no longer matters.
@@ -72,21 +74,23 @@ impl StoreContact {
             ) => {
                 history.answer(now);
             }
-            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => history.last = None,
+            Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => history.failure(now),
         }
     }
 
-    /// The leases that must not be reaped now.
+    /// The leases that must not be reaped now, if other nodes may `notice` this much later than this one that the store
+    /// answers again.
     #[must_use]
-    pub fn spared(&self, clock: &Clock) -> Spared {
+    pub fn spared(&self, clock: &Clock, notice: Millis) -> Spared {
         let now = clock.monotonic();
         let history = self.lock();
-        let Some(last) = history.last else { return Spared::all() };
-        let mut spared = Spared::none();
+        let (Some(first), Some(last)) = (history.first, history.last) else { return Spared::all() };
+        // Nothing says that there was an outage before this process started, so other nodes need no time to notice.
+        let mut spared = Spared::beyond(now - first);
         for silence in &history.silences {
-            spared.after(silence.length, now - silence.ended);
+            spared.after(silence.length, now - silence.ended, notice);
         }
-        spared.after(now - last.min(history.unanswered().unwrap_or(now)), Millis::ZERO);
+        spared.after(now - last.min(history.unanswered().unwrap_or(now)), Millis::ZERO, notice);
         spared
     }
 
@@ -109,9 +113,19 @@ impl Drop for Open<'_> {
 
 impl History {
     fn answer(&mut self, now: Millis) {
-        let length = self.last.map_or(Millis::MAX, |last| now - last);
+        let length = match (self.last, self.first) {
+            (Some(last), _) => now - last,
+            (None, Some(_)) => Millis::MAX,
+            (None, None) => Millis::ZERO,
+        };
+        self.first.get_or_insert(now);
         self.last = Some(now);
         self.silent(length, now);
+    }
+
+    fn failure(&mut self, now: Millis) {
+        self.first.get_or_insert(now);
+        self.last = None;
     }
 
     /// When the first write began that has no answer, and none after it has one.
@@ -153,11 +167,49 @@ mod tests {
             let result = if *answers { Ok(()) } else { Err(StoreError::unavailable("away")) };
             store_contact.record_contact(&result, &clock);
         }
-        let spared = store_contact.spared(&clock);
+        let spared = store_contact.spared(&clock, Millis::ZERO);
         leases.iter().copied().filter(|lease| !spared.holds(Millis::from_secs(*lease))).collect()
     }
 
     const SECOND: (u64, bool) = (1000, true);
+
+    #[test]
+    fn after_an_outage_leases_are_spared_until_other_nodes_have_noticed_its_end() {
+        let notice = Millis::from_secs(10);
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
+        let answers = |seconds: u64| {
+            for _ in 0..seconds {
+                clock.advance(Millis::from_secs(1));
+                store_contact.record_contact(&Ok(()), &clock);
+            }
+        };
+        let holds = |seconds| store_contact.spared(&clock, notice).holds(Millis::from_secs(seconds));
+        answers(4);
+        assert!(!holds(3) && holds(30), "a process that has just started knows of no outage");
+        answers(40);
+        store_contact.record_contact(&Err::<(), _>(StoreError::unavailable("away")), &clock);
+        answers(13);
+        assert!(holds(3) && holds(30));
+        answers(1);
+        assert!(!holds(3) && holds(30));
+        answers(27);
+        assert!(!holds(30));
+        // Commits may have waited for two seconds here and for twelve elsewhere.
+        clock.advance(Millis::from_secs(2));
+        store_contact.record_contact(&Ok(()), &clock);
+        assert!(holds(3) && holds(23) && !holds(24));
+    }
+
+    #[test]
+    fn an_outage_that_lasts_since_the_start_is_one() {
+        let (clock, store_contact) = (Clock::manual(Timestamp::EPOCH), StoreContact::default());
+        store_contact.record_contact(&Err::<(), _>(StoreError::unavailable("away")), &clock);
+        clock.advance(Millis::from_secs(60));
+        store_contact.record_contact(&Ok(()), &clock);
+        clock.advance(Millis::from_secs(1));
+        assert!(store_contact.spared(&clock, Millis::from_secs(10)).holds(Millis::new(500)));
+        assert!(!store_contact.spared(&clock, Millis::ZERO).holds(Millis::new(500)));
+    }
 
     #[test]
     fn a_lease_is_spared_until_the_contact_has_lasted_as_long() {
@@ -179,7 +231,7 @@ mod tests {
             store_contact.record_contact(&Err::<(), _>(StoreError::Invalid("nonsense".into())), &clock);
             clock.advance(Millis::from_secs(1));
         }
-        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
+        assert!(!store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(30)));
     }
 
     #[test]
@@ -204,10 +256,10 @@ mod tests {
             store_contact.record_contact(&Ok(()), &clock);
             clock.advance(Millis::from_secs(1));
         }
-        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(3)));
+        assert!(!store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(3)));
         clock.advance(Millis::from_secs(1));
-        assert!(store_contact.spared(&clock).holds(Millis::from_secs(3)));
-        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
+        assert!(store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(3)));
+        assert!(!store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(30)));
     }
 
     #[test]
@@ -219,7 +271,7 @@ mod tests {
                 clock.advance(Millis::from_secs(1));
             }
         };
-        let holds = |seconds| store_contact.spared(&clock).holds(Millis::from_secs(seconds));
+        let holds = |seconds| store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(seconds));
         reads(40);
         let (answer, answered) = tokio::sync::oneshot::channel::<()>();
         let mut commit = std::pin::pin!(store_contact.write(
@@ -253,9 +305,13 @@ mod tests {
             clock.advance(Millis::from_secs(1));
             let renewal = std::pin::pin!(store_contact.write(std::future::ready(Ok(())), &clock));
             assert!(renewal.poll(&mut context).is_ready());
-            assert_eq!(store_contact.spared(&clock).holds(Millis::from_secs(1)), second < 2, "after {second} s");
+            assert_eq!(
+                store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(1)),
+                second < 2,
+                "after {second} s"
+            );
         }
-        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
+        assert!(!store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(30)));
     }
 
     #[test]
@@ -274,7 +330,7 @@ mod tests {
         }
         // The latest write is answered first.
         assert!(std::pin::pin!(store_contact.write(std::future::ready(Ok(())), &clock)).poll(&mut context).is_ready());
-        assert!(store_contact.spared(&clock).holds(Millis::from_secs(15)), "nobody could renew for 8 s");
+        assert!(store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(15)), "nobody could renew for 8 s");
     }
 
     #[test]
@@ -288,7 +344,7 @@ mod tests {
             store_contact.record_contact(&Ok(()), &clock);
             clock.advance(Millis::from_secs(1));
         }
-        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(30)));
+        assert!(!store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(30)));
     }
 
     #[test]
@@ -299,7 +355,10 @@ mod tests {
             store_contact.record_contact(&Ok(()), &clock);
         }
         assert_eq!(store_contact.lock().silences.len(), SILENCES);
-        assert!(store_contact.spared(&clock).holds(Millis::from_secs(3)));
-        assert!(!store_contact.spared(&clock).holds(Millis::from_secs(60)), "the first answer is long ago");
+        assert!(store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(3)));
+        assert!(
+            !store_contact.spared(&clock, Millis::ZERO).holds(Millis::from_secs(60)),
+            "the first answer is long ago"
+        );
     }
 }

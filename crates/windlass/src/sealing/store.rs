@@ -451,6 +451,9 @@ impl Registry for SealedStore {
     fn clock(&self) -> &Clock {
         self.inner.clock()
     }
+    fn notice_time(&self) -> Millis {
+        self.inner.notice_time()
+    }
     fn wake(&self) -> &Wake {
         self.inner.wake()
     }

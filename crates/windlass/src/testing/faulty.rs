@@ -343,6 +343,9 @@ impl Registry for FaultyStore {
     fn clock(&self) -> &Clock {
         self.inner.clock()
     }
+    fn notice_time(&self) -> Millis {
+        self.inner.notice_time()
+    }
     fn wake(&self) -> &Wake {
         if self.loses_wake_ups.load(Ordering::Relaxed) { &self.never_woken } else { self.inner.wake() }
     }

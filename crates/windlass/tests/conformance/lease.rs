@@ -97,14 +97,18 @@ async fn a_node_spares_leases_that_ran_out_while_it_was_out_of_touch() {
     w.advance(LEASE + SECOND);
     let half = Millis::new(LEASE.get() / 2);
     let mut hung = Spared::none();
-    hung.after(half + Millis::new(1), LEASE - Millis::new(1));
-    for spared in [Spared::all(), Spared::beyond(LEASE - Millis::new(1)), hung] {
+    hung.after(half + Millis::new(1), LEASE - Millis::new(1), Millis::ZERO);
+    let mut others = Spared::none();
+    others.after(half - SECOND, LEASE + SECOND, SECOND + SECOND);
+    for spared in [Spared::all(), Spared::beyond(LEASE - Millis::new(1)), hung, others] {
         assert!(w.store.reap(Reap::Expired { spared }, 10).await.unwrap().is_empty());
     }
     // Long enough ago, or too short to matter.
     let mut spared = Spared::beyond(LEASE);
-    spared.after(half + SECOND, LEASE);
-    spared.after(half, Millis::ZERO);
+    spared.after(half + SECOND, LEASE, Millis::ZERO);
+    spared.after(half, Millis::ZERO, Millis::ZERO);
+    spared.after(half, LEASE + SECOND, SECOND);
+    spared.after(half - SECOND, Millis::ZERO, SECOND);
     assert_eq!(w.store.reap(Reap::Expired { spared }, 10).await.unwrap().len(), 1);
 }
 

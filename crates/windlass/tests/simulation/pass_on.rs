@@ -145,6 +145,9 @@ macro_rules! pass_on_registry {
             fn clock(&self) -> &Clock {
                 self.inner.clock()
             }
+            fn notice_time(&self) -> Millis {
+                self.inner.notice_time()
+            }
             fn wake(&self) -> &Wake {
                 self.inner.wake()
             }

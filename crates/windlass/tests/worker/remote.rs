@@ -100,6 +100,30 @@ scenario! {
         assert_eq!(extend(&remote, of("ours"), &job).await, Answer::Stale, "it was reaped");
     }
 
+    async fn a_node_that_finds_the_store_later_than_another_costs_no_job_an_attempt(w: World) {
+        let short = Millis::from_secs(3);
+        let keeper = w.start(w.worker().queue("nothing", 1));
+        w.pass(LEASE).await;
+        let late = w.other_process();
+        let id = enqueue(&w, "ours", "email").await;
+        let taken = TakeRequest { lease_for: short, ..request(of("ours"), 1) };
+        let job = late.windlass.remote().take(taken).await.unwrap().remove(0);
+        for process in [&w, &late] {
+            process.faults.always(Fault::Unavailable);
+        }
+        w.pass(short).await;
+        w.faults.always(Fault::None);
+        // A request of the remote worker waits at the other node until that one has found the store, too.
+        w.pass(w.windlass.store().notice_time()).await;
+        late.faults.always(Fault::None);
+        w.pass(Millis::from_secs(1)).await;
+        assert_eq!(extend(&late.windlass.remote(), of("ours"), &job).await, Answer::Ok);
+        // A worker that is gone is found all the same.
+        w.pass(LEASE + short + w.windlass.store().notice_time()).await;
+        assert_eq!(w.job(id).await.crashes, 1);
+        keeper.stop().await;
+    }
+
     async fn a_late_cancel_is_decided_again(w: World) {
         let remote = w.windlass.remote();
         let id = enqueue(&w, "ours", "email").await;

@@ -87,6 +87,7 @@ fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: 
         pause(LEASE / 3);
         let body = json!({"worker": name, "results": held, "leaseMs": LEASE.as_millis() as u64}).to_string();
         while shared.is_working() {
+            since.check(shared, jobs);
             let asked = shared.history.now();
             if let Some(answer) = shared.fleet.call(random, "POST", "/api/v1/leases/extend", &body) {
                 let mut record = shared.history.record();
@@ -102,7 +103,8 @@ fn be_slow(shared: &Shared, random: &Random, name: &str, jobs: &[Value], since: 
 }
 
 /// The time since this worker last renewed its leases or was refused. If it is too long although there is no fault (the
-/// machine is busy), this worker is late and may lose its leases.
+/// machine is busy), this worker is late and may lose its leases. It is looked at before each call: waiting for a node
+/// that then refuses makes nobody late.
 #[derive(Debug)]
 struct Since {
     watch: Stopwatch,
@@ -139,6 +141,7 @@ fn report(
     results.iter().for_each(|result| shared.history.record().leases.reported(attempt_of(result), now));
     let body = json!({"worker": name, "results": results}).to_string();
     while shared.is_working() {
+        since.check(shared, results);
         let Some(answer) = shared.fleet.call(random, "POST", &path, &body) else {
             *since = Since::now(shared);
             pause(millis(random, 1..30));

@@ -26,11 +26,11 @@ impl Reap {
         self
     }
 
-    /// The same request, executed by the store some time after it was made.
+    /// The same request, executed by the store some time after it was made. `notice` as in [`Spared::after`].
     #[must_use]
-    pub fn late(mut self, by: Millis) -> Self {
+    pub fn late(mut self, by: Millis, notice: Millis) -> Self {
         match &mut self {
-            Self::Expired { spared } => spared.after(by, Millis::ZERO),
+            Self::Expired { spared } => spared.after(by, Millis::ZERO, notice),
             Self::Of(_) => {}
         }
         self
@@ -72,11 +72,13 @@ impl Spared {
     }
 
     /// The reaper had no contact during a `silence` that ended some time `ago`. A worker renews three times per lease,
-    /// so after an outage of half a lease it still has time to renew.
-    pub fn after(&mut self, silence: Millis, ago: Millis) {
-        let to = silence + silence;
-        if silence > Self::SHORT && ago < to {
-            self.0.push(Span { from: ago, to });
+    /// so after an outage of half a lease it still has time to renew. For other nodes the silence may last longer, by
+    /// the time they need to `notice` that the store is back.
+    pub fn after(&mut self, silence: Millis, ago: Millis, notice: Millis) {
+        let (longest, from) = (silence + notice, ago - notice);
+        let to = longest + longest;
+        if silence > Self::SHORT && from < to {
+            self.0.push(Span { from, to });
         }
     }
 

@@ -8,7 +8,7 @@ use crate::wake::Wake;
 use async_trait::async_trait;
 use windlass_core::gate::Hold;
 use windlass_core::job::{QueueName, Tenant};
-use windlass_core::{Executor, JobId, Timestamp};
+use windlass_core::{Executor, JobId, Millis, Timestamp};
 
 /// What a store keeps in addition to jobs: queues, settings, schedules, tokens, workers, alerts, audit; and the store
 /// itself.
@@ -128,6 +128,12 @@ pub trait Registry: std::fmt::Debug + Send + Sync {
 
     /// The store's clock.
     fn clock(&self) -> &Clock;
+
+    /// How much later than this process other ones may notice that the store answers again after an outage. Zero for a
+    /// store that all of them reach at the same time.
+    fn notice_time(&self) -> Millis {
+        Millis::ZERO
+    }
 
     /// Signalled when work may have become due. A hint, without a guarantee.
     fn wake(&self) -> &Wake;

@@ -18,6 +18,7 @@ use crate::random::Random;
 use crate::transaction::driver::{self, Driver};
 use crate::wake::Wake;
 use connection::connect::Connector;
+use connection::contact::{self, Contact};
 use connection::fault::again;
 use connection::gather::Gatherers;
 use connection::pool::{On, Params, Pool, Reserve, Source};
@@ -40,7 +41,7 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 use upkeep::fold::{Last, Unfolded};
 use upkeep::retention::Remembered;
-use windlass_core::Timestamp;
+use windlass_core::{Millis, Timestamp};
 
 /// The parameter types of the statement that is being checked.
 const CHECKED: &str = "SELECT array_to_string(parameter_types::oid[], ' ') \
@@ -233,6 +234,15 @@ impl Inner {
     fn forget_places(&self) {
         self.frontier.forget();
         self.passed_over.forget();
+    }
+
+    /// How much later than this node another one may notice that the server is back.
+    fn notice_time(&self) -> Millis {
+        match self.pool.source() {
+            Source::Own(connector) => connector.contact().notice_time(),
+            // Nobody knows how the caller's other processes connect.
+            Source::Callers(_) => Contact::new(contact::SILENCE).notice_time(),
+        }
     }
 
     /// A test's time.

@@ -57,7 +57,7 @@ impl JobLife for SqliteStore {
     }
     async fn reap(&self, reap: Reap, limit: u32) -> Result<Vec<Transitioned>> {
         let (clock, asked) = (self.clock.clone(), self.clock.monotonic());
-        self.write(move |tx| leases::reap(tx, &reap.late(clock.monotonic() - asked), limit)).await
+        self.write(move |tx| leases::reap(tx, &reap.late(clock.monotonic() - asked, Millis::ZERO), limit)).await
     }
     async fn expire(&self, limit: u32) -> Result<Vec<Transitioned>> {
         self.write(move |tx| expire::expire(tx, limit)).await

@@ -60,7 +60,7 @@ impl Call {
     pub fn arriving(self, now: Millis) -> Self {
         match self {
             Self::Reap(mut spared, asked) => {
-                spared.after(now - asked, Millis::ZERO);
+                spared.after(now - asked, Millis::ZERO, Millis::ZERO);
                 Self::Reap(spared, asked)
             }
             Self::Claim(..) | Self::Held(_) | Self::Commit(..) | Self::Renew(..) | Self::Expire | Self::Due => self,

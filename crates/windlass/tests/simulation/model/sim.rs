@@ -248,7 +248,7 @@ impl Sim {
         let bound = lease + lease + Millis::from_secs(30);
         // In contact all the time, without a gap that is long compared with a lease.
         let could_reap = |node: &Node| {
-            let spared = node.store_contact.spared(&self.ticks);
+            let spared = node.store_contact.spared(&self.ticks, Millis::ZERO);
             node.is_up && !spared.holds(bound) && !spared.holds(lease)
         };
         if !self.is_calm || now <= self.quiet_since + bound || !self.nodes.iter().any(could_reap) {

@@ -313,7 +313,7 @@ impl Sim {
     fn upkeep(&mut self, life: Life) {
         let next = UPKEEP + Millis::new(self.pick(1000));
         self.plan_in(next, Event::Upkeep(life));
-        let spared = self.nodes[life.node].store_contact.spared(&self.ticks);
+        let spared = self.nodes[life.node].store_contact.spared(&self.ticks, Millis::ZERO);
         self.send(life, Call::Reap(spared, self.ticks.monotonic()));
         self.send(life, Call::Expire);
         if !self.schedules.is_empty() {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use windlass_core::Millis;
 
 /// How long a server may be silent before its connections are given up, unless the URL says otherwise.
 pub(in crate::store::postgres) const SILENCE: Duration = Duration::from_secs(4);
@@ -24,6 +25,10 @@ const PROBE: Duration = Duration::from_secs(2);
 const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_millis(200));
 /// A server that was found alive is not asked again for this long.
 const TRUSTED: Duration = Duration::from_secs(5);
+
+/// How much longer than a server's silence a node may need to find its successor: until its next call, until the answer
+/// is late, and for the probes.
+const FIND: Duration = Duration::from_secs(6);
 
 /// What one store knows about its server.
 #[derive(Debug)]
@@ -94,6 +99,11 @@ impl Drop for UnderWay {
 impl Contact {
     pub(in crate::store::postgres) fn new(silence: Duration) -> Arc<Self> {
         Arc::new(Self { links: Mutex::default(), away: watch::Sender::new(None), silence })
+    }
+
+    /// How long a node may take to notice that its server is gone and another one has taken over.
+    pub(in crate::store::postgres) fn notice_time(&self) -> Millis {
+        Millis::from(self.silence + FIND)
     }
 
     /// Watches over a new connection.

@@ -103,8 +103,8 @@ async fn reap_on(
     };
     let mut leases: Vec<LeaseRow> = rows.iter().map(LeaseRow::read).collect::<Result<_, _>>()?;
     // The statement may have waited for an unreachable database, while workers could not renew either.
-    let late = store.clock.monotonic() - asked;
-    if let Reap::Expired { spared } = reap.clone().late(late).after_step(store.clock.since_step()) {
+    let reap = reap.clone().late(store.clock.monotonic() - asked, store.notice_time());
+    if let Reap::Expired { spared } = reap.after_step(store.clock.since_step()) {
         leases.retain(|lease| !spared.holds(lease.length));
         store.ahead.watch(&mut leases, store.clock.monotonic());
     }
