@@ -14,8 +14,9 @@ fn at(millis: i64) -> Timestamp {
     Timestamp::from_millis(millis)
 }
 
+/// So few that two of them are often the same, which is where rules about time change their answer.
 fn moments() -> impl Strategy<Value = Timestamp> {
-    (0..100_i64).prop_map(at)
+    (0..16_i64).prop_map(at)
 }
 
 fn states() -> impl Strategy<Value = State> {
@@ -40,7 +41,7 @@ fn standings() -> impl Strategy<Value = Standing> {
 }
 
 fn keeps() -> impl Strategy<Value = Keep> {
-    prop_oneof![Just(Keep::Drop), Just(Keep::Forever), (1..50_u64).prop_map(|n| Keep::For(Millis::new(n)))]
+    prop_oneof![Just(Keep::Drop), Just(Keep::Forever), (1..16_u64).prop_map(|n| Keep::For(Millis::new(n)))]
 }
 
 fn levels() -> impl Strategy<Value = RetentionLevel> {
