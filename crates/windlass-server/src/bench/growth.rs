@@ -8,14 +8,14 @@ use anyhow::Result;
 /// A shorter backlog leaves the database nothing to clean up.
 pub(super) const SMALL: usize = 100_000;
 
-/// Drains a backlog of `load.jobs`, then as many of a backlog of `backlog`: half at once, half when the database has
-/// cleaned up after the load.
+/// Drains a backlog of half of `load.jobs`, then twice as many of a backlog of `backlog`: half at once, half when the
+/// database has cleaned up after the load. Compared to as many jobs, because a worker needs a moment to reach its pace.
 pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> {
-    let [_, short] = drain(bed).await?;
+    let half = (bed.load.jobs / 2).max(1);
+    let [_, short] = drain(Bed { load: Load { jobs: half, ..bed.load }, ..bed }).await?;
     let deep = Bed { load: Load { jobs: backlog.max(bed.load.jobs), ..bed.load }, ..bed };
     let loaded = deep.fill(&default_queue(), POLICY).await?;
     let loaded = Figure { what: format!("enqueue a backlog of {}", deep.load.jobs), ..loaded };
-    let half = (bed.load.jobs / 2).max(1);
     let at_once = bed.run(format!("first {half} of it, at once"), half).await?;
     // The first run may have claimed further ahead than a short backlog reaches.
     if deep.load.jobs < at_once.jobs + half {

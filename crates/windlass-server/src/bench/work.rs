@@ -129,11 +129,11 @@ pub(super) async fn retries(bed: Bed<'_>) -> Result<Vec<Figure>> {
     Ok(vec![retried.of(&drained)])
 }
 
-/// Large payloads, compared to the load's own.
+/// Large payloads, compared to as many of the load's own.
 pub(super) async fn payload(bed: Bed<'_>) -> Result<Vec<Figure>> {
-    let [small_in, small_out] = drain(bed).await?;
-    let load = Load { payload: LARGE, jobs: (bed.load.jobs / 4).max(1) };
-    let [large_in, large_out] = drain(Bed { load, ..bed }).await?;
+    let of = |payload| Bed { load: Load { payload, jobs: (bed.load.jobs / 4).max(1) }, ..bed };
+    let [small_in, small_out] = drain(of(bed.load.payload)).await?;
+    let [large_in, large_out] = drain(of(LARGE)).await?;
     let named = |what: &str, large: Figure, small: Figure| {
         let small = Figure { what: format!("{what}, {} bytes", bed.load.payload), ..small };
         Figure { what: format!("{what}, {LARGE} bytes of payload"), ..large }.of(&small)
