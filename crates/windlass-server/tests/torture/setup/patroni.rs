@@ -148,7 +148,8 @@ impl Patroni {
     fn configure(&self, member: usize) {
         let (home, address) = (self.home.path().display(), self.net.address(member));
         let (bin, network, etcd) = (binaries().display().to_string(), self.net.network(), self.net.address(MEMBERS));
-        // Times are the shortest that Patroni accepts.
+        // Times are the shortest that Patroni accepts. A synchronous standby has all that was acknowledged, but on a busy
+        // machine it may lag by more than the usual 1 MB of what was not; then no server would take over, ever.
         let text = format!(
             "scope: windlass
 name: m{member}
@@ -159,6 +160,7 @@ bootstrap:
     ttl: 20
     loop_wait: 1
     retry_timeout: 3
+    maximum_lag_on_failover: 268435456
     synchronous_mode: true
     synchronous_mode_strict: true
     postgresql:
