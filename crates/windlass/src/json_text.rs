@@ -11,10 +11,11 @@ const MANY_DIGITS: usize = 300;
 /// What is wrong with a text that should be JSON. Numbers above 1.8e308 and halves of surrogate pairs are JSON too, but
 /// many readers (ours as well) fail on every list that has one.
 pub(crate) fn fault(text: &str) -> Option<String> {
-    if depth(text.as_bytes()) > MAX_DEPTH {
+    let shape = Shape::of(text.as_bytes());
+    if shape.depth > MAX_DEPTH {
         return Some(format!("is nested deeper than {MAX_DEPTH} levels"));
     }
-    let read = if may_be_too_large(text) || text.contains("\\u") {
+    let read = if shape.needs_values {
         serde_json::from_str::<Value>(text).map(|_| ())
     } else {
         serde_json::from_str::<IgnoredAny>(text).map(|_| ())
@@ -25,37 +26,55 @@ pub(crate) fn fault(text: &str) -> Option<String> {
 /// Deepest nesting of brackets outside strings.
 #[must_use]
 pub fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'[' | b'{' if !in_string => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
+    Shape::of(json).depth
 }
 
-/// Whether there may be a number that is too large. Also true for some harmless texts: it only has to be quick.
-fn may_be_too_large(text: &str) -> bool {
-    let mut digits = 0;
-    text.bytes().any(|byte| match byte {
-        b'0'..=b'9' => {
-            digits += 1;
-            digits > MANY_DIGITS
+/// What one pass over a JSON text shows. It steps over the insides of strings, which are most of a large payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Shape {
+    /// Deepest nesting of brackets outside strings.
+    depth: usize,
+    /// Whether there may be a number that is too large or half a surrogate pair, which show only when values are made.
+    /// Also true for some harmless texts: it only has to be quick.
+    needs_values: bool,
+}
+
+impl Shape {
+    fn of(json: &[u8]) -> Self {
+        let (mut shape, mut depth, mut digits, mut at) = (Self::default(), 0_usize, 0_usize, 0);
+        while let Some(byte) = json.get(at) {
+            at += 1;
+            let before = std::mem::take(&mut digits);
+            match byte {
+                b'"' => at = shape.after_string(json, at),
+                b'[' | b'{' => {
+                    depth += 1;
+                    shape.depth = shape.depth.max(depth);
+                }
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                b'0'..=b'9' => {
+                    digits = before + 1;
+                    shape.needs_values |= digits > MANY_DIGITS;
+                }
+                b'e' | b'E' => shape.needs_values |= before > 0,
+                _ => {}
+            }
         }
-        b'e' | b'E' => std::mem::take(&mut digits) > 0,
-        _ => {
-            digits = 0;
-            false
+        shape
+    }
+
+    /// The place after the string that begins here.
+    fn after_string(&mut self, json: &[u8], mut at: usize) -> usize {
+        while let Some(found) = memchr::memchr2(b'"', b'\\', &json[at..]) {
+            at += found + 1;
+            if json[at - 1] == b'"' {
+                return at;
+            }
+            self.needs_values |= json.get(at) == Some(&b'u');
+            at = (at + 1).min(json.len());
         }
-    })
+        json.len()
+    }
 }
 
 #[cfg(test)]
@@ -88,7 +107,36 @@ mod tests {
         assert_eq!(fault(&format!("\"{}\"", "[".repeat(100))), None);
     }
 
+    /// Byte by byte: whether a byte belongs to a string depends only on those before it.
+    fn slow_depth(json: &[u8]) -> usize {
+        let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+        for byte in json {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b'[' | b'{' if !in_string => {
+                    depth += 1;
+                    deepest = deepest.max(depth);
+                }
+                b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        deepest
+    }
+
     proptest! {
+        #[test]
+        fn brackets_in_strings_do_not_count(text in "[\\[{}\\]\"\\\\au]{0,40}") {
+            prop_assert_eq!(depth(text.as_bytes()), slow_depth(text.as_bytes()), "{}", text);
+        }
+
+        #[test]
+        fn strings_are_accepted_if_they_can_be_read(text in "\"(\\\\u[dD][89c-f]00|\\\\u00e9|\\\\n|\\\\\\\\|u|d800|é|[0-9]e400){0,6}\"") {
+            prop_assert_eq!(fault(&text).is_none(), serde_json::from_str::<Value>(&text).is_ok(), "{}", text);
+        }
+
         #[test]
         fn what_is_accepted_can_be_read(text in "[-0-9eE.,:\\[\\]{}\"a ]{0,12}|-?[0-9]{1,3}(\\.[0-9])?e[+-]?[0-9]{1,4}") {
             prop_assert_eq!(fault(&text).is_none(), serde_json::from_str::<Value>(&text).is_ok());
