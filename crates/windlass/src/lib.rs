@@ -95,12 +95,12 @@ mod worker;
 // What an application needs, by one path each. What the client's handles take and answer is in `client`.
 
 pub use attempt::Attempt;
-pub use client::batch::{EnqueueEach, EnqueueMany};
-pub use client::draft::DraftError;
+pub use client::enqueue::batch::{EnqueueEach, EnqueueMany};
+pub use client::enqueue::draft::DraftError;
+pub use client::enqueue::retry::{IntoRetry, Retry};
+pub use client::enqueue::typed::RetryPolicy;
 pub use client::enqueue::{Enqueue, EnqueueError};
 pub use client::open::WindlassBuilder;
-pub use client::retry::{IntoRetry, Retry};
-pub use client::typed::RetryPolicy;
 pub use client::windlass::{OpenError, Windlass};
 pub use clock::Clock;
 /// The pool that a store can be opened on; callers need this version of it.

@@ -32,9 +32,9 @@ macro_rules! inside {
 
 inside! {
     attempt = crate::attempt,
-    catalogue = crate::client::catalogue,
+    catalogue = crate::client::policies::catalogue,
     clock = crate::clock,
-    draft = crate::client::draft,
+    draft = crate::client::enqueue::draft,
     event = crate::event,
     executor = crate::executor,
     fingerprint = crate::fingerprint,

@@ -2,7 +2,7 @@
 
 use super::operator::ROUTING_KEY;
 use super::{News, NoticeForm, Operator};
-use crate::client::outgoing::{mask_after_host, mask_url};
+use crate::client::enqueue::outgoing::{mask_after_host, mask_url};
 use crate::job::{HttpCall, Job, NewJob};
 use crate::store::{Alert, AlertStatus};
 use serde_json::{Value, json};

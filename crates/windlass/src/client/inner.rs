@@ -1,9 +1,9 @@
 //! What all clones of a client share, and what the library's own parts need of it.
 
-use crate::client::catalogue::Catalogue;
-use crate::client::outgoing::Outgoing;
-use crate::client::quota::QuotaUse;
-use crate::client::retry::Retry;
+use crate::client::enqueue::outgoing::Outgoing;
+use crate::client::enqueue::retry::Retry;
+use crate::client::policies::catalogue::Catalogue;
+use crate::client::tenants::quota::QuotaUse;
 use crate::clock::Clock;
 use crate::event::{AttemptLog, Events, Reporter};
 #[cfg(any(feature = "sqlite", feature = "postgres"))]

@@ -2,32 +2,19 @@
 //! a small handle that borrows it: [`Jobs`], [`Schedules`], [`Queues`], [`DeadLetters`], [`Policies`], [`Stats`], and
 //! for operators [`Workers`], [`Alerts`], [`AuditLog`], [`Tokens`] and [`Settings`].
 
-pub(crate) mod batch;
-pub(crate) mod bulk;
-pub(crate) mod catalogue;
 pub(crate) mod dead_letters;
-pub(crate) mod draft;
-mod effective;
 pub(crate) mod enqueue;
 pub(crate) mod fleet;
 pub(crate) mod inner;
 pub(crate) mod jobs;
-pub(crate) mod kinds;
 pub(crate) mod open;
-pub(crate) mod outgoing;
 pub(crate) mod policies;
 pub(crate) mod queues;
-pub(crate) mod quota;
-pub(crate) mod retry;
 pub(crate) mod rotate;
 pub(crate) mod schedules;
-pub(crate) mod search;
 pub(crate) mod stats;
 pub(crate) mod tenants;
 pub(crate) mod transfer;
-pub(crate) mod typed;
-pub(crate) mod waiting;
-pub(crate) mod why;
 pub(crate) mod windlass;
 
 #[cfg(feature = "sealing")]
@@ -39,22 +26,22 @@ pub use crate::store::{
     SettingSource, Spacing, Token, WorkerId, WorkerReport,
 };
 pub use crate::tally::Tally;
-pub use bulk::{BulkCursor, BulkPage, Count, MAX_BULK};
 pub use dead_letters::{DeadLetters, DiscardedPage, ReplayedIds, ReplayedPage};
-pub use draft::WebhookDraft;
+pub use enqueue::draft::WebhookDraft;
 pub use fleet::{Alerts, AuditLog, NodeSettingsPut, RuleFault, Sessions, Settings, SettingsFault, Tokens, Workers};
 pub use jobs::Jobs;
-pub use kinds::KindSettings;
+pub use jobs::bulk::{BulkCursor, BulkPage, Count, MAX_BULK};
+pub use jobs::search::{Found, MAX_SEARCHED};
+pub use jobs::waiting::Waiting;
+pub use jobs::why::Explanation;
+pub use policies::kinds::KindSettings;
 pub use policies::{NamedPolicy, Policies, PolicyFault};
 pub use queues::{
     MAX_GATES, PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, QueueWaiting, Queues, WaitingCounts,
 };
-pub use quota::TenantQuotas;
 pub use rotate::{MAX_ROTATIONS, RotateFault, Rotated, SecretOf};
 pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};
-pub use search::{Found, MAX_SEARCHED};
 pub use stats::{Series, Stats, WindowStats};
 pub use tenants::Tenants;
+pub use tenants::quota::TenantQuotas;
 pub use transfer::{Clear, Export, ExportError, ImportError, ImportReport, Importing, Moved, Transfers};
-pub use waiting::Waiting;
-pub use why::Explanation;

@@ -1,6 +1,6 @@
 //! Opens a store with options in addition to its URL.
 
-use crate::client::retry::{IntoRetry, Retry};
+use crate::client::enqueue::retry::{IntoRetry, Retry};
 use crate::client::windlass::{OpenError, Windlass};
 use crate::clock::Clock;
 use crate::random::Random;

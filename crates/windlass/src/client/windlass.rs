@@ -1,7 +1,7 @@
 //! The client: a store, its clock and its events. `enqueue` stores jobs, `worker` runs them.
 
-use crate::client::catalogue::Catalogue;
 use crate::client::inner::{Backend, Inner};
+use crate::client::policies::catalogue::Catalogue;
 use crate::clock::Clock;
 use crate::event::Events;
 use crate::random::Random;

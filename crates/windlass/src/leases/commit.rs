@@ -1,7 +1,7 @@
 //! Commit: how every holder of leases writes outcomes and deletes lease rows.
 
 use super::transition::{Trace, commit_by, commit_of};
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
 use crate::event::{Ended, Reporter};
 use crate::job::{ClaimedJob, Job, LeaseId};

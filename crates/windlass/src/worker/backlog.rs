@@ -2,7 +2,7 @@
 //! is the first whose tenant and destination may start another call.
 
 use super::pace::{MAX_AHEAD, Pace};
-use crate::client::quota::HttpQuotas;
+use crate::client::tenants::quota::HttpQuotas;
 use crate::job::QueueId;
 use crate::leases::fair_share::{Room, TenantRooms};
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -4,7 +4,7 @@
 use super::backlog::{Line, SharedBacklog, Unstarted};
 use super::execute::run_held;
 use super::pace::Pace;
-use crate::client::quota::HttpQuotas;
+use crate::client::tenants::quota::HttpQuotas;
 use crate::clock::Clock;
 use crate::event::Reporter;
 use crate::executor::Execute;

@@ -1,6 +1,6 @@
 //! Settings as they are stored: of queues, kinds, policies, tenants and the server, as JSON text.
 
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
 use crate::store::{NodeSetting, Presence, Setting, SettingKey, SettingSource, StoreError, in_force};
 

@@ -2,9 +2,9 @@
 
 use super::Queues;
 use super::status::any_kind;
-use crate::client::catalogue::Catalogue;
+use crate::client::enqueue::retry::IntoRetry;
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::policies::{PolicyFault, to_json};
-use crate::client::retry::IntoRetry;
 use crate::store::{Scope, SettingKey, StoreError, json};
 use crate::webhook::DELIVERY_QUEUE;
 use serde_json::{Map, Value};

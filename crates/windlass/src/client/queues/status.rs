@@ -1,6 +1,6 @@
 //! The status of a queue: one entry per tenant and name, whatever its executors.
 
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
 use crate::job::QueueId;
 use crate::store::{Depth, Queue, Retention, Scope, SettingKey, StoreError, json};

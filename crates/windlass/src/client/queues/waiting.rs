@@ -1,7 +1,7 @@
 //! How many jobs wait, and for what: per queue and in total.
 
 use super::{MAX_GATES, Queues};
-use crate::client::waiting::{SEEN_WITHIN, serves_queue};
+use crate::client::jobs::waiting::{SEEN_WITHIN, serves_queue};
 use crate::store::{GateStatus, StoreError};
 use std::collections::BTreeMap;
 use windlass_core::Timestamp;

@@ -1,7 +1,7 @@
 //! The builder of a schedule: a new one, or a change of one.
 
 use super::Schedules;
-use crate::client::draft::DraftError;
+use crate::client::enqueue::draft::DraftError;
 use crate::client::enqueue::{Enqueue, EnqueueError};
 use crate::executor::handlers::JobKind;
 use crate::job::{NewJob, RunAt};

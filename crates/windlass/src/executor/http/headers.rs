@@ -1,6 +1,6 @@
 //! Headers: which ones a job may set, and which values are shown to readers of the job.
 
-use crate::client::outgoing::{MASK, SECRET_PARTS};
+use crate::client::enqueue::outgoing::{MASK, SECRET_PARTS};
 use http::{HeaderName, HeaderValue};
 
 /// Most headers a job may set.

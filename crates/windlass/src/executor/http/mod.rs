@@ -40,7 +40,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use crate::client::outgoing::{MASK, mask_after_host, mask_credentials, mask_url};
+pub use crate::client::enqueue::outgoing::{MASK, mask_after_host, mask_credentials, mask_url};
 pub use answer::KEPT_BYTES;
 pub(crate) use check::TargetRules;
 pub use check::{CallError, check_call, check_url};
@@ -55,7 +55,7 @@ pub use target::MAX_URL_BYTES;
 pub use windlass_core::job::MAX_CALL_TIMEOUT as MAX_TIMEOUT;
 pub use windlass_core::slots::{Percent, SlotShares};
 
-use crate::client::outgoing::Outgoing;
+use crate::client::enqueue::outgoing::Outgoing;
 use crate::client::windlass::Windlass;
 use crate::clock::Clock;
 use crate::job::{HttpCall, Job};

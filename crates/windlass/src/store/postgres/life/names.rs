@@ -1,6 +1,6 @@
 //! Names: queues and policies by number, cached both ways. Numbers never change.
 
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use crate::job::{ClaimedJob, Job, NewJob};
 use crate::store::postgres::Inner;
 use crate::store::postgres::connection::fault::again;

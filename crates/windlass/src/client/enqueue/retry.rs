@@ -1,6 +1,6 @@
 //! How a caller specifies a retry policy.
 
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use std::borrow::Cow;
 use windlass_core::policy::Partial;
 use windlass_core::{Policy, PolicyError};

@@ -2,12 +2,12 @@
 //! Levels, highest precedence first: the job's own fields, the policy it names, its kind, its queue, the server's
 //! default.
 
-use crate::client::draft::{Draft, DraftError, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
-use crate::client::effective::{EffectivePolicies, Levels};
-use crate::client::outgoing::{Outgoing, check_url};
-use crate::client::quota::HttpQuotas;
-use crate::client::retry::Retry;
+use crate::client::enqueue::draft::{Draft, DraftError, MAX_KEY, MAX_PAYLOAD, WebhookDraft};
+use crate::client::enqueue::outgoing::{Outgoing, check_url};
+use crate::client::enqueue::retry::Retry;
+use crate::client::policies::effective::{EffectivePolicies, Levels};
 use crate::client::rotate::rotation_from_json;
+use crate::client::tenants::quota::HttpQuotas;
 use crate::job::{NewJob, Webhook};
 use crate::json_text;
 use crate::store::SettingKey;
@@ -85,7 +85,7 @@ impl Catalogue {
     /// # Errors
     /// The target is denied, or a field looks sealed.
     pub(crate) fn check_target(&self, webhook: &WebhookDraft) -> Result<(), DraftError> {
-        super::outgoing::check_clear_webhook(webhook)?;
+        crate::client::enqueue::outgoing::check_clear_webhook(webhook)?;
         self.outgoing.check_target("webhook/url", &webhook.url)
     }
 

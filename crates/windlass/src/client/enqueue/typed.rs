@@ -1,6 +1,6 @@
 //! A retry policy in Rust: a preset to start from, and the fields that differ.
 
-use crate::client::retry::{IntoRetry, Retry};
+use crate::client::enqueue::retry::{IntoRetry, Retry};
 use windlass_core::policy::{Bound, Partial, Pattern, Preset};
 use windlass_core::{Jitter, Millis};
 

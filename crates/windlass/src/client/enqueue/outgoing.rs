@@ -1,6 +1,6 @@
 //! Outgoing: which calls and webhooks may be stored. The same URLs are accepted for both.
 
-use crate::client::draft::{Draft, DraftError, WebhookDraft};
+use crate::client::enqueue::draft::{Draft, DraftError, WebhookDraft};
 use windlass_core::job::MAX_CALL_TIMEOUT;
 use windlass_core::sealed::{PLACEHOLDER, PREFIX, looks_sealed};
 
@@ -13,7 +13,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// Checks the call of a draft, and the webhook it names itself.
-    pub(super) fn check(&self, draft: &Draft) -> Result<(), DraftError> {
+    pub(in crate::client) fn check(&self, draft: &Draft) -> Result<(), DraftError> {
         check_timeout(draft)?;
         check_clear("payload", &draft.payload)?;
         if let Some(webhook) = &draft.webhook {
@@ -37,14 +37,14 @@ impl Outgoing {
 
     /// Whether the operator allows the URL's target, as far as the URL shows it.
     #[cfg(feature = "http")]
-    pub(super) fn check_target(&self, field: &str, url: &str) -> Result<(), DraftError> {
+    pub(in crate::client) fn check_target(&self, field: &str, url: &str) -> Result<(), DraftError> {
         let checked = self.rules.as_ref().map_or(Ok(()), |rules| rules.check(url));
         checked.map_err(|error| DraftError::new(field, error.message))
     }
 
     #[cfg(not(feature = "http"))]
     #[allow(clippy::unused_self, clippy::unnecessary_wraps)] // There is nothing to check without the executor.
-    pub(super) fn check_target(&self, _field: &str, _url: &str) -> Result<(), DraftError> {
+    pub(in crate::client) fn check_target(&self, _field: &str, _url: &str) -> Result<(), DraftError> {
         Ok(())
     }
 }
@@ -53,7 +53,7 @@ impl Outgoing {
 ///
 /// # Errors
 /// The field that looks sealed.
-pub(super) fn check_clear_webhook(webhook: &WebhookDraft) -> Result<(), DraftError> {
+pub(in crate::client) fn check_clear_webhook(webhook: &WebhookDraft) -> Result<(), DraftError> {
     check_clear_url("webhook/url", &webhook.url)?;
     webhook.secret.as_deref().map_or(Ok(()), |secret| check_clear("webhook/secret", secret))
 }
@@ -87,12 +87,12 @@ fn check_timeout(draft: &Draft) -> Result<(), DraftError> {
 /// # Errors
 /// What is wrong with it.
 #[cfg(feature = "http")]
-pub(super) fn check_url(url: &str) -> Result<(), String> {
+pub(in crate::client) fn check_url(url: &str) -> Result<(), String> {
     crate::executor::http::check_url(url).map_err(|error| error.message)
 }
 
 #[cfg(not(feature = "http"))]
-pub(super) fn check_url(url: &str) -> Result<(), String> {
+pub(in crate::client) fn check_url(url: &str) -> Result<(), String> {
     let url = url::Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
     match url.filter(|url| url.username().is_empty() && url.password().is_none()) {
         Some(_) => Ok(()),

@@ -1,10 +1,16 @@
 //! Enqueue: a typed job, a builder for its options, and the result.
 
-use crate::client::batch::wrong_policy;
-use crate::client::catalogue::Catalogue;
-use crate::client::draft::{Draft, DraftError, WebhookDraft};
-use crate::client::quota::{Admission, with_refusals};
-use crate::client::retry::{IntoRetry, Retry};
+pub(crate) mod batch;
+pub(crate) mod draft;
+pub(crate) mod outgoing;
+pub(crate) mod retry;
+pub(crate) mod typed;
+
+use crate::client::enqueue::batch::wrong_policy;
+use crate::client::enqueue::draft::{Draft, DraftError, WebhookDraft};
+use crate::client::enqueue::retry::{IntoRetry, Retry};
+use crate::client::policies::catalogue::Catalogue;
+use crate::client::tenants::quota::{Admission, with_refusals};
 use crate::client::windlass::Windlass;
 use crate::event::{Event, EventKind};
 use crate::executor::handlers::JobKind;

@@ -12,7 +12,7 @@ const MAX_REMEMBERED: usize = 1000;
 
 /// What the effective policy of a job depends on, in one snapshot of the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Levels {
+pub(in crate::client) struct Levels {
     pub tenant: Tenant,
     pub queue: QueueName,
     pub kind: Kind,
@@ -22,11 +22,11 @@ pub(super) struct Levels {
 
 /// The policies merged so far from one snapshot. A clone of the snapshot starts without any.
 #[derive(Debug, Default)]
-pub(super) struct EffectivePolicies(Mutex<HashMap<Levels, Arc<Policy>>>);
+pub(in crate::client) struct EffectivePolicies(Mutex<HashMap<Levels, Arc<Policy>>>);
 
 impl EffectivePolicies {
     /// The policy of `levels`, merged by `merge` if it is not known.
-    pub(super) fn get(
+    pub(in crate::client) fn get(
         &self,
         levels: &Levels,
         merge: impl FnOnce() -> Result<Policy, PolicyError>,

@@ -1,7 +1,7 @@
 //! Why a job is where it is, in two plain sentences.
 
 use crate::client::jobs::Jobs;
-use crate::client::waiting::Waiting;
+use crate::client::jobs::waiting::Waiting;
 use crate::job::Job;
 use crate::store::{GateName, Holder, MAX_PARKED, StoreError};
 use windlass_core::explain::span;

@@ -1,7 +1,11 @@
 //! Named policies: the presets and the operator's own, and previews of any policy.
 
-use crate::client::catalogue::Catalogue;
-use crate::client::retry::{IntoRetry, Retry};
+pub(crate) mod catalogue;
+mod effective;
+pub(crate) mod kinds;
+
+use crate::client::enqueue::retry::{IntoRetry, Retry};
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::store::{SettingKey, StoreError};
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! Tenants' own settings: the webhook of jobs that name none. `rotate` replaces its secret.
 
-use crate::client::outgoing::mask_url;
+pub(crate) mod quota;
+
+use crate::client::enqueue::outgoing::mask_url;
 use crate::client::policies::PolicyFault;
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::job::Webhook;

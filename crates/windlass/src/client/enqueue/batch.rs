@@ -1,9 +1,9 @@
 //! Batches: many jobs stored in one commit.
 
-use crate::client::catalogue::Catalogue;
-use crate::client::draft::{DraftError, WebhookDraft};
+use crate::client::enqueue::draft::{DraftError, WebhookDraft};
+use crate::client::enqueue::retry::{IntoRetry, Retry};
 use crate::client::enqueue::{Enqueue, EnqueueError, Template, id_of, named_queue, named_tenant};
-use crate::client::retry::{IntoRetry, Retry};
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::windlass::Windlass;
 use crate::executor::handlers::JobKind;
 use crate::job::{NewJob, RunAt};

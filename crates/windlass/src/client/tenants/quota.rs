@@ -2,7 +2,7 @@
 //! waiting jobs is read from the store's counters, at most once a second for each tenant, and this process adds what it
 //! has stored since. So several nodes together may store a second's worth too many.
 
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::tenants::Tenants;
 use crate::client::windlass::Windlass;
 use crate::job::NewJob;
@@ -125,7 +125,7 @@ impl Windlass {
     }
 
     /// Says which of these jobs may be stored.
-    pub(super) async fn admit(
+    pub(in crate::client) async fn admit(
         &self,
         jobs: &[NewJob],
         atomicity: Atomicity,
@@ -182,7 +182,7 @@ impl Windlass {
 
 /// The answer to jobs that are to be stored.
 #[derive(Debug)]
-pub(super) struct Admission<'a> {
+pub(in crate::client) struct Admission<'a> {
     /// Which of them may not be stored. `None`: all may.
     pub refused: Option<Vec<Option<OverQuota>>>,
     /// Kept until the store has answered.
@@ -191,7 +191,7 @@ pub(super) struct Admission<'a> {
 
 /// Admitted jobs that the store has not counted yet, whoever else reads its counters meanwhile.
 #[derive(Debug)]
-pub(super) struct Storing<'a> {
+pub(in crate::client) struct Storing<'a> {
     usage: &'a QuotaUse,
     jobs: Vec<(Tenant, u64)>,
 }
@@ -205,7 +205,7 @@ impl Drop for Storing<'_> {
 }
 
 /// The answers to all jobs, from those of the jobs that were given to the store.
-pub(super) fn with_refusals(refused: Vec<Option<OverQuota>>, stored: Vec<Enqueued>) -> Vec<Enqueued> {
+pub(in crate::client) fn with_refusals(refused: Vec<Option<OverQuota>>, stored: Vec<Enqueued>) -> Vec<Enqueued> {
     let mut stored = stored.into_iter();
     let answer = |refused: Option<OverQuota>| match refused {
         Some(refusal) => Enqueued::OverQuota(refusal),

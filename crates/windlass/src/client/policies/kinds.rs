@@ -1,6 +1,6 @@
 //! The settings of kinds: the policy and the error rules of all jobs of a kind.
 
-use crate::client::catalogue::Catalogue;
+use crate::client::policies::catalogue::Catalogue;
 use crate::client::policies::{Policies, PolicyFault};
 use crate::client::queues::any_queue;
 use crate::store::{SettingKey, StoreError};

@@ -1,5 +1,10 @@
 //! Stored jobs: read, wait for, cancel, replay and amend them.
 
+pub(crate) mod bulk;
+pub(crate) mod search;
+pub(crate) mod waiting;
+pub(crate) mod why;
+
 use crate::client::windlass::{BY_LIBRARY, Windlass};
 use crate::event::{EventKind, event};
 use crate::job::Job;
