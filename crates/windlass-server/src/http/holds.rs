@@ -100,7 +100,7 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
     let tenant = caller.narrowed(query.parsed("tenant", Tenant::new)?)?;
     let scope = tenant.map_or_else(|| caller.tenants(), Scope::Tenant);
     let now = app.now();
-    let held = app.windlass().queues().within(&scope).holds().await?;
+    let held = app.windlass().queues().within(&scope).gates().held().await?;
     Ok(Json(Listing::whole(held.iter().map(|gate| HoldView::new(gate, now)).collect())))
 }
 
@@ -112,15 +112,15 @@ async fn list(State(app): State<App>, caller: May<Read>, query: Query) -> Result
     responses((status = 200, body = Held), (status = 422, body = ProblemBody)))]
 async fn put(State(app): State<App>, caller: May<Manage>, body: Body) -> Result<Json<Held>, Problem> {
     let asked = read(&body, &caller, app.now())?;
-    let queues = app.windlass().queues().within(&asked.scope).by(&caller.by);
+    let gates = app.windlass().queues().within(&asked.scope).by(&caller.by).gates();
     let held = match (&asked.queue, &asked.key) {
         (Some(queue), key) => {
             caller.check_queue(queue)?;
-            queues.hold(queue, key.as_deref(), asked.until, &asked.reason).await?
+            gates.hold(queue, key.as_deref(), asked.until, &asked.reason).await?
         }
         (None, key) => {
             caller.for_all_queues()?;
-            queues.hold_key(key.as_deref().unwrap_or_default(), asked.until, &asked.reason).await?
+            gates.hold_key(key.as_deref().unwrap_or_default(), asked.until, &asked.reason).await?
         }
     };
     Ok(Json(Held { held, until: moment(Some(asked.until)) }))
@@ -138,15 +138,15 @@ async fn release(State(app): State<App>, caller: May<Manage>, query: Query) -> R
     if key.is_some_and(is_too_long) {
         return Err(Problem::query("key", TOO_LONG));
     }
-    let queues = app.windlass().queues().within(&scope).by(&caller.by);
+    let gates = app.windlass().queues().within(&scope).by(&caller.by).gates();
     let held = match (&queue, key) {
         (Some(queue), key) => {
             caller.check_queue(queue)?;
-            queues.release(queue, key).await?
+            gates.release(queue, key).await?
         }
         (None, Some(key)) => {
             caller.for_all_queues()?;
-            queues.release_key(key).await?
+            gates.release_key(key).await?
         }
         (None, None) => {
             let faults = Faults::default();

@@ -37,7 +37,7 @@ pub use jobs::why::Explanation;
 pub use policies::kinds::KindSettings;
 pub use policies::{NamedPolicy, Policies, PolicyFault};
 pub use queues::{
-    MAX_GATES, PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, QueueWaiting, Queues, WaitingCounts,
+    Gates, MAX_GATES, PurgeCursor, Purged, QueueRates, QueueSettings, QueueStatus, QueueWaiting, Queues, WaitingCounts,
 };
 pub use rotate::{MAX_ROTATIONS, RotateFault, Rotated, SecretOf};
 pub use schedules::{ScheduleBuilder, ScheduleError, Schedules};

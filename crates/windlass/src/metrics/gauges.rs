@@ -44,7 +44,7 @@ impl Gauges {
             depths: windlass.queues().depths().await?,
             recent: windlass.stats().by_queue_and_kind(WINDOW).await?,
             alerts: windlass.alerts().list().await?,
-            gates: windlass.queues().gates_of_all().await?,
+            gates: windlass.queues().gates().all().await?,
             waiting: windlass.queues().waiting().await?,
         })
     }

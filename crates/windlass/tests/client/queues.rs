@@ -111,7 +111,7 @@ async fn what_waits_is_counted_by_reason_and_reported_to_subscribers() {
     w.put_all(vec![job_in("paused"), job_in("held"), job_in("held"), job_in("alone")]).await;
     windlass.queues().pause(&queue("paused")).await.unwrap();
     let until = w.now() + Millis::from_secs(60);
-    windlass.queues().hold(&queue("held"), None, until, "repairs").await.unwrap();
+    windlass.queues().gates().hold(&queue("held"), None, until, "repairs").await.unwrap();
     let mut events = windlass.events().subscribe();
     let worker = RemoteWorker::new("w1", WorkScope::all());
     let queues = vec![queue("calls")];
@@ -146,10 +146,10 @@ async fn a_key_is_held_in_every_queue_that_exists() {
     w.put_all(vec![keyed("mail"), keyed("sms"), NewJob { tenant: tenant("shop"), ..keyed("mail") }]).await;
     let own = Scope::Tenant(tenant("default"));
     let until = w.now() + Millis::from_secs(60);
-    assert_eq!(windlass.queues().within(&own).hold_key("acme", until, "").await.unwrap(), 2);
+    assert_eq!(windlass.queues().within(&own).gates().hold_key("acme", until, "").await.unwrap(), 2);
     assert_eq!(w.claim(&["mail", "sms"], 5).await.jobs.len(), 0);
-    assert_eq!(windlass.queues().hold_key("acme", until, "").await.unwrap(), 3, "of every tenant");
-    assert_eq!(windlass.queues().release_key("acme").await.unwrap(), 3);
-    assert_eq!(windlass.queues().release_key("acme").await.unwrap(), 0);
+    assert_eq!(windlass.queues().gates().hold_key("acme", until, "").await.unwrap(), 3, "of every tenant");
+    assert_eq!(windlass.queues().gates().release_key("acme").await.unwrap(), 3);
+    assert_eq!(windlass.queues().gates().release_key("acme").await.unwrap(), 0);
     assert_eq!(w.claim(&["mail", "sms"], 5).await.jobs.len(), 2);
 }

@@ -224,9 +224,9 @@ pub(super) async fn hold(
         return Err(PageError::bad(format!("key: must be 1 to {MAX_LIMIT_KEY} characters")));
     }
     let reason: String = form.text("reason").unwrap_or_default().chars().take(MAX_REASON).collect();
-    let queues = app.windlass().queues().within(&Scope::Tenant(tenant)).by(&visitor.caller.by);
+    let gates = app.windlass().queues().within(&Scope::Tenant(tenant)).by(&visitor.caller.by).gates();
     let until = app.now() + span;
-    queues.hold(&name, key, until, &reason).await?;
+    gates.hold(&name, key, until, &reason).await?;
     let what = key.map_or_else(|| name.to_string(), |key| format!("{key} of {name}"));
     Ok(back(&app, &path, &format!("{what} is held until {until}.")))
 }
@@ -238,8 +238,8 @@ pub(super) async fn release(
 ) -> Result<Response, PageError> {
     let (tenant, name) = find(&visitor, &tenant, &name)?;
     let path = format!("/queues/{tenant}/{name}");
-    let queues = app.windlass().queues().within(&Scope::Tenant(tenant)).by(&visitor.caller.by);
-    let released = queues.release(&name, form.text("key")).await?;
+    let gates = app.windlass().queues().within(&Scope::Tenant(tenant)).by(&visitor.caller.by).gates();
+    let released = gates.release(&name, form.text("key")).await?;
     let done = if released > 0 { "Released. Starts are slow at first." } else { "It was not held." };
     Ok(back(&app, &path, done))
 }

@@ -103,7 +103,8 @@ pub(super) fn find(visitor: &Visitor, tenant: &str, name: &str) -> Result<(Tenan
 async fn page(State(app): State<App>, visitor: Visitor, query: Query) -> Result<Response, PageError> {
     let scope = visitor.tenants();
     let (queues, stats) = (app.windlass().queues().within(&scope), app.windlass().stats().within(&scope));
-    let (queues, series, shut) = tokio::try_join!(queues.list(), stats.series(SPAN, STEP), queues.holds())?;
+    let gates = queues.gates();
+    let (queues, series, shut) = tokio::try_join!(queues.list(), stats.series(SPAN, STEP), gates.held())?;
     let now = app.now();
     let shut = shut.iter().take(MOST_SHUT).map(|status| {
         let tenant = status.name.tenant.as_ref().map_or_else(|| "*".to_owned(), ToString::to_string);
@@ -130,11 +131,12 @@ async fn queue(
     let (tenant, name) = find(&visitor, &tenant, &name)?;
     let scope = Scope::Tenant(tenant.clone());
     let (queues, stats) = (app.windlass().queues().within(&scope), app.windlass().stats().within(&scope));
+    let gates = queues.gates();
     let (all, settings, series, gates) = tokio::try_join!(
         queues.list(),
         queues.settings(&name),
         stats.series(SPAN, Millis::from_secs(60)),
-        queues.gates(&name, limits::MOST_GATES),
+        gates.of(&name, limits::MOST_GATES),
     )?;
     let status = all.iter().find(|queue| queue.name == name).ok_or_else(|| PageError::not_found("queue", &name))?;
     let counts = series.queues.get(&(tenant.clone(), name.clone()));

@@ -1,12 +1,12 @@
 //! Queues: how full they are, their policy and retention; pause, resume and purge them.
 
-mod holds;
+mod gates;
 mod purge;
 mod settings;
 mod status;
 mod waiting;
 
-pub use holds::MAX_GATES;
+pub use gates::{Gates, MAX_GATES};
 pub use purge::{PurgeCursor, Purged};
 pub use settings::QueueSettings;
 pub(crate) use status::any_queue;

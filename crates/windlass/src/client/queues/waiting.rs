@@ -78,7 +78,7 @@ impl Queues<'_> {
     /// The store cannot be read.
     pub async fn waiting(&self) -> Result<Vec<QueueWaiting>, StoreError> {
         let now = self.windlass.clock().now();
-        let gates = self.gates_of_all().await?;
+        let gates = self.gates().all().await?;
         let workers = self.windlass.store().workers(now - SEEN_WITHIN).await?;
         let depths = self.depths().await?;
         let mut found: BTreeMap<(Tenant, QueueName), (WaitingCounts, u64, bool)> = BTreeMap::new();
