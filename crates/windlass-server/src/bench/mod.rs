@@ -1,26 +1,16 @@
 //! Benchmarks: this build on this machine, next to the same database without Windlass. Every figure is shown with
 //! the raw ceiling of the same run, because machines differ and are noisy.
 
-mod calls;
 mod cost;
-mod cycle;
-mod enqueue;
-mod growth;
-mod horizon;
-mod http;
-mod limits;
 mod load;
 mod pace;
-mod pages;
-mod pickup;
 mod plot;
-mod queues;
 mod raw;
 mod report;
+mod scenarios;
 mod server;
 mod summary;
 mod target;
-mod work;
 
 pub(crate) use load::Load;
 pub(crate) use pace::Pace;
@@ -34,11 +24,12 @@ use anyhow::{Result, bail};
 use cost::Gauge;
 use raw::Raw;
 use report::Figure;
+use scenarios::work::Bed;
+use scenarios::{calls, cycle, enqueue, growth, horizon, http, limits, pages, pickup, queues, work};
 use std::sync::Arc;
 use windlass::Windlass;
 use windlass::core::Millis;
 use windlass::low_level::stores::Store;
-use work::Bed;
 
 /// What to measure.
 #[derive(Debug, Clone)]
@@ -164,7 +155,9 @@ impl Run<'_> {
             Scenario::Payload => work::payload(bed).await?,
             Scenario::Sustained => vec![work::sustained(bed).await?],
             Scenario::Http => self.http().await?,
-            Scenario::Calls => vec![calls::calls(store, Load { jobs: load.jobs.min(20_000), ..load }, gauge).await?],
+            Scenario::Calls => {
+                vec![calls::calls(store, Load { jobs: load.jobs.min(20_000), ..load }, gauge).await?]
+            }
             Scenario::Idle => vec![work::idle(bed, IDLE_FOR).await?],
             Scenario::Growth => self.growth().await?,
             Scenario::Store => self.store().await?,

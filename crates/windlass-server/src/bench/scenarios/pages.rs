@@ -1,11 +1,11 @@
 //! The dashboard beside many jobs: how soon each page's first byte arrives, and what 200 open pages cost.
 
-use super::cost::Gauge;
-use super::load::Load;
-use super::report::Figure;
-use super::server::{self, Caller, Server};
 use super::work::Bed;
 use super::{cycle, work};
+use crate::bench::cost::Gauge;
+use crate::bench::load::Load;
+use crate::bench::report::Figure;
+use crate::bench::server::{self, Caller, Server};
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -38,7 +38,7 @@ const PAGES: [&str; 10] = [
 ];
 
 /// Fills the store with `deep` waiting and `deep` archived jobs and the dead letters, then measures.
-pub(super) async fn pages(store: &Arc<dyn Store>, bed: Bed<'_>) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn pages(store: &Arc<dyn Store>, bed: Bed<'_>) -> Result<Vec<Figure>> {
     work::drain(bed).await?;
     cycle::future_load(store, bed.load, bed.gauge).await?;
     let server = Server::start(bed.windlass)?;

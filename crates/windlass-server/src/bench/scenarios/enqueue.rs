@@ -1,9 +1,9 @@
 //! Enqueue through the library: one job per call by several callers at once.
 
-use super::cost::Gauge;
-use super::load::Load;
-use super::raw::Step;
-use super::report::Figure;
+use crate::bench::cost::Gauge;
+use crate::bench::load::Load;
+use crate::bench::raw::Step;
+use crate::bench::report::Figure;
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,17 +11,17 @@ use tokio::task::JoinSet;
 use windlass::Windlass;
 
 /// Callers that enqueue one job at a time.
-pub(super) const CALLERS: [usize; 3] = [1, 16, 64];
+pub(in crate::bench) const CALLERS: [usize; 3] = [1, 16, 64];
 /// Jobs per caller: each waits for its commit, so few are enough.
 const PER_CALLER: usize = 300;
 
 /// How many jobs `callers` enqueue.
-pub(super) fn jobs(load: Load, callers: usize) -> usize {
+pub(in crate::bench) fn jobs(load: Load, callers: usize) -> usize {
     load.jobs.min(callers * PER_CALLER)
 }
 
 /// One job per call, by `callers` at once; group commit is for this load.
-pub(super) async fn singly(windlass: &Windlass, load: Load, callers: usize, gauge: &Gauge) -> Result<Figure> {
+pub(in crate::bench) async fn singly(windlass: &Windlass, load: Load, callers: usize, gauge: &Gauge) -> Result<Figure> {
     let jobs = jobs(load, callers);
     let left = Arc::new(AtomicUsize::new(jobs));
     let meter = gauge.start().await?;

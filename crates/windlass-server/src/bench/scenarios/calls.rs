@@ -1,8 +1,8 @@
 //! Jobs that call URLs: a receiver on loopback that answers 200 at once, and the whole path from claim to commit.
 
-use super::cost::Gauge;
-use super::pace::Pace;
-use super::{Load, report::Figure};
+use crate::bench::cost::Gauge;
+use crate::bench::pace::Pace;
+use crate::bench::{Load, report::Figure};
 use anyhow::Result;
 use bytes::Bytes;
 use http_body_util::Full;

@@ -1,10 +1,10 @@
 //! The worker: jobs run by no-op handlers, with history kept and every commit on disk.
 
-use super::cost::Gauge;
-use super::load::{BATCH, Bench, Load, fill};
-use super::pace::Pace;
-use super::raw::Step;
-use super::report::Figure;
+use crate::bench::cost::Gauge;
+use crate::bench::load::{BATCH, Bench, Load, fill};
+use crate::bench::pace::Pace;
+use crate::bench::raw::Step;
+use crate::bench::report::Figure;
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,14 +15,14 @@ use windlass::{Attempt, AttemptLog, Windlass, Worker};
 /// The queue of jobs that name none.
 const QUEUE: &str = "default";
 /// The library's default policy, and one that retries at once.
-pub(super) const POLICY: &str = "exponential";
+pub(in crate::bench) const POLICY: &str = "exponential";
 const AT_ONCE: &str = "fixed:base=0s,jitter=none,cap=none,retries=3";
 /// Payloads of the scenario `payload`, in bytes.
 const LARGE: usize = 4096;
 
 /// Counts jobs until enough have run. A worker that stops still finishes what it has claimed, so it may run more.
 #[derive(Clone)]
-pub(super) struct Countdown(Arc<Count>, Pace);
+pub(in crate::bench) struct Countdown(Arc<Count>, Pace);
 
 struct Count {
     wanted: usize,
@@ -31,19 +31,19 @@ struct Count {
 }
 
 impl Countdown {
-    pub(super) fn from(jobs: usize, gauge: &Gauge) -> Self {
+    pub(in crate::bench) fn from(jobs: usize, gauge: &Gauge) -> Self {
         let count = Count { wanted: jobs, ran: AtomicUsize::new(0), enough: Notify::new() };
         Self(Arc::new(count), gauge.pace.clone())
     }
 
-    pub(super) fn tick(&self) {
+    pub(in crate::bench) fn tick(&self) {
         self.1.moved(1);
         if self.0.ran.fetch_add(1, Ordering::Relaxed) + 1 == self.0.wanted {
             self.0.enough.notify_one();
         }
     }
 
-    pub(super) async fn over(self) {
+    pub(in crate::bench) async fn over(self) {
         self.0.enough.notified().await;
     }
 
@@ -54,20 +54,20 @@ impl Countdown {
 
 /// What a worker's scenarios share.
 #[derive(Clone, Copy)]
-pub(super) struct Bed<'a> {
-    pub(super) windlass: &'a Windlass,
-    pub(super) load: Load,
-    pub(super) concurrency: u32,
-    pub(super) gauge: &'a Gauge,
+pub(in crate::bench) struct Bed<'a> {
+    pub(in crate::bench) windlass: &'a Windlass,
+    pub(in crate::bench) load: Load,
+    pub(in crate::bench) concurrency: u32,
+    pub(in crate::bench) gauge: &'a Gauge,
 }
 
 impl Bed<'_> {
-    pub(super) fn worker(&self) -> Worker {
+    pub(in crate::bench) fn worker(&self) -> Worker {
         Worker::new(self.windlass).all_queues(Executor::Worker, self.concurrency).attempt_log(AttemptLog::Off)
     }
 
     /// Stores the load. Returns its figure.
-    pub(super) async fn fill(&self, queues: &[String], retry: &str) -> Result<Figure> {
+    pub(in crate::bench) async fn fill(&self, queues: &[String], retry: &str) -> Result<Figure> {
         let meter = self.gauge.start().await?;
         fill(self.windlass, self.load, queues, retry, &self.gauge.pace).await?;
         let what = format!("enqueue in bulk, {BATCH} a call");
@@ -75,7 +75,7 @@ impl Bed<'_> {
     }
 
     /// Runs at least `jobs` of the stored jobs with no-op handlers. The figure says how many ran.
-    pub(super) async fn run(&self, what: String, jobs: usize) -> Result<Figure> {
+    pub(in crate::bench) async fn run(&self, what: String, jobs: usize) -> Result<Figure> {
         let count = Countdown::from(jobs, self.gauge);
         let ticking = count.clone();
         let handler = move |_: Bench, _: Attempt| {
@@ -88,19 +88,19 @@ impl Bed<'_> {
     }
 }
 
-pub(super) fn default_queue() -> Vec<String> {
+pub(in crate::bench) fn default_queue() -> Vec<String> {
     vec![QUEUE.to_owned()]
 }
 
 /// No-op handlers drain a backlog. Returns two figures: enqueue in bulk, drain.
-pub(super) async fn drain(bed: Bed<'_>) -> Result<[Figure; 2]> {
+pub(in crate::bench) async fn drain(bed: Bed<'_>) -> Result<[Figure; 2]> {
     let filled = bed.fill(&default_queue(), POLICY).await?;
     let drained = bed.run(format!("drain, {} jobs", bed.load.jobs), bed.load.jobs).await?;
     Ok([filled, drained])
 }
 
 /// Producers and the worker at the same time.
-pub(super) async fn sustained(bed: Bed<'_>) -> Result<Figure> {
+pub(in crate::bench) async fn sustained(bed: Bed<'_>) -> Result<Figure> {
     let producer = {
         let (windlass, load, pace) = (bed.windlass.clone(), bed.load, bed.gauge.pace.clone());
         tokio::spawn(async move { fill(&windlass, load, &default_queue(), POLICY, &pace).await })
@@ -111,7 +111,7 @@ pub(super) async fn sustained(bed: Bed<'_>) -> Result<Figure> {
 }
 
 /// Every job fails once and is retried at once. Compared to a drain of as many jobs.
-pub(super) async fn retries(bed: Bed<'_>) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn retries(bed: Bed<'_>) -> Result<Vec<Figure>> {
     let [_, drained] = drain(bed).await?;
     bed.fill(&default_queue(), AT_ONCE).await?;
     let left = Countdown::from(bed.load.jobs, bed.gauge);
@@ -130,7 +130,7 @@ pub(super) async fn retries(bed: Bed<'_>) -> Result<Vec<Figure>> {
 }
 
 /// Large payloads, compared to as many of the load's own.
-pub(super) async fn payload(bed: Bed<'_>) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn payload(bed: Bed<'_>) -> Result<Vec<Figure>> {
     let of = |payload| Bed { load: Load { payload, jobs: (bed.load.jobs / 4).max(1) }, ..bed };
     let [small_in, small_out] = drain(of(bed.load.payload)).await?;
     let [large_in, large_out] = drain(of(LARGE)).await?;
@@ -142,7 +142,7 @@ pub(super) async fn payload(bed: Bed<'_>) -> Result<Vec<Figure>> {
 }
 
 /// The cost of a worker on a hundred idle queues.
-pub(super) async fn idle(bed: Bed<'_>, span: Millis) -> Result<Figure> {
+pub(in crate::bench) async fn idle(bed: Bed<'_>, span: Millis) -> Result<Figure> {
     let mut worker = Worker::new(bed.windlass).handle(|_: Bench, _: Attempt| std::future::ready(Ok::<(), Failure>(())));
     for queue in 0..100 {
         worker = worker.queue(&format!("idle-{queue}"), 5);

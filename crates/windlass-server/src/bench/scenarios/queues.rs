@@ -1,9 +1,9 @@
 //! Many queues: a drain of one, ten and a hundred queues, and how evenly a hundred are served.
 
-use super::load::Bench;
-use super::raw::Step;
-use super::report::Figure;
 use super::work::{Bed, Countdown, POLICY};
+use crate::bench::load::Bench;
+use crate::bench::raw::Step;
+use crate::bench::report::Figure;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ fn names(prefix: &str, count: usize) -> Vec<String> {
 }
 
 /// The same jobs on more and more queues, compared to one queue.
-pub(super) async fn queues(bed: Bed<'_>) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn queues(bed: Bed<'_>) -> Result<Vec<Figure>> {
     let mut figures: Vec<Figure> = Vec::new();
     for count in COUNTS {
         bed.fill(&names(&format!("of-{count}"), count), POLICY).await?;
@@ -55,7 +55,7 @@ impl Done {
 }
 
 /// Equal backlogs on a hundred queues: how many jobs of each are done when half of all are.
-pub(super) async fn fairness(bed: Bed<'_>) -> Result<Figure> {
+pub(in crate::bench) async fn fairness(bed: Bed<'_>) -> Result<Figure> {
     bed.fill(&names("fair", EQUAL), POLICY).await?;
     let half = bed.load.jobs / 2;
     let done: Arc<Mutex<Done>> = Arc::default();

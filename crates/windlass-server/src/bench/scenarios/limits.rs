@@ -1,10 +1,10 @@
 //! Limits: what they cost per job, next to the same jobs without any.
 
 use super::growth::SMALL;
-use super::load::Bench;
-use super::raw::Step;
-use super::report::Figure;
 use super::work::{Bed, POLICY};
+use crate::bench::load::Bench;
+use crate::bench::raw::Step;
+use crate::bench::report::Figure;
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ const PER_KEY: &str = r#"{"limits":{"perKey":{"concurrency":10}}}"#;
 const RATE: usize = 1000;
 const RATE_FOR: Millis = Millis::from_secs(60);
 
-pub(super) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn limits(store: &Arc<dyn Store>, bed: Bed<'_>, parked: usize) -> Result<Vec<Figure>> {
     let jobs = bed.load.jobs;
     let scene = Scene { store, bed };
     scene.fill("unlimited", jobs, KEYS).await?;

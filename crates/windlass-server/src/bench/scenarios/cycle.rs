@@ -1,9 +1,9 @@
 //! The store by itself: all steps of a job through `trait Store`, in batches, by several callers at once.
 
-use super::cost::{Cost, Gauge};
-use super::pace::Pace;
-use super::raw::Step;
-use super::{Load, report::Figure};
+use crate::bench::cost::{Cost, Gauge};
+use crate::bench::pace::Pace;
+use crate::bench::raw::Step;
+use crate::bench::{Load, report::Figure};
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,13 +20,13 @@ use windlass::low_level::stores::{Claim, Leases, Share, Store};
 /// The queue that benchmarks use.
 const QUEUE: &str = "bench";
 
-pub(super) fn new_job(payload: &str, policy: &Arc<Policy>) -> NewJob {
+pub(in crate::bench) fn new_job(payload: &str, policy: &Arc<Policy>) -> NewJob {
     let kind = Kind::new("bench").expect("bench is a kind");
     let queue = QueueName::new(QUEUE).expect("bench is a queue");
     NewJob { queue, ..NewJob::new(kind, payload, policy.clone()) }
 }
 
-pub(super) fn policy() -> Arc<Policy> {
+pub(in crate::bench) fn policy() -> Arc<Policy> {
     let whole = Partial::resolve(&[Role::Handler.default_policy()], &[]);
     Arc::new(whole.expect("the default policy is whole"))
 }
@@ -122,7 +122,7 @@ async fn drain(
     meter.read().await
 }
 
-pub(super) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::low_level::stores::Commit {
+pub(in crate::bench) fn succeed(job: &ClaimedJob, worker: &WorkerId) -> windlass::low_level::stores::Commit {
     let started_at = job.claimed_at.unwrap_or(job.due_at);
     let trace = Trace { started_at, finished_at: started_at, worker: worker.to_string(), ..Trace::default() };
     commit_of(job, &Outcome::Succeeded, trace, Roll(0))

@@ -1,16 +1,16 @@
 //! Growth: the first jobs of a very long backlog, compared to a short one.
 
-use super::load::Load;
-use super::report::Figure;
 use super::work::{Bed, POLICY, default_queue, drain};
+use crate::bench::load::Load;
+use crate::bench::report::Figure;
 use anyhow::Result;
 
 /// A shorter backlog leaves the database nothing to clean up.
-pub(super) const SMALL: usize = 100_000;
+pub(in crate::bench) const SMALL: usize = 100_000;
 
 /// Drains a backlog of half of `load.jobs`, then twice as many of a backlog of `backlog`: half at once, half when the
 /// database has cleaned up after the load. Compared to as many jobs, because a worker needs a moment to reach its pace.
-pub(super) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn growth(bed: Bed<'_>, backlog: usize) -> Result<Vec<Figure>> {
     let half = (bed.load.jobs / 2).max(1);
     let [_, short] = drain(Bed { load: Load { jobs: half, ..bed.load }, ..bed }).await?;
     let deep = Bed { load: Load { jobs: backlog.max(bed.load.jobs), ..bed.load }, ..bed };

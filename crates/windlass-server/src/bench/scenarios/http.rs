@@ -1,11 +1,11 @@
 //! The HTTP API on loopback: the real accept loop and routes, and callers with persistent connections, which share the
 //! processors with the server. Every answer means that the job is on disk.
 
-use super::cost::Gauge;
 use super::enqueue::{self, CALLERS, singly};
-use super::load::{BATCH, Load};
-use super::report::Figure;
-use super::server::Server;
+use crate::bench::cost::Gauge;
+use crate::bench::load::{BATCH, Load};
+use crate::bench::report::Figure;
+use crate::bench::server::Server;
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -37,7 +37,7 @@ enum Answer {
 }
 
 /// Single enqueues next to the library's, latency at half the load, batches, and remote workers.
-pub(super) async fn api(windlass: &Windlass, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
+pub(in crate::bench) async fn api(windlass: &Windlass, load: Load, gauge: &Gauge) -> Result<Vec<Figure>> {
     let server = Server::start(windlass)?;
     let figures = measure(windlass, server.address, load, gauge).await;
     server.stop().await?;

@@ -1,9 +1,9 @@
 //! Pickup: how soon a single job on an idle queue starts, from the moment its enqueue was acknowledged. The claim in
 //! between is itself a durable commit.
 
-use super::load::Bench;
-use super::report::{Against, Figure};
 use super::work::Bed;
+use crate::bench::load::Bench;
+use crate::bench::report::{Against, Figure};
 use anyhow::Result;
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
@@ -16,7 +16,7 @@ const PICKUPS: usize = 300;
 /// How long to wait until the system is idle again.
 const PAUSE: Millis = Millis::new(5);
 
-pub(super) async fn pickup(bed: Bed<'_>) -> Result<Figure> {
+pub(in crate::bench) async fn pickup(bed: Bed<'_>) -> Result<Figure> {
     let (started, mut starts) = mpsc::unbounded_channel();
     let handler = move |_: Bench, _: Attempt| {
         // The receiver exists until the last job has started.

@@ -1,9 +1,9 @@
 //! An open transaction keeps Postgres from cleaning up dead rows, and every claimed and finished job leaves some.
 //! Claims must not get slower because of them.
 
-use super::cost::Gauge;
 use super::cycle::{new_job, policy, succeed};
-use super::{Load, report::Figure};
+use crate::bench::cost::Gauge;
+use crate::bench::{Load, report::Figure};
 use anyhow::Result;
 use std::sync::Arc;
 use tokio_postgres::NoTls;
