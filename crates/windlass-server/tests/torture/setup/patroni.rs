@@ -148,8 +148,8 @@ impl Patroni {
     fn configure(&self, member: usize) {
         let (home, address) = (self.home.path().display(), self.net.address(member));
         let (bin, network, etcd) = (binaries().display().to_string(), self.net.network(), self.net.address(MEMBERS));
-        // Times are the shortest that Patroni accepts. A synchronous standby has all that was acknowledged, but on a busy
-        // machine it may lag by more than the usual 1 MB of what was not; then no server would take over, ever.
+        // Times are the shortest that Patroni accepts. A synchronous standby has all that was acknowledged, but on a
+        // busy machine it may lag by more than the usual 1 MB of what was not; then no server would ever take over.
         let text = format!(
             "scope: windlass
 name: m{member}
