@@ -28,7 +28,7 @@ fn every_short_scenario_is_measured_against_its_own_ceiling() {
         ("pickup", "one raw insert's commit"),
         ("drain, queues: 100", "drain, queues: 1"),
         ("drain, 4096 bytes", "drain, 100 bytes"),
-        ("next 200 of it", "drain, 400 jobs"),
+        ("next 200 of it", "drain, 200 jobs"),
         ("fairness: ", "raw claim + delete, 1000 a call"),
         ("sustained", "raw claim + delete, 1000 a call"),
     ] {
